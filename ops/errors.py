@@ -1,0 +1,62 @@
+"""What an operator must act on: one sentence each, with the exit code of the `placet` command."""
+
+from __future__ import annotations
+
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+
+
+class OpsError(Exception):
+    """A condition that the operator has to resolve; `str()` is one sentence saying what to do.
+
+    Attributes:
+        exit_code: The exit code of the `placet` command when this ends it.
+    """
+
+    exit_code = EXIT_UNREACHABLE
+
+
+class UsageError(OpsError):
+    """What was asked for cannot be done this way; ask differently."""
+
+    exit_code = EXIT_USAGE
+
+
+class PortTakenError(UsageError):
+    """A port that was asked for is held by another program."""
+
+
+class DataDirectoryInUseError(UsageError):
+    """Another stack is running on the data directory."""
+
+
+class TopicMismatchError(UsageError):
+    """A topic exists with another partition count than the one asked for."""
+
+
+class DiskFullError(OpsError):
+    """The file system of the data or cache directory has no room left."""
+
+
+class JarError(OpsError):
+    """A Kafka jar cannot be fetched, or is not the one pinned by its SHA-256."""
+
+
+class JavaMissingError(OpsError):
+    """No Java runtime that can run Kafka was found."""
+
+
+class KafkaUnreachableError(OpsError):
+    """No Kafka broker answers at the bootstrap servers."""
+
+
+class KafkaFailedError(OpsError):
+    """The embedded Kafka ended, or did not become ready in time."""
+
+
+class TopicMissingError(OpsError):
+    """A topic that the product reads or writes does not exist on the cluster."""
+
+
+class RoleFailedError(OpsError):
+    """A role did not become ready in time."""

@@ -1,0 +1,123 @@
+"""The broker's own files: server.properties and the logging configuration, tuned for one node on loopback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.ports import LOOPBACK
+
+MAX_MESSAGE_BYTES = 2 * 1024 * 1024
+
+# One node has nobody to replicate to; a broker that comes back after kill -9 waits for its own old session to end.
+_FIXED = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": "2000",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "background.threads": "2",
+    "num.recovery.threads.per.data.dir": "2",
+    "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
+    "message.max.bytes": str(MAX_MESSAGE_BYTES),
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+}
+
+_LOGGING = """status = error
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}} %m%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+logger.server.name = kafka.server.KafkaRaftServer
+logger.server.level = info
+"""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where one broker keeps what, below its data directory."""
+
+    root: Path
+
+    @property
+    def properties(self) -> Path:
+        """Its server.properties, written anew at each start."""
+        return self.root / "server.properties"
+
+    @property
+    def logging(self) -> Path:
+        """Its log4j2 configuration."""
+        return self.root / "log4j2.properties"
+
+    @property
+    def log(self) -> Path:
+        """What the broker writes about itself."""
+        return self.root / "kafka.log"
+
+    @property
+    def output(self) -> Path:
+        """The JVM's standard output and error."""
+        return self.root / "kafka.out"
+
+    @property
+    def ports(self) -> Path:
+        """The ports it was last given, as JSON."""
+        return self.root / "ports.json"
+
+    @property
+    def data(self) -> Path:
+        """Kafka's own log directory: the truth."""
+        return self.root / "data"
+
+    @property
+    def is_formatted(self) -> bool:
+        """Whether the storage tool has prepared the log directory."""
+        return (self.data / "meta.properties").is_file()
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The broker's two listeners on loopback."""
+
+    listener: int
+    controller: int
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients connect to."""
+        return f"{LOOPBACK}:{self.listener}"
+
+
+def write_settings(layout: Layout, ports: Ports) -> None:
+    """Write server.properties and the logging configuration for these ports."""
+    values = _FIXED | {
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{ports.listener},CONTROLLER://{LOOPBACK}:{ports.controller}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{ports.listener}",
+        "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
+        "log.dirs": str(layout.data.absolute()),
+    }
+    text = "".join(f"{name}={value}\n" for name, value in values.items())
+    layout.properties.write_text(text, encoding="utf-8")
+    layout.logging.write_text(_LOGGING.format(log=layout.log.absolute()), encoding="utf-8")

@@ -1,0 +1,42 @@
+"""One stack per data directory: a lock that the kernel drops when its last holder ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from ops.errors import DataDirectoryInUseError
+
+
+def lock_directory(directory: Path, name: str = "lock") -> int:
+    """Take the directory for this process, and for every child that inherits the descriptor.
+
+    Returns:
+        The descriptor that holds the lock; closing it in all holders gives the directory back.
+
+    Raises:
+        DataDirectoryInUseError: Somebody else holds it.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise DataDirectoryInUseError(
+            f"The data directory {directory} is in use by another process: stop it (placet down --data-dir "
+            f"{directory}) or choose another --data-dir."
+        ) from error
+    return descriptor
+
+
+def is_locked(directory: Path, name: str = "lock") -> bool:
+    """Whether somebody holds the directory now."""
+    if not (directory / name).exists():
+        return False
+    try:
+        os.close(lock_directory(directory, name))
+    except DataDirectoryInUseError:
+        return True
+    return False

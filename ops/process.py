@@ -1,0 +1,74 @@
+"""Child processes that never outlive their parent, and the end of one: asked first, killed after a while."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def spawn(
+    command: Sequence[str],
+    log: Path,
+    environ: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, its output appended to `log`; the kernel kills it with its parent.
+
+    The death signal follows the thread that spawned: call it from one that lives as long as the child may.
+
+    Args:
+        command: Program and arguments.
+        log: The file that takes standard output and error; its directory is made.
+        environ: The child's environment; the parent's by default.
+        pass_fds: File descriptors that stay open in the child.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    parent = os.getpid()
+    with log.open("ab") as output:
+        return subprocess.Popen(  # noqa: S603 - the command is built by this program
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=None if environ is None else dict(environ),
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+            preexec_fn=lambda: _die_with(parent),  # noqa: PLW1509 - only prctl and getppid
+        )
+
+
+def stop(process: subprocess.Popen[bytes], grace_s: float) -> int:
+    """Ask the child to end (SIGTERM), and kill it when it has not within `grace_s`.
+
+    Returns:
+        Its exit code; negative for a signal.
+    """
+    if process.poll() is None:
+        process.terminate()
+    try:
+        return process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process with this id runs (a zombie does not)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in ("Z", "X")
+
+
+def _die_with(parent: int) -> None:
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,32 @@
+"""Who asks: the identity that a command carries, and that every fact about a person names."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Role = Literal["agent", "reviewer", "operator", "analyst", "admin", "system"]
+
+
+class Actor(BaseModel):
+    """A subject with its roles, as a token or the system itself vouches for it.
+
+    `roles` holds the built-in roles and the installation's own (treasurer, cfo, …).
+    `agent` is the only agent in whose name the subject may act; None for people.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    subject: str
+    tenant: str
+    project: str
+    roles: tuple[str, ...] = ()
+    agent: str | None = None
+
+    def has(self, *roles: str) -> bool:
+        """Whether the actor has one of the roles, or is an admin."""
+        return "admin" in self.roles or any(role in self.roles for role in roles)
+
+
+def system_actor(tenant: str, project: str) -> Actor:
+    """The decider's own timer, in whose name it nudges."""
+    return Actor(subject="placet:timer", tenant=tenant, project=project, roles=("system",))

@@ -1,0 +1,16 @@
+"""Every event: a fact that the decider recorded. Names are in the past tense."""
+
+from schemas.events.calls import CALL_EVENTS
+from schemas.events.definitions import DEFINITION_EVENTS
+from schemas.events.executions import EXECUTION_EVENTS
+from schemas.events.holds import HOLD_EVENTS
+from schemas.events.log import LOG_EVENTS
+from schemas.message import Message
+
+EVENTS: tuple[type[Message], ...] = (
+    *EXECUTION_EVENTS,
+    *CALL_EVENTS,
+    *HOLD_EVENTS,
+    *DEFINITION_EVENTS,
+    *LOG_EVENTS,
+)

@@ -1,0 +1,140 @@
+"""Facts about one tool call: proposed, judged, released, consumed, ended."""
+
+from typing import Literal
+
+from schemas.message import Message
+
+Effect = Literal["allow", "hold", "deny"]
+RiskLevel = Literal["low", "medium", "high"]
+
+
+class ToolCallProposed(Message):
+    """A revision of a call, with exactly the arguments (RFC 8785 JSON) that it would run with.
+
+    Revision 1 is the agent's; a higher one is an edit's or follows a change of the tool.
+    """
+
+    call_id: str
+    revision: int
+    agent: str
+    tool: str
+    tool_version: str
+    arguments: str
+    digest: str
+    context: str
+    claims: str
+    reason: str
+    by: str
+
+
+class PolicyVerdictIssued(Message):
+    """What the policy says of a revision. `rules` are `policy@version/rule`; `trust` is JSON or None."""
+
+    call_id: str
+    revision: int
+    effect: Effect
+    rules: tuple[str, ...]
+    policy_version: str
+    reason: str
+    detail: str
+    risk_score: float
+    risk_level: RiskLevel
+    risk_parts: tuple[str, ...]
+    risk_required: float
+    trust: str | None
+    definitions_through: int
+
+
+class ToolCallReleased(Message):
+    """A grant: this revision may run once, until it expires. `released_by` is what let it go.
+
+    `decision_id` is the idempotency key that an idempotent tool gets when its grant is given again.
+    """
+
+    call_id: str
+    revision: int
+    digest: str
+    grant_id: str
+    decision_id: str
+    released_by: Literal["policy", "decision", "timeout"]
+    arguments: str
+    expires_at_ms: int
+
+
+class ToolCallDenied(Message):
+    """The call will not run."""
+
+    call_id: str
+    revision: int
+    cause: Literal["policy", "rejected", "timeout", "halted"]
+    feedback: str
+    decision_id: str
+
+
+class ToolCallCancelled(Message):
+    """The call was given up with its execution."""
+
+    call_id: str
+    reason: str
+
+
+class GrantConsumed(Message):
+    """The one attempt that may run the call. Without a result by its run deadline the outcome is unknown."""
+
+    call_id: str
+    revision: int
+    digest: str
+    attempt_id: str
+    run_deadline_at_ms: int
+    by: str
+
+
+class GrantRevoked(Message):
+    """A release was taken back, or was not used in time (`reason` "expired")."""
+
+    call_id: str
+    revision: int
+    reason: str
+    by: str
+
+
+class ToolCallSucceeded(Message):
+    """The call ran; `output` is JSON."""
+
+    call_id: str
+    attempt_id: str
+    output: str
+    duration_ms: int
+    by: str
+
+
+class ToolCallFailed(Message):
+    """The call ran, or was settled by a person, and failed."""
+
+    call_id: str
+    attempt_id: str
+    error: str
+    duration_ms: int
+    by: str
+
+
+class ToolCallOutcomeUnknown(Message):
+    """Nobody knows whether the call had its effect: a person must look."""
+
+    call_id: str
+    attempt_id: str
+    reason: str
+
+
+CALL_EVENTS: tuple[type[Message], ...] = (
+    ToolCallProposed,
+    PolicyVerdictIssued,
+    ToolCallReleased,
+    ToolCallDenied,
+    ToolCallCancelled,
+    GrantConsumed,
+    GrantRevoked,
+    ToolCallSucceeded,
+    ToolCallFailed,
+    ToolCallOutcomeUnknown,
+)

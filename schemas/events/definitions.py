@@ -1,0 +1,25 @@
+"""Facts about definitions: what an operator published."""
+
+from schemas.message import Message
+
+
+class PolicyPublished(Message):
+    """A version of a policy document (canonical JSON); versions of a name count from 1."""
+
+    name: str
+    version: int
+    document: str
+    by: str
+
+
+class ToolPublished(Message):
+    """A version of a tool's definition; `tool_version` is the SHA-256 of its canonical form."""
+
+    name: str
+    version: int
+    tool_version: str
+    definition: str
+    by: str
+
+
+DEFINITION_EVENTS: tuple[type[Message], ...] = (PolicyPublished, ToolPublished)

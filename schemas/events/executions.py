@@ -1,0 +1,83 @@
+"""Facts about an execution as a whole, and about commands that came to nothing."""
+
+from schemas.message import Message
+from schemas.refusals import Refusal
+
+
+class ExecutionStarted(Message):
+    """An agent's run began."""
+
+    agent: str
+    user: str
+    workspace: str
+    request: str
+    context: str
+    by: str
+
+
+class ExecutionPaused(Message):
+    """A person stopped the run: nothing is judged or consumed until it is resumed."""
+
+    reason: str
+    by: str
+
+
+class ExecutionResumed(Message):
+    """The run goes on."""
+
+    feedback: str
+    by: str
+
+
+class ExecutionCompleted(Message):
+    """The run ended with a result (JSON)."""
+
+    result: str
+    by: str
+
+
+class ExecutionFailed(Message):
+    """The run ended with an error."""
+
+    error: str
+    by: str
+
+
+class ExecutionCancelled(Message):
+    """The run was ended without a result."""
+
+    reason: str
+    by: str
+
+
+class CommandRefused(Message):
+    """A command was refused. Nothing changed but the record of it.
+
+    `subject_id` is the call or hold that it was about, if any.
+    """
+
+    code: Refusal
+    command: str
+    subject_id: str
+    detail: str
+    by: str
+
+
+class CommandAbandoned(Message):
+    """A command killed its worker three times and was given up; what it was about stays as it was."""
+
+    command: str
+    command_offset: int
+    attempts: int
+
+
+EXECUTION_EVENTS: tuple[type[Message], ...] = (
+    ExecutionStarted,
+    ExecutionPaused,
+    ExecutionResumed,
+    ExecutionCompleted,
+    ExecutionFailed,
+    ExecutionCancelled,
+    CommandRefused,
+    CommandAbandoned,
+)

@@ -1,0 +1,165 @@
+"""Facts about a hold: the pause in which a person decides, and the request that it answers."""
+
+from typing import Literal
+
+from schemas.commands import Decision, RequestKind, Scope
+from schemas.message import Message
+from schemas.refusals import Refusal
+
+HoldCause = Literal["policy", "request", "outcome_unknown", "definition_changed"]
+OnTimeout = Literal["deny", "halt", "escalate", "wait", "default"]
+OnReject = Literal["feedback", "halt"]
+
+
+class HoldOpened(Message):
+    """Something waits for a person.
+
+    For a call, `call_id`, `revision` and `digest` say what would run. For a request, `request_id` is set.
+    `options`, `input_schema` and `default_value` are JSON. No deadline (None) waits for ever.
+    """
+
+    hold_id: str
+    call_id: str
+    request_id: str
+    revision: int
+    digest: str
+    kind: RequestKind
+    cause: HoldCause
+    question: str
+    options: str
+    input_schema: str
+    requester: str
+    roles: tuple[str, ...]
+    quorum: int
+    exclude_requester: bool
+    deadline_at_ms: int | None
+    on_timeout: OnTimeout
+    default_value: str | None
+    escalate_at_ms: int | None
+    escalate_roles: tuple[str, ...]
+    on_reject: OnReject
+
+
+class HoldClaimed(Message):
+    """A reviewer is on it."""
+
+    hold_id: str
+    by: str
+
+
+class HoldUnclaimed(Message):
+    """The reviewer gave it back."""
+
+    hold_id: str
+    by: str
+
+
+class HoldDelegated(Message):
+    """The hold was handed to another subject."""
+
+    hold_id: str
+    by: str
+    to: str
+
+
+class HoldExtended(Message):
+    """The deadline was moved."""
+
+    hold_id: str
+    by: str
+    deadline_at_ms: int
+
+
+class HoldEscalated(Message):
+    """Others are asked from now on; a deadline that passed starts again (None: no deadline)."""
+
+    hold_id: str
+    by: str
+    roles: tuple[str, ...]
+    deadline_at_ms: int | None
+
+
+class HoldExpired(Message):
+    """Nobody decided in time; `on_timeout` says what followed, in the same batch."""
+
+    hold_id: str
+    on_timeout: OnTimeout
+
+
+class HoldCancelled(Message):
+    """What the hold was about is gone."""
+
+    hold_id: str
+    reason: str
+
+
+class DecisionRecorded(Message):
+    """A person's word on one digest. `resolves` tells whether it ended the hold.
+
+    `edited_arguments` and `value` are JSON.
+    """
+
+    decision_id: str
+    hold_id: str
+    call_id: str
+    revision: int
+    digest: str
+    decision: Decision
+    by: str
+    roles: tuple[str, ...]
+    feedback: str
+    edited_arguments: str | None
+    value: str | None
+    scope: Scope
+    resolves: bool
+
+
+class DecisionRefused(Message):
+    """A late, duplicate, conflicting, unauthorised or stale decision: kept, and without effect."""
+
+    hold_id: str
+    decision: Decision
+    digest: str
+    code: Refusal
+    detail: str
+    winning_decision_id: str
+    by: str
+
+
+class HumanInputRequested(Message):
+    """An agent asks a person. `options` and `fields` are JSON."""
+
+    request_id: str
+    hold_id: str
+    kind: RequestKind
+    question: str
+    options: str
+    fields: str
+    decision_type: str
+    by: str
+
+
+class HumanInputProvided(Message):
+    """The answer (JSON) of a person, or of the default when the time ran out."""
+
+    request_id: str
+    hold_id: str
+    response: str
+    by: str
+    timed_out: bool
+
+
+HOLD_EVENTS: tuple[type[Message], ...] = (
+    HoldOpened,
+    HoldClaimed,
+    HoldUnclaimed,
+    HoldDelegated,
+    HoldExtended,
+    HoldEscalated,
+    HoldExpired,
+    HoldCancelled,
+    DecisionRecorded,
+    DecisionRefused,
+    HumanInputRequested,
+    HumanInputProvided,
+)

@@ -1,0 +1,36 @@
+"""Facts about the log itself: who writes a partition, and which definitions are in force on it."""
+
+from schemas.message import Message
+
+
+class WriterClaimed(Message):
+    """A worker asks for a partition by compare-and-set.
+
+    It counts only if `after` is the offset of the claim in force where it lands (−1: none). The term is
+    this record's own offset.
+    """
+
+    claim_id: str
+    after: int
+    worker: str
+
+
+class WriterAlive(Message):
+    """The writer is there, and every command up to `commands_through` is dealt with."""
+
+    commands_through: int
+
+
+class DefinitionsAdopted(Message):
+    """From here on this partition judges by the definitions up to an offset.
+
+    `versions` names the newly adopted ones as `{tenant}/{kind}/{name}` → version.
+    """
+
+    through_offset: int
+    through_record_id: str
+    through_term: int
+    versions: dict[str, int]
+
+
+LOG_EVENTS: tuple[type[Message], ...] = (WriterClaimed, WriterAlive, DefinitionsAdopted)

@@ -1,0 +1,91 @@
+"""Records: bytes as the log carries them, and what a reader makes of them."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from schemas.actor import Actor
+from schemas.message import Message
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+class OutRecord(NamedTuple):
+    """A record before it is appended."""
+
+    key: bytes
+    value: bytes
+    headers: Headers
+
+    def size_bytes(self) -> int:
+        """An upper bound of its size inside a Kafka batch."""
+        return 32 + len(self.key) + len(self.value) + sum(len(k) + len(v) + 10 for k, v in self.headers)
+
+
+class RawRecord(NamedTuple):
+    """A record as read from a partition. `timestamp_ms` is the broker's where the topic says so."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes
+    value: bytes
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class EventMeta:
+    """What every event's headers say.
+
+    `version` counts the aggregate's events from 1; `term` is the offset of the claim that the writer held;
+    `command_digest` names the body of the command that caused it, so that a repeat can be told from a reuse.
+    """
+
+    event_id: str
+    at_ms: int
+    term: int
+    version: int
+    command_id: str
+    command_digest: str
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A recorded fact: body, headers, and where it stands in the log."""
+
+    body: Message
+    meta: EventMeta
+    key: bytes
+    partition: int
+    offset: int
+
+    @property
+    def type(self) -> str:
+        """The event's type: its body's class name."""
+        return type(self.body).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that was read and whose sender is proved.
+
+    `at_ms` is the broker's append time; `digest` names the body.
+    """
+
+    body: Message
+    actor: Actor
+    command_id: str
+    digest: str
+    key: bytes
+    partition: int
+    offset: int
+    at_ms: int
+
+
+class UnreadableRecord(ValueError):
+    """A record that cannot be read or believed; it goes to the dead letters with `reason`."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail

@@ -1,0 +1,109 @@
+"""The topics of the log: their names, keys, clean-up and how a key finds its partition."""
+
+from dataclasses import dataclass
+
+DEFAULT_PARTITIONS = 12
+DAY_MS = 24 * 60 * 60 * 1000
+FOREVER_MS = -1
+
+# Largest batch that a broker must take: one command's events stay under schemas.limits' ceiling.
+MAX_MESSAGE_BYTES = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic as it must exist on the broker.
+
+    `partitions` is None where the installation's own partition count applies.
+    """
+
+    name: str
+    cleanup_policy: str
+    retention_ms: int
+    partitions: int | None = None
+    log_append_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topic names of one installation. A prefix lets several logs share a cluster."""
+
+    prefix: str = "placet"
+
+    @property
+    def commands(self) -> str:
+        """What was asked, by aggregate."""
+        return f"{self.prefix}.commands"
+
+    @property
+    def executions(self) -> str:
+        """The facts, by aggregate: the product's truth."""
+        return f"{self.prefix}.executions"
+
+    @property
+    def definition_commands(self) -> str:
+        """Publishing asked for, by tenant/kind/name."""
+        return f"{self.prefix}.definition-commands"
+
+    @property
+    def definitions(self) -> str:
+        """Published policies and tools, by version."""
+        return f"{self.prefix}.definitions"
+
+    @property
+    def snapshots(self) -> str:
+        """Folded partitions, only to start faster."""
+        return f"{self.prefix}.snapshots"
+
+    @property
+    def trust(self) -> str:
+        """Trust statistics with their evidence offsets."""
+        return f"{self.prefix}.trust"
+
+    @property
+    def learning(self) -> str:
+        """Patterns, improvements and proposals."""
+        return f"{self.prefix}.learning"
+
+    @property
+    def dead_letters(self) -> str:
+        """What cannot be read or believed, with the reason."""
+        return f"{self.prefix}.dead-letters"
+
+    def specs(self) -> tuple[TopicSpec, ...]:
+        """Every topic with its broker settings (design, section 2)."""
+        keep = FOREVER_MS
+        return (
+            TopicSpec(self.commands, "delete", 7 * DAY_MS, log_append_time=True),
+            TopicSpec(self.executions, "delete", keep),
+            TopicSpec(self.definition_commands, "delete", 7 * DAY_MS, partitions=1, log_append_time=True),
+            TopicSpec(self.definitions, "delete", keep, partitions=1),
+            TopicSpec(self.snapshots, "compact", keep),
+            TopicSpec(self.trust, "compact", keep),
+            TopicSpec(self.learning, "delete", keep),
+            TopicSpec(self.dead_letters, "delete", 30 * DAY_MS),
+        )
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's murmur2 hash of a key, as a signed 32-bit number made positive.
+
+    Source: `org.apache.kafka.common.utils.Utils.murmur2` and `toPositive`.
+    """
+    mask = 0xFFFFFFFF
+    length = len(data)
+    h = (0x9747B28C ^ length) & mask
+    for i in range(0, length - length % 4, 4):
+        k = int.from_bytes(data[i : i + 4], "little") * 0x5BD1E995 & mask
+        k = (k ^ (k >> 24)) * 0x5BD1E995 & mask
+        h = (h * 0x5BD1E995 & mask) ^ k
+    tail = data[length - length % 4 :]
+    if tail:
+        h = (h ^ int.from_bytes(tail, "little")) * 0x5BD1E995 & mask
+    h = (h ^ (h >> 13)) * 0x5BD1E995 & mask
+    return (h ^ (h >> 15)) & 0x7FFFFFFF
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition of a key: murmur2 modulo the count, the same for commands and events."""
+    return murmur2(key) % partitions
