@@ -19,7 +19,7 @@ def spawn(
     environ: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own, its output appended to `log`; the kernel kills it with its parent.
+    """Start a child in a session of its own, its output appended to `log`, killed with its parent.
 
     The death signal follows the thread that spawned: call it from one that lives as long as the child may.
 
@@ -40,7 +40,7 @@ def spawn(
             env=None if environ is None else dict(environ),
             pass_fds=tuple(pass_fds),
             start_new_session=True,
-            preexec_fn=lambda: _die_with(parent),  # noqa: PLW1509 - only prctl and getppid
+            preexec_fn=lambda: _die_with(parent),
         )
 
 

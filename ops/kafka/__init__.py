@@ -1,1 +1,1 @@
-"""Apache Kafka, embedded: pinned jars, one KRaft node on loopback, and the handle that starts and stops it."""
+"""Apache Kafka, embedded: pinned jars, one KRaft node on loopback, and the handle on it."""

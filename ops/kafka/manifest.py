@@ -1,4 +1,4 @@
-"""The jars of Apache Kafka, pinned by SHA-256: the committed list, and how it is made anew for another version."""
+"""The jars of Apache Kafka, pinned by SHA-256: the committed list, and how it is made anew."""
 
 from __future__ import annotations
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ops.ports import LOOPBACK
+from schemas.topics import MAX_MESSAGE_BYTES
 
-MAX_MESSAGE_BYTES = 2 * 1024 * 1024
-
-# One node has nobody to replicate to; a broker that comes back after kill -9 waits for its own old session to end.
+# A broker that comes back after kill -9 waits for its own old session to end: keep that short.
 _FIXED = {
     "process.roles": "broker,controller",
     "node.id": "1",

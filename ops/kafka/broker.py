@@ -1,0 +1,207 @@
+"""One embedded KRaft node: prepared, started, waited for, stopped. Its data directory outlives it.
+
+A start is: 1 take the directory's lock · 2 choose ports · 3 have the jars · 4 format once · 5 start the JVM ·
+6 wait until it serves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ops import process
+from ops.errors import DiskFullError, PortTakenError
+from ops.kafka.diagnosis import explain
+from ops.kafka.jars import cache_dir, ensure_jars
+from ops.kafka.java import find_java
+from ops.kafka.probe import brokers_alive
+from ops.kafka.settings import Layout, Ports, write_settings
+from ops.locks import lock_directory
+from ops.ports import LOOPBACK, free_port, is_free
+
+START_TIMEOUT_S = 60.0
+STOP_GRACE_S = 20.0
+POLL_S = 0.05
+LOWEST_FREE_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class BrokerConfig:
+    """What an embedded broker is started with.
+
+    Attributes:
+        data_dir: Its own directory, made when missing; durable.
+        port: Where it listens on loopback; 0 keeps the last one, or chooses a free one.
+        heap_mb: The JVM's heap ceiling in MiB.
+        cache: Where the jars are kept; `PLACET_CACHE` or the user's cache by default.
+    """
+
+    data_dir: Path
+    port: int = 0
+    heap_mb: int = 512
+    cache: Path | None = None
+
+
+class Broker:
+    """A handle on one embedded broker: start, stop, and for fault tests kill, pause and resume."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.layout = Layout(config.data_dir)
+        self.ports: Ports | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock: int | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients connect to; kept over restarts."""
+        if self.ports is None:
+            raise RuntimeError("the broker was never started")
+        return self.ports.bootstrap_servers
+
+    @property
+    def pid(self) -> int:
+        """The JVM's process id."""
+        return self._running().pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the JVM has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start the broker and wait until it serves.
+
+        Raises:
+            OpsError: It cannot start; the message says what to do.
+        """
+        self._lock = lock_directory(self.config.data_dir)
+        try:
+            self._launch()
+            self._wait_ready(timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """Stop it cleanly; killed when it has not ended after `grace_s`."""
+        if self._process is not None:
+            process.stop(self._process, grace_s)
+        self._release()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL), as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._release()
+
+    def pause(self) -> None:
+        """Freeze it (SIGSTOP)."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen one go on (SIGCONT)."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def restart(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Start it again on the same directory and ports, stopping it first if it runs."""
+        if self.is_running:
+            self.stop()
+        self.start(timeout_s)
+
+    def _launch(self) -> None:
+        _check_space(self.config.data_dir)
+        self.ports = _choose_ports(self.layout, self.ports.listener if self.ports else self.config.port)
+        jars = ensure_jars(self.config.cache or cache_dir())
+        class_path = os.pathsep.join(map(str, jars))
+        for stale in (self.layout.log, self.layout.output):
+            stale.unlink(missing_ok=True)
+        write_settings(self.layout, self.ports)
+        if not self.layout.is_formatted:
+            self._format(class_path)
+        self._process = process.spawn(
+            self._java(class_path, f"-Xmx{self.config.heap_mb}m", "kafka.Kafka", str(self.layout.properties)),
+            self.layout.output,
+            pass_fds=() if self._lock is None else (self._lock,),
+        )
+
+    def _format(self, class_path: str) -> None:
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        arguments = ("format", f"--cluster-id={cluster_id}", "-c", str(self.layout.properties))
+        done = process.spawn(
+            self._java(class_path, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments),
+            self.layout.output,
+        ).wait(START_TIMEOUT_S)
+        if done != 0:
+            raise explain(self.layout)
+
+    def _java(self, class_path: str, *arguments: str) -> list[str]:
+        logging = f"-Dlog4j2.configurationFile={self.layout.logging.absolute()}"
+        return [str(find_java()), "-XX:+UseSerialGC", logging, "-cp", class_path, *arguments]
+
+    def _wait_ready(self, timeout_s: float) -> None:
+        ports = self.ports
+        deadline = time.monotonic() + timeout_s
+        while ports is not None and not brokers_alive(LOOPBACK, ports.listener):
+            if not self.is_running or time.monotonic() > deadline:
+                raise explain(self.layout)
+            time.sleep(POLL_S)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError("the broker was never started")
+        return self._process
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+@contextlib.contextmanager
+def running_broker(config: BrokerConfig) -> Iterator[Broker]:
+    """A started broker, stopped at the end."""
+    broker = Broker(config)
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+def _check_space(directory: Path) -> None:
+    status = os.statvfs(directory)
+    if status.f_bavail * status.f_frsize < LOWEST_FREE_BYTES:
+        raise DiskFullError(
+            f"The disk that holds {directory} has less than {LOWEST_FREE_BYTES // 2**20} MiB left: "
+            "free space, or choose another --data-dir."
+        )
+
+
+def _choose_ports(layout: Layout, wanted: int) -> Ports:
+    remembered = _remembered(layout)
+    listener = wanted or (remembered.listener if remembered else 0)
+    if wanted and not is_free(wanted):
+        raise PortTakenError(f"Port {wanted} on {LOOPBACK} is taken: choose another, or 0 for any free one.")
+    if not listener or not is_free(listener):
+        listener = free_port()
+    controller = remembered.controller if remembered and is_free(remembered.controller) else free_port()
+    ports = Ports(listener, controller)
+    layout.ports.write_text(json.dumps(asdict(ports)), encoding="utf-8")
+    return ports
+
+
+def _remembered(layout: Layout) -> Ports | None:
+    if not layout.ports.is_file():
+        return None
+    return Ports(**json.loads(layout.ports.read_text(encoding="utf-8")))

@@ -1,0 +1,89 @@
+"""Fixtures of every room: a seed for the run, a Kafka, a broker of one's own to break, and a PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import uuid
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+from ops.kafka.broker import Broker, BrokerConfig
+from ops.topics import ensure_topics
+from schemas.topics import Topics
+from tests.servers.kafka import find_kafka
+from tests.servers.postgres import running_postgres
+
+SEED = int(os.environ.get("PLACET_SEED") or secrets.randbelow(2**32))
+TEST_PARTITIONS = 4
+
+
+def pytest_report_header() -> str:
+    """The seed that makes this run happen again."""
+    return f"PLACET_SEED={SEED}"
+
+
+def pytest_configure() -> None:
+    """Let hypothesis fail by assertion, not by this machine being busy."""
+    hypothesis.settings.register_profile("placet", deadline=None, print_blob=True)
+    hypothesis.settings.load_profile("placet")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config) -> None:
+    """One seed, one world: hypothesis draws from the run's seed unless it was given one."""
+    if getattr(config.option, "hypothesis_seed", None) is None:
+        hypothesis.core.global_force_seed = SEED  # type: ignore[assignment]
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """The run's seed; derive a test's own generators from it."""
+    return SEED
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    random.seed(SEED)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap servers of a Kafka shared by the run; no topic of the product exists on it."""
+    with find_kafka(tmp_path_factory.mktemp("kafka")) as bootstrap_servers:
+        yield bootstrap_servers
+
+
+@pytest.fixture
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """An embedded broker of the test's own: to kill, pause, resume and restart."""
+    own = Broker(BrokerConfig(tmp_path_factory.mktemp("broker")))
+    own.start()
+    try:
+        yield own
+    finally:
+        own.kill()
+
+
+@pytest.fixture
+def topic_prefix() -> str:
+    """A prefix that no other test uses: a whole log of one's own on the shared Kafka."""
+    return f"t{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+async def topics(kafka: str, topic_prefix: str) -> Topics:
+    """A fresh, whole set of the product's topics on the shared Kafka: names of its own, 4 partitions."""
+    fresh = Topics(prefix=topic_prefix)
+    await ensure_topics(kafka, topics=fresh, partitions=TEST_PARTITIONS)
+    return fresh
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """URL of a PostgreSQL started for the run, empty."""
+    with running_postgres() as url:
+        yield url
