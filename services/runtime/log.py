@@ -1,0 +1,303 @@
+"""The log as the writer needs it: a small port, so that another client can take Kafka's place.
+
+Two implementations run one behaviour suite (`tests/runtime/test_log_behaviour.py`): `memory_log.MemoryLog` and
+`kafka_log.KafkaLog`. Whoever implements it promises:
+
+1. A batch is appended whole or not at all, at contiguous offsets.
+2. What `append` acknowledged is inside `bounds` and can be read at once.
+3. Offsets of a partition only grow. They may have gaps, so nobody counts records by subtracting offsets.
+4. Nothing is skipped: an offset that the log no longer has, or does not have yet, is `LogTruncated`.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from schemas.record import OutRecord, RawRecord
+from schemas.topics import Topics
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
+class LogError(Exception):
+    """What a log could not do; each kind says who has to act."""
+
+
+class BatchTooLarge(LogError):
+    """The records do not fit one batch; nothing was sent. The caller sends less.
+
+    Attributes:
+        tp: where they should have gone.
+        size_bytes: an upper bound of their size together.
+    """
+
+    def __init__(self, tp: TopicPartition, size_bytes: int) -> None:
+        super().__init__(f"{size_bytes} bytes do not fit one batch on {tp}: send fewer or smaller records.")
+        self.tp = tp
+        self.size_bytes = size_bytes
+
+
+class AppendFailed(LogError):
+    """The outcome of an append is unknown: the batch may be in the log, may land later, or never.
+
+    The appender is spoiled for every partition. The caller abandons it, takes a fresh one and claims again.
+
+    Attributes:
+        tp: where the batch should have gone.
+        reason: what happened, in a few words.
+    """
+
+    def __init__(self, tp: TopicPartition, reason: str) -> None:
+        super().__init__(
+            f"Whether the batch for {tp} was appended is unknown ({reason}): abandon the appender and claim again."
+        )
+        self.tp = tp
+        self.reason = reason
+
+
+class LogUnreachable(LogError):
+    """Nobody answers for the log. The caller may try again; the operator starts Kafka or mends the address.
+
+    Attributes:
+        address: where it was looked for.
+        reason: what happened, in a few words.
+    """
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"The log at {address} cannot be reached ({reason}): start it, or mend the address.")
+        self.address = address
+        self.reason = reason
+
+
+class LogRefused(LogError):
+    """The log answers but does not let us: sign-in, rights or settings. The operator mends them.
+
+    Attributes:
+        address: where it was asked.
+        reason: what it said, in a few words.
+    """
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(
+            f"The log at {address} refused ({reason}): mend the credentials, rights or settings."
+        )
+        self.address = address
+        self.reason = reason
+
+
+class TopicMissing(LogError):
+    """A topic, or a partition of it, does not exist. The operator creates it with `placet up`.
+
+    Attributes:
+        topic: its name.
+    """
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"The topic {topic} or one of its partitions is missing: create it with placet up.")
+        self.topic = topic
+
+
+class LogTruncated(LogError):
+    """A partition does not hold an offset that was asked for. The operator acts; nothing may be skipped.
+
+    Attributes:
+        tp: the partition.
+        wanted: the offset that was asked for.
+        first: the first offset that it holds.
+        end: its high watermark, one past the last.
+    """
+
+    def __init__(self, tp: TopicPartition, wanted: int, first: int, end: int) -> None:
+        super().__init__(
+            f"Offset {wanted} of {tp} was asked for, but the log holds {first} up to {end}: it was truncated or "
+            "recreated, so restore it, or remove what was derived from it and rebuild."
+        )
+        self.tp = tp
+        self.wanted = wanted
+        self.first = first
+        self.end = end
+
+
+class Appender(Protocol):
+    """Appends batches for one worker, to any partition, one after the other on each partition.
+
+    Once an append failed, was cancelled or took too long, the appender is spoiled: every later append raises
+    `AppendFailed` without sending anything.
+    """
+
+    async def append(self, tp: TopicPartition, records: Sequence[OutRecord]) -> int:
+        """Append the records as one batch: all of them at contiguous offsets, or none.
+
+        Args:
+            tp: where to; appends to different partitions may run at the same time.
+            records: at least one.
+
+        Returns:
+            The offset of the first record, as the log acknowledged it.
+
+        Raises:
+            BatchTooLarge: nothing was sent, the appender is still good.
+            AppendFailed: the outcome is unknown, the appender is spoiled. A cancelled append spoils it too.
+        """
+        ...
+
+    async def abandon(self) -> None:
+        """Let go of it within about 2 s, whatever is still under way. Never raises; may be called again."""
+        ...
+
+
+class CommandFeed(Protocol):
+    """The commands of the partitions that the group assigned to this worker.
+
+    The group only assigns: that another worker no longer writes is for the log to fence, by the term rule.
+    """
+
+    async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
+        """The next records of the partitions that were started and are not paused.
+
+        Args:
+            timeout_ms: how long to wait for the first record, in milliseconds; 0 only looks.
+
+        Returns:
+            Records in offset order by partition; empty when none came, or when the assignment changed.
+
+        Raises:
+            LogTruncated: a partition does not hold the offset that it should go on from.
+            LogUnreachable: the log is lost for good.
+        """
+        ...
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are this worker's now; look again after every poll."""
+        ...
+
+    def start_from(self, tp: TopicPartition, offset: int) -> None:
+        """Deliver a partition from an offset on; until then a newly assigned partition delivers nothing.
+
+        A partition that stays assigned over a rebalance goes on where it was. Called again, it jumps there.
+        For a partition that was taken away meanwhile it does nothing.
+        """
+        ...
+
+    def pause(self, tp: TopicPartition) -> None:
+        """Deliver nothing of a partition until `resume`; it keeps its place."""
+        ...
+
+    def resume(self, tp: TopicPartition) -> None:
+        """Take back `pause`. A partition that was never started stays silent."""
+        ...
+
+    async def close(self) -> None:
+        """Leave the group, so that others take over at once. Never raises; may be called again."""
+        ...
+
+
+class Log(Protocol):
+    """A log of topics with partitions; connects by itself at first use."""
+
+    @property
+    def topics(self) -> Topics:
+        """The names of its topics."""
+        ...
+
+    async def topic_id(self, topic: str) -> str:
+        """What names this very topic: one recreated under the same name has another id.
+
+        Raises:
+            TopicMissing: there is no such topic.
+            LogUnreachable: nobody answers.
+        """
+        ...
+
+    async def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has now.
+
+        Raises:
+            TopicMissing: there is no such topic.
+            LogUnreachable: nobody answers.
+        """
+        ...
+
+    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+        """The first offset and the high watermark (one past the last offset); equal when it is empty.
+
+        Raises:
+            TopicMissing: there is no such partition.
+            LogUnreachable: nobody answers.
+        """
+        ...
+
+    def read(self, tp: TopicPartition, start: int, stop: int) -> AsyncIterator[Sequence[RawRecord]]:
+        """Exactly the records whose offset is in [start, stop), in order, in chunks. Close it when leaving early.
+
+        Raises:
+            LogTruncated: `start` is before the first offset or `stop` behind the high watermark.
+            TopicMissing: there is no such partition.
+            LogUnreachable: nobody answers, or nothing came for too long.
+        """
+        ...
+
+    def tail(self, topic: str, starts: Mapping[int, int]) -> AsyncIterator[tuple[int, Sequence[RawRecord]]]:
+        """Records of several partitions from given offsets on, without end and without a group.
+
+        Args:
+            topic: its name.
+            starts: partition → the first offset wanted. The high watermark is allowed: what comes next.
+
+        Returns:
+            (partition, records in offset order), as they come. Close it when leaving.
+
+        Raises:
+            LogTruncated: an offset is not there, at the start or later.
+            TopicMissing: there is no such partition.
+            LogUnreachable: nobody answers at the start. A broker lost later is waited for.
+        """
+        ...
+
+    async def appender(self) -> Appender:
+        """A fresh appender, whose batches every replica must have before they are acknowledged.
+
+        Raises:
+            LogUnreachable: nobody answers.
+        """
+        ...
+
+    async def send(self, tp: TopicPartition, record: OutRecord) -> int:
+        """Append one record outside of the writer's discipline: a nudge, a dead letter, a chunk of a snapshot.
+
+        Repeated until it is acknowledged or time is up, so it may be there twice: its id must tell.
+
+        Returns:
+            The offset of the acknowledged record.
+
+        Raises:
+            BatchTooLarge: it does not fit; nothing was sent.
+            TopicMissing: there is no such partition.
+            LogUnreachable: it was not acknowledged in time.
+        """
+        ...
+
+    async def feed(self, group: str, worker_id: str, topics: Sequence[str]) -> CommandFeed:
+        """Join a group that shares the partitions of the topics.
+
+        Args:
+            group: its name; every member asks for the same topics.
+            worker_id: names this member to people, in the broker's logs and tools.
+            topics: with the commands.
+
+        Raises:
+            TopicMissing: a topic does not exist.
+            LogUnreachable: nobody answers.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection; appenders, feeds and tails end with it. May be called again."""
+        ...
