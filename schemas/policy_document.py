@@ -1,0 +1,244 @@
+"""The policy document: its models, its JSON Schema, and a reader that refuses whatever it does not know.
+
+Expressions are text here; `services.domain.policy` compiles them and refuses those that do not compile.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    Tag,
+    ValidationError,
+)
+
+from schemas.canonical import canonical
+from schemas.commands import RequestKind
+from schemas.policy_problems import PolicyRefused, Problem, path_of, problems_of
+from schemas.strict_yaml import MalformedYaml, load_yaml
+
+Effect = Literal["allow", "hold", "deny"]
+MAX_EXPRESSION_CHARS = 2_000
+MAX_RULES = 500
+
+Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
+Role = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,128}$")]
+Seconds = Annotated[StrictInt | StrictFloat, Field(gt=0, le=366 * 86_400)]
+ShortText = Annotated[StrictStr, Field(min_length=1, max_length=500)]
+Expression = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXPRESSION_CHARS)]
+
+
+class PolicyModel(BaseModel):
+    """A part of the document: frozen, and closed to fields that it does not name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Scope(PolicyModel):
+    """Whom the policy is for, by patterns of `*`, `?` and `[...]`. Tenant `*` is the publisher's own."""
+
+    tenant: Pattern = "*"
+    project: Pattern = "*"
+    workspace: Pattern = "*"
+    user: Pattern = "*"
+    agent: Pattern = "*"
+
+
+class DefaultAnswer(PolicyModel):
+    """The decision that counts when nobody decided in time."""
+
+    default: Literal["approve", "reject"]
+
+
+def _timeout_form(value: Any) -> str:
+    return "answer" if isinstance(value, dict | DefaultAnswer) else "word"
+
+
+TimeoutWord = Literal["deny", "halt", "escalate", "wait"]
+OnTimeout = Annotated[
+    Annotated[TimeoutWord, Tag("word")] | Annotated[DefaultAnswer, Tag("answer")],
+    Discriminator(_timeout_form),
+]
+
+
+class Defaults(PolicyModel):
+    """What holds where a rule says nothing. An unknown tool and an error are never allowed."""
+
+    unknown_tool: Literal["hold", "deny"] = "hold"
+    error: Literal["hold", "deny"] = "hold"
+    on_timeout: OnTimeout = "deny"
+    timeout_seconds: Seconds = 900
+
+
+class MatchAnnotations(PolicyModel):
+    """MCP's tool annotations, as the operator published them. All that are named must agree."""
+
+    readOnlyHint: StrictBool | None = None
+    destructiveHint: StrictBool | None = None
+    idempotentHint: StrictBool | None = None
+    openWorldHint: StrictBool | None = None
+
+
+class Match(PolicyModel):
+    """Which calls the rule is about; both keys must agree."""
+
+    tools: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=200)] | None = None
+    annotations: MatchAnnotations | None = None
+
+
+class Escalate(PolicyModel):
+    """Who is asked when nobody has decided after a while."""
+
+    after_seconds: Seconds
+    roles: Annotated[tuple[Role, ...], Field(min_length=1, max_length=50)]
+
+
+class Hold(PolicyModel):
+    """How a held call is decided. No roles: any reviewer."""
+
+    kind: RequestKind = "permission"
+    roles: Annotated[tuple[Role, ...], Field(max_length=50)] = ()
+    quorum: Annotated[StrictInt, Field(ge=1, le=50)] = 1
+    exclude_requester: StrictBool = False
+    timeout_seconds: Seconds | None = None
+    on_timeout: OnTimeout | None = None
+    escalate: Escalate | None = None
+    on_reject: Literal["feedback", "halt", "rollback"] = "feedback"
+    question: ShortText | None = None
+
+
+class Rule(PolicyModel):
+    """One rule; the first that matches decides."""
+
+    id: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+    match: Match = Match()
+    when: Expression | None = None
+    then: Effect
+    hold: Hold | None = None
+
+
+class Adaptive(PolicyModel):
+    """Release by earned trust (refused on publishing in this version)."""
+
+    allow_when: Expression
+    sample_rate: Annotated[StrictInt | StrictFloat, Field(ge=0, le=1)] = 0
+
+
+class PolicyDocument(PolicyModel):
+    """A policy: for whom it is, and its rules in order."""
+
+    policy: Name
+    scope: Scope = Scope()
+    defaults: Defaults = Defaults()
+    rules: Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)] = ()
+    adaptive: Adaptive | None = None
+
+
+def policy_json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document, as served at /schemas/policy.json."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "$id": "/schemas/policy.json", **PolicyDocument.model_json_schema()}
+
+
+def parse_policy(text: str) -> PolicyDocument:
+    """Read a policy document from YAML (or JSON).
+
+    Raises:
+        PolicyRefused: with every problem of form; expressions are not compiled here.
+    """
+    try:
+        value = load_yaml(text)
+    except MalformedYaml as error:
+        where = f"line {error.line}, column {error.column}"
+        raise PolicyRefused((Problem(path=where, code="malformed", message=error.message),)) from error
+    return policy_from_value(value)
+
+
+def policy_from_value(value: Any) -> PolicyDocument:
+    """Read a policy document from parsed JSON or YAML.
+
+    Raises:
+        PolicyRefused: with every problem of form; expressions are not compiled here.
+    """
+    if not isinstance(value, dict):
+        message = "a policy is a mapping that begins with 'policy: NAME'"
+        raise PolicyRefused((Problem(path="policy", code="malformed", message=message),))
+    if empty := tuple(_empty_values(value, ())):
+        raise PolicyRefused(empty)
+    try:
+        document = PolicyDocument.model_validate(value)
+    except ValidationError as error:
+        raise PolicyRefused(problems_of(error, PolicyDocument)) from error
+    problems = tuple(_document_problems(document))
+    if problems:
+        raise PolicyRefused(problems)
+    return document
+
+
+def policy_to_json(document: PolicyDocument) -> str:
+    """The document as canonical JSON with the fields that were written: what is published."""
+    return canonical(document.model_dump(mode="json", exclude_unset=True))
+
+
+def _empty_values(value: Any, loc: tuple[int | str, ...]) -> Iterator[Problem]:
+    # An empty `when:` would otherwise read as "no condition", and an allow rule would fail open.
+    if value is None or value == {}:
+        message = "this field is empty; give it a value or remove it"
+        yield Problem(path=path_of(loc), code="empty", message=message)
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _empty_values(item, (*loc, key))
+
+
+def _document_problems(document: PolicyDocument) -> Iterator[Problem]:
+    counts = Counter(rule.id for rule in document.rules)
+    for index, rule in enumerate(document.rules):
+        if counts[rule.id] > 1:
+            message = f"the rule id {rule.id!r} stands {counts[rule.id]} times; give each rule its own"
+            yield Problem(path=f"rules[{index}].id", code="duplicate_rule", message=message)
+        yield from _rule_problems(rule, f"rules[{index}]", document.defaults)
+    if document.defaults.on_timeout == "escalate":
+        message = "escalate needs to know whom: write it, with an 'escalate' block, in the rules' hold"
+        yield Problem(path="defaults.on_timeout", code="invalid", message=message)
+    if document.adaptive is not None:
+        yield _not_yet("adaptive", "adaptive release")
+
+
+def _rule_problems(rule: Rule, path: str, defaults: Defaults) -> Iterator[Problem]:
+    if rule.hold is None:
+        return
+    if rule.then != "hold":
+        message = f"a rule that says 'then: {rule.then}' has no hold; remove the block or write 'then: hold'"
+        yield Problem(path=f"{path}.hold", code="invalid", message=message)
+    yield from _hold_problems(rule.hold, f"{path}.hold", defaults)
+
+
+def _hold_problems(hold: Hold, path: str, defaults: Defaults) -> Iterator[Problem]:
+    if hold.quorum > 1:
+        yield _not_yet(f"{path}.quorum", "a quorum above 1")
+    if hold.on_reject == "rollback":
+        yield _not_yet(f"{path}.on_reject", "'on_reject: rollback'")
+    if hold.on_timeout == "escalate" and hold.escalate is None:
+        message = "'on_timeout: escalate' needs an 'escalate' block with after_seconds and roles"
+        yield Problem(path=f"{path}.on_timeout", code="invalid", message=message)
+    timeout = hold.timeout_seconds or defaults.timeout_seconds
+    on_timeout = hold.on_timeout or defaults.on_timeout
+    if hold.escalate is not None and on_timeout != "wait" and hold.escalate.after_seconds > timeout:
+        message = (
+            f"the hold ends after {timeout} s, before it would escalate; escalate earlier or wait longer"
+        )
+        yield Problem(path=f"{path}.escalate.after_seconds", code="invalid", message=message)
+
+
+def _not_yet(path: str, what: str) -> Problem:
+    message = f"{what} is not yet supported in this version; remove it to publish"
+    return Problem(path=path, code="not_yet_supported", message=message)
