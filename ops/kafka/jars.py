@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from ops.errors import DiskFullError, JarError
+from ops.errors import DiskFullError, JarError, OpsError
 from ops.kafka.manifest import KAFKA_VERSION, Jar, pinned_jars
 
 PARALLEL_DOWNLOADS = 4
@@ -125,3 +126,10 @@ def _unfetched(jar: Jar, cause: Exception | None) -> JarError:
         f"{jar.file_name} could not be fetched ({type(cause).__name__}): connect to the internet or set "
         "PLACET_MAVEN_REPOSITORY to a mirror, and start again."
     )
+
+
+if __name__ == "__main__":
+    try:
+        ensure_jars(cache_dir())
+    except OpsError as error:
+        sys.exit(str(error))

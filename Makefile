@@ -1,0 +1,38 @@
+# Everything sets itself up: Python 3.11 or newer, make and git are all that must be there.
+.DEFAULT_GOAL := help
+.PHONY: help setup up demo test test-long bench lint lock postgres
+
+bin := .venv/bin
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: ## install everything, start nothing
+	@sh ops/setup/environment.sh
+
+up: setup ## everything on an embedded Kafka; Ctrl-C stops it
+	@exec $(bin)/placet up
+
+demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself and ends
+	@exec $(bin)/placet demo $(if $(filter-out 0,$(AUTO)),--auto)
+
+test: setup postgres ## the whole suite
+	@exec $(bin)/pytest -m "not long"
+
+test-long: setup postgres ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation
+	@PLACET_SEEDS=$(or $(SEEDS),10000) exec $(bin)/pytest
+
+bench: setup ## measure against the floor, on this machine
+	@exec $(bin)/placet bench
+
+lint: setup ## style, types, import directions
+	@$(bin)/ruff check
+	@$(bin)/ruff format --check
+	@$(bin)/mypy
+	@$(bin)/lint-imports
+
+lock: setup ## write the lock files anew; UPGRADE=1 takes newer versions
+	@UPGRADE=$(UPGRADE) sh ops/setup/lock.sh
+
+postgres:
+	@sh ops/setup/postgres.sh
