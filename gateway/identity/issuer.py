@@ -1,0 +1,67 @@
+"""The local issuer: tokens for an installation that has no identity provider of its own."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import jwt
+
+from gateway.identity.keys import load_or_create
+from schemas.actor import Actor
+from schemas.token import ALGORITHM, AUDIENCE, ISSUER, check_actor
+
+DAY_S = 24 * 60 * 60
+TTL_MAX_S = 366 * DAY_S
+
+
+def issue(
+    keys_dir: Path | str,
+    subject: str,
+    roles: Sequence[str],
+    tenant: str,
+    project: str,
+    agent: str | None = None,
+    ttl_s: int = 30 * DAY_S,
+    user: str | None = None,
+    workspace: str | None = None,
+) -> str:
+    """A bearer token, signed with the installation's issuer key (which is made if there is none).
+
+    Args:
+        keys_dir: `<data-dir>/keys`.
+        subject: who the token is for; distinct people have distinct subjects.
+        roles: built-in (agent, reviewer, operator, analyst, admin) or the installation's own.
+        tenant: the tenant it is good for.
+        project: the project it is good for.
+        agent: the one agent that it may act for; needed with the role agent.
+        ttl_s: seconds until it expires.
+        user: the only user for whom executions may be started; `*` for any.
+        workspace: likewise.
+
+    Raises:
+        TokenRefused: an identity that no token may carry.
+        ValueError: a lifetime that is not positive or over a year.
+    """
+    if not 0 < ttl_s <= TTL_MAX_S:
+        raise ValueError(f"a token lives from 1 to {TTL_MAX_S} seconds")
+    actor = Actor(subject=subject, tenant=tenant, project=project, roles=tuple(roles), agent=agent)
+    check_actor(actor)
+    now = int(time.time())
+    claims = {
+        "iss": ISSUER,
+        "aud": AUDIENCE,
+        "sub": subject,
+        "iat": now,
+        "exp": now + ttl_s,
+        "jti": secrets.token_urlsafe(12),
+        "tenant": tenant,
+        "project": project,
+        "roles": list(roles),
+    }
+    optional = {"agent": agent, "user": user, "workspace": workspace}
+    claims.update({name: value for name, value in optional.items() if value is not None})
+    key = load_or_create(Path(keys_dir)).issuer
+    return jwt.encode(claims, key.private_key, algorithm=ALGORITHM, headers={"kid": key.kid})

@@ -1,0 +1,43 @@
+"""`placet token issue`: a bearer token from the installation's own issuer."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.identity.issuer import DAY_S, issue
+from gateway.identity.keys import KeysUnreadable
+from ops.errors import EXIT_USAGE
+
+DEFAULT_DATA_DIR = Path(".placet")
+
+
+def issue_command(
+    subject: Annotated[str, typer.Option(help="Who the token is for: one person or service, one subject.")],
+    role: Annotated[
+        list[str], typer.Option(help="agent, reviewer, operator, analyst, admin, or your own; repeat it.")
+    ],
+    tenant: Annotated[str, typer.Option(help="The tenant it is good for.")] = "default",
+    project: Annotated[str, typer.Option(help="The project it is good for.")] = "default",
+    agent: Annotated[str | None, typer.Option(help="The one agent that it may act for (role agent).")] = None,
+    user: Annotated[str | None, typer.Option(help="The user it may start executions for; * for any.")] = None,
+    workspace: Annotated[str | None, typer.Option(help="The workspace likewise.")] = None,
+    ttl_seconds: Annotated[int, typer.Option(help="Seconds until it expires.")] = 30 * DAY_S,
+    data_dir: Annotated[Path, typer.Option(help="The stack's data directory.", envvar="PLACET_DATA_DIR")] = (
+        DEFAULT_DATA_DIR
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Issue a bearer token, signed by the installation's own issuer."""
+    try:
+        token = issue(data_dir / "keys", subject, role, tenant, project, agent, ttl_seconds, user, workspace)
+    except ValueError as error:
+        typer.echo(f"No token was issued: {error}.", err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+    except (KeysUnreadable, OSError) as error:
+        typer.echo(f"The keys in {data_dir / 'keys'} cannot be used: {error}.", err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+    typer.echo(json_text.dumps({"token": token}) if json else token)

@@ -1,0 +1,168 @@
+"""Bearer tokens: what one must say to be believed. EdDSA (RFC 8037) JWTs and nothing else (RFC 8725).
+
+The gateway checks them at its doors, and the decider on commands that a service produced by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from schemas.actor import Actor
+from schemas.ids import is_client_id
+
+ISSUER = "placet"
+AUDIENCE = "placet"
+ALGORITHM = "EdDSA"
+REQUIRED = ("iss", "aud", "sub", "exp", "iat", "jti", "tenant", "project", "roles")
+
+TOKEN_MAX_CHARS = 8 * 1024
+NAME_MAX_CHARS = 256
+ROLES_MAX = 32
+CLOCK_SKEW_S = 60
+# What the system itself signs with; no token may speak for it.
+RESERVED_ROLE = "system"
+RESERVED_SUBJECT = "placet:"
+
+PublicKeys = Callable[[str], Ed25519PublicKey | None]
+
+
+class TokenRefused(ValueError):
+    """The token is not believed; the message says why, and never quotes the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a believed token says.
+
+    `user` and `workspace` are the only ones in whose scope the subject may start executions: a name, `*` for
+    any, or None where the token is silent. `expires_at_s` is in seconds since the epoch.
+    """
+
+    actor: Actor
+    expires_at_s: int
+    token_id: str
+    user: str | None = None
+    workspace: str | None = None
+
+
+def verify(token: str, public_keys: PublicKeys, now: float) -> Actor:
+    """Who a token speaks for.
+
+    Args:
+        token: a compact JWS.
+        public_keys: the issuers' key of a key id, None for an unknown one.
+        now: seconds since the epoch.
+
+    Raises:
+        TokenRefused: wrong algorithm, key, signature, issuer or audience; a claim missing or wrong; expired.
+    """
+    return read_claims(token, public_keys, now).actor
+
+
+def read_claims(token: str, public_keys: PublicKeys, now: float) -> Claims:
+    """Everything that a token says; arguments and errors as `verify`."""
+    payload = _signed_payload(token, public_keys)
+    expires_at_s = _moment(payload, "exp")
+    if now >= expires_at_s:
+        raise TokenRefused("the token has expired: get a new one")
+    if _moment(payload, "iat") > now + CLOCK_SKEW_S:
+        raise TokenRefused("the token was issued in the future: check the clocks")
+    if "nbf" in payload and _moment(payload, "nbf") > now + CLOCK_SKEW_S:
+        raise TokenRefused("the token is not valid yet")
+    return Claims(
+        _actor(payload),
+        expires_at_s,
+        _name(payload, "jti"),
+        _scope(payload, "user"),
+        _scope(payload, "workspace"),
+    )
+
+
+def check_actor(actor: Actor) -> None:
+    """Refuse an identity that no token may carry; used when issuing and when reading.
+
+    Raises:
+        TokenRefused: a reserved name, no role, or an agent role without its agent.
+    """
+    for name, value in (("tenant", actor.tenant), ("project", actor.project)):
+        if not is_client_id(value):
+            raise TokenRefused(f"the {name} must be 1 to 128 of A-Za-z0-9._:-")
+    if not actor.subject.isprintable() or not 1 <= len(actor.subject) <= NAME_MAX_CHARS:
+        raise TokenRefused(f"the subject must be 1 to {NAME_MAX_CHARS} printable characters")
+    if actor.subject.startswith(RESERVED_SUBJECT) or RESERVED_ROLE in actor.roles:
+        raise TokenRefused("the subjects placet:… and the role system are Placet's own")
+    if not 1 <= len(actor.roles) <= ROLES_MAX or not all(map(is_client_id, actor.roles)):
+        raise TokenRefused(f"roles must be 1 to {ROLES_MAX} names of A-Za-z0-9._:-")
+    if actor.agent is not None and not is_client_id(actor.agent):
+        raise TokenRefused("the agent must be 1 to 128 of A-Za-z0-9._:-")
+    if "agent" in actor.roles and actor.agent is None:
+        raise TokenRefused("a token with the role agent must name its agent")
+
+
+def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
+    if len(token) > TOKEN_MAX_CHARS:
+        raise TokenRefused("the token is too long")
+    try:
+        header = jwt.get_unverified_header(token)
+        key = public_keys(str(header.get("kid", "")))
+        if header.get("alg") != ALGORITHM or key is None:
+            raise TokenRefused("the token is not signed by a known issuer with EdDSA")
+        payload: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[ALGORITHM],
+            audience=AUDIENCE,
+            issuer=ISSUER,
+            # The moments are compared with the caller's clock, not with PyJWT's.
+            options={
+                "require": list(REQUIRED),
+                "verify_exp": False,
+                "verify_iat": False,
+                "verify_nbf": False,
+                "strict_aud": True,
+            },
+        )
+    except (jwt.PyJWTError, UnicodeError) as error:
+        raise TokenRefused(f"the token is refused: {error}") from error
+    return payload
+
+
+def _actor(payload: dict[str, Any]) -> Actor:
+    roles = payload["roles"]
+    if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
+        raise TokenRefused("roles must be a list of names")
+    agent = payload.get("agent")
+    if agent is not None and not isinstance(agent, str):
+        raise TokenRefused("the agent must be a name")
+    actor = Actor(
+        subject=_name(payload, "sub"),
+        tenant=_name(payload, "tenant"),
+        project=_name(payload, "project"),
+        roles=tuple(dict.fromkeys(roles)),
+        agent=agent,
+    )
+    check_actor(actor)
+    return actor
+
+
+def _moment(payload: dict[str, Any], name: str) -> int:
+    value = payload[name]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TokenRefused(f"{name} must be whole seconds since the epoch")
+    return value
+
+
+def _name(payload: dict[str, Any], name: str) -> str:
+    value = payload[name]
+    if not isinstance(value, str) or not 1 <= len(value) <= NAME_MAX_CHARS:
+        raise TokenRefused(f"{name} must be 1 to {NAME_MAX_CHARS} characters")
+    return value
+
+
+def _scope(payload: dict[str, Any], name: str) -> str | None:
+    return _name(payload, name) if payload.get(name) is not None else None
