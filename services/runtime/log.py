@@ -1,7 +1,7 @@
 """The log as the writer needs it: a small port, so that another client can take Kafka's place.
 
-Two implementations run one behaviour suite (`tests/runtime/test_log_behaviour.py`): `memory_log.MemoryLog` and
-`kafka_log.KafkaLog`. Whoever implements it promises:
+Two implementations run one behaviour suite (`tests/runtime/test_log_behaviour.py`): `memory_log.MemoryLog`
+and `kafka_log.KafkaLog`. Whoever implements it promises:
 
 1. A batch is appended whole or not at all, at contiguous offsets.
 2. What `append` acknowledged is inside `bounds` and can be read at once.
@@ -9,7 +9,7 @@ Two implementations run one behaviour suite (`tests/runtime/test_log_behaviour.p
 4. Nothing is skipped: an offset that the log no longer has, or does not have yet, is `LogTruncated`.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from schemas.record import OutRecord, RawRecord
@@ -56,7 +56,8 @@ class AppendFailed(LogError):
 
     def __init__(self, tp: TopicPartition, reason: str) -> None:
         super().__init__(
-            f"Whether the batch for {tp} was appended is unknown ({reason}): abandon the appender and claim again."
+            f"Whether the batch for {tp} was appended is unknown ({reason}): "
+            "abandon the appender and claim again."
         )
         self.tp = tp
         self.reason = reason
@@ -116,8 +117,8 @@ class LogTruncated(LogError):
 
     def __init__(self, tp: TopicPartition, wanted: int, first: int, end: int) -> None:
         super().__init__(
-            f"Offset {wanted} of {tp} was asked for, but the log holds {first} up to {end}: it was truncated or "
-            "recreated, so restore it, or remove what was derived from it and rebuild."
+            f"Offset {wanted} of {tp} was asked for, but the log holds {first} up to {end}: it was truncated "
+            "or recreated, so restore it, or remove what was derived from it and rebuild."
         )
         self.tp = tp
         self.wanted = wanted
@@ -234,8 +235,10 @@ class Log(Protocol):
         """
         ...
 
-    def read(self, tp: TopicPartition, start: int, stop: int) -> AsyncIterator[Sequence[RawRecord]]:
-        """Exactly the records whose offset is in [start, stop), in order, in chunks. Close it when leaving early.
+    def read(self, tp: TopicPartition, start: int, stop: int) -> AsyncGenerator[Sequence[RawRecord], None]:
+        """Exactly the records whose offset is in [start, stop), in order, in chunks.
+
+        Close it (`contextlib.aclosing`) when leaving early.
 
         Raises:
             LogTruncated: `start` is before the first offset or `stop` behind the high watermark.
@@ -244,7 +247,9 @@ class Log(Protocol):
         """
         ...
 
-    def tail(self, topic: str, starts: Mapping[int, int]) -> AsyncIterator[tuple[int, Sequence[RawRecord]]]:
+    def tail(
+        self, topic: str, starts: Mapping[int, int]
+    ) -> AsyncGenerator[tuple[int, Sequence[RawRecord]], None]:
         """Records of several partitions from given offsets on, without end and without a group.
 
         Args:
@@ -252,7 +257,8 @@ class Log(Protocol):
             starts: partition → the first offset wanted. The high watermark is allowed: what comes next.
 
         Returns:
-            (partition, records in offset order), as they come. Close it when leaving.
+            (partition, records in offset order), as they come; it ends only when the log is closed. Close it
+            (`contextlib.aclosing`) when leaving.
 
         Raises:
             LogTruncated: an offset is not there, at the start or later.
@@ -270,7 +276,7 @@ class Log(Protocol):
         ...
 
     async def send(self, tp: TopicPartition, record: OutRecord) -> int:
-        """Append one record outside of the writer's discipline: a nudge, a dead letter, a chunk of a snapshot.
+        """Append one record outside of the writer's discipline: a nudge, a dead letter, a snapshot's chunk.
 
         Repeated until it is acknowledged or time is up, so it may be there twice: its id must tell.
 
