@@ -1,0 +1,70 @@
+"""One event, all rows that it changes."""
+
+from typing import NamedTuple, Protocol
+
+from projections.folds.audit import audit_entry
+from projections.folds.calls import call_resource
+from projections.folds.executions import execution_resource
+from projections.folds.holds import hold_resource
+from projections.folds.rows import Row
+from schemas.events.executions import EXECUTION_EVENTS
+from schemas.message import Message
+from schemas.record import Event
+
+
+class Rows(Protocol):
+    """The rows as they stand before an event."""
+
+    def execution(self, key: bytes) -> Row | None:
+        """The execution with this Kafka key."""
+        ...
+
+    def call(self, key: bytes, call_id: str) -> Row | None:
+        """A call of the execution with this key."""
+        ...
+
+    def hold(self, key: bytes, hold_id: str) -> Row | None:
+        """A hold of the execution with this key."""
+        ...
+
+
+class Folded(NamedTuple):
+    """The rows after an event; None for what it does not concern, or where there is no row."""
+
+    execution: Row | None
+    call: Row | None
+    hold: Row | None
+    audit: Row | None
+
+
+def fold_event(event: Event, rows: Rows) -> Folded:
+    """The rows that an event of an execution changes.
+
+    Args:
+        event: one that counts by the term rule; not a record about the log or a definition.
+        rows: the rows before it.
+    """
+    key = event.key
+    call_id, hold_id = subjects_of(event.body)
+    execution = rows.execution(key)
+    hold = rows.hold(key, hold_id) if hold_id else None
+    if not call_id and hold is not None:
+        call_id = hold["call_id"] or ""
+    call = rows.call(key, call_id) if call_id else None
+    agent = None if execution is None else execution["agent"]
+    return Folded(
+        execution_resource(execution, event, hold=hold),
+        call_resource(call, event) if call_id else None,
+        hold_resource(hold, event, call=call, agent=agent) if hold_id else None,
+        audit_entry(event, execution=execution, call=call, hold=hold),
+    )
+
+
+def subjects_of(body: Message) -> tuple[str, str]:
+    """The call id and the hold id that an event names; empty where it names none."""
+    if type(body) in _NAMES_NOTHING:
+        return "", ""
+    return getattr(body, "call_id", ""), getattr(body, "hold_id", "")
+
+
+_NAMES_NOTHING = frozenset(EXECUTION_EVENTS)

@@ -1,0 +1,306 @@
+"""The hold: one pause for a person, with what the person saw. A request is a hold with a `request_id`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from projections.folds.calls import risk_json, verdict_json
+from projections.folds.rows import Row, json_text, json_value, moment
+from schemas.events import holds as h
+from schemas.ids import split_execution_key
+from schemas.message import Message
+from schemas.record import Event
+
+ANY_REVIEWER = ("reviewer", "operator", "admin")
+STAYS_OPEN = frozenset({"escalate", "wait"})
+
+# What a person sees of the held revision: copied from the call, whose row may move on to another revision.
+SHOWN_OF_CALL = (
+    "agent",
+    "tool",
+    "tool_version",
+    "arguments",
+    "reason",
+    "effect",
+    "rules",
+    "policy_version",
+    "verdict_reason",
+    "verdict_detail",
+    "risk_score",
+    "risk_level",
+    "risk_parts",
+    "risk_required",
+    "trust",
+)
+_NO_CALL: Row = dict.fromkeys(SHOWN_OF_CALL)
+
+
+def hold_resource(
+    previous: Row | None, event: Event, *, call: Row | None = None, agent: str | None = None
+) -> Row | None:
+    """The hold's row after an event.
+
+    Args:
+        previous: the row of the hold that the event is about, or None before its first event.
+        event: any event of the hold's execution; one about another hold changes nothing.
+        call: the held call's row before the event; needed where a call's hold opens.
+        agent: the execution's agent; needed where a request opens.
+
+    Returns:
+        The row; None while there is none.
+    """
+    body: Any = event.body
+    if isinstance(body, h.HumanInputRequested):
+        return _requested(body, event, agent)
+    if isinstance(body, h.HoldOpened):
+        return _opened(previous, body, event, call, agent)
+    change = _CHANGES.get(type(body))
+    if change is None or previous is None or previous["hold_id"] != body.hold_id:
+        return previous
+    row = previous | change(previous, body, event)
+    row["updated_at_ms"] = event.meta.at_ms
+    return row
+
+
+def hold_json(row: Row) -> dict[str, Any]:
+    """The hold of the outward interface (protocol.md), from its row."""
+    return {
+        "tenant": row["tenant"],
+        "project": row["project"],
+        "hold_id": row["hold_id"],
+        "execution_id": row["execution_id"],
+        "call_id": row["call_id"],
+        "request_id": row["request_id"],
+        "revision": row["revision"],
+        "kind": row["kind"],
+        "cause": row["cause"],
+        "status": row["status"],
+        "agent": row["agent"],
+        "tool": row["tool"],
+        "tool_version": row["tool_version"],
+        "arguments": json_value(row["arguments"]),
+        "digest": row["digest"],
+        "reason": row["reason"],
+        "question": row["question"],
+        "options": json_value(row["options"]),
+        "input_schema": json_value(row["input_schema"]),
+        "fields": json_value(row["fields"]),
+        "decision_type": row["decision_type"],
+        "risk": risk_json(row),
+        "trust": json_value(row["trust"]),
+        "verdict": verdict_json(row),
+        "requester": row["requester"],
+        "roles": json_value(row["roles"]),
+        "quorum": row["quorum"],
+        "exclude_requester": bool(row["exclude_requester"]),
+        "votes": json_value(row["votes"]),
+        "claimed_by": row["claimed_by"],
+        "assignee": row["assignee"],
+        "escalated": bool(row["escalated"]),
+        "opened_at": moment(row["opened_at_ms"]),
+        "deadline_at": moment(row["deadline_at_ms"]),
+        "escalate_at": moment(row["escalate_at_ms"]),
+        "on_timeout": row["on_timeout"],
+        "on_reject": row["on_reject"],
+        "default": json_value(row["default_value"]),
+        "decision": _decision_json(row),
+        "response": json_value(row["response"]),
+        "timed_out": bool(row["timed_out"]),
+        "updated_at": moment(row["updated_at_ms"]),
+        "closed_at": moment(row["closed_at_ms"]),
+    }
+
+
+def request_json(row: Row) -> dict[str, Any]:
+    """The request of the outward interface, from the row of the hold that it is."""
+    return {
+        "request_id": row["request_id"],
+        "hold_id": row["hold_id"],
+        "execution_id": row["execution_id"],
+        "kind": row["kind"],
+        "question": row["question"],
+        "options": json_value(row["options"]),
+        "fields": json_value(row["fields"]),
+        "decision_type": row["decision_type"],
+        "status": row["status"],
+        "response": json_value(row["response"]),
+        "timed_out": bool(row["timed_out"]),
+        "by": row["decided_by"],
+        "deadline_at": moment(row["deadline_at_ms"]),
+    }
+
+
+def _decision_json(row: Row) -> dict[str, Any] | None:
+    if row["decision"] is None:
+        return None
+    return {
+        "decision_id": row["decision_id"],
+        "decision": row["decision"],
+        "by": row["decided_by"],
+        "at": moment(row["closed_at_ms"]),
+        "feedback": row["feedback"],
+    }
+
+
+def _blank(event: Event, hold_id: str) -> Row:
+    tenant, project, execution_id = split_execution_key(event.key)
+    return {
+        "tenant": tenant,
+        "project": project,
+        "hold_id": hold_id,
+        "execution_id": execution_id,
+        "call_id": None,
+        "request_id": None,
+        "revision": 0,
+        "digest": "",
+        "cause": "request",
+        "input_schema": "{}",
+        "fields": "[]",
+        "decision_type": "",
+        "requester": "",
+        "roles": "[]",
+        "quorum": 1,
+        "exclude_requester": 0,
+        "deadline_at_ms": None,
+        "on_timeout": "wait",
+        "default_value": None,
+        "escalate_at_ms": None,
+        "escalate_roles": "[]",
+        "on_reject": "feedback",
+        "status": "open",
+        "claimed_by": None,
+        "assignee": None,
+        "escalated": 0,
+        "votes": "[]",
+        "decision": None,
+        "decision_id": None,
+        "decided_by": None,
+        "feedback": None,
+        "response": None,
+        "timed_out": 0,
+        "opened_at_ms": event.meta.at_ms,
+        "updated_at_ms": event.meta.at_ms,
+        "closed_at_ms": None,
+    } | _NO_CALL
+
+
+def _requested(body: h.HumanInputRequested, event: Event, agent: str | None) -> Row:
+    return _blank(event, body.hold_id) | {
+        "request_id": body.request_id,
+        "kind": body.kind,
+        "question": body.question,
+        "options": body.options,
+        "fields": body.fields,
+        "decision_type": body.decision_type,
+        "requester": body.by,
+        "agent": agent,
+    }
+
+
+def _opened(
+    previous: Row | None, body: h.HoldOpened, event: Event, call: Row | None, agent: str | None
+) -> Row:
+    base = _blank(event, body.hold_id) if previous is None else previous
+    shown = {name: call[name] for name in SHOWN_OF_CALL} if call is not None else {"agent": agent}
+    return (
+        base
+        | shown
+        | {
+            "call_id": body.call_id or None,
+            "request_id": body.request_id or None,
+            "revision": body.revision,
+            "digest": body.digest,
+            "kind": body.kind,
+            "cause": body.cause,
+            "question": body.question,
+            "options": body.options,
+            "input_schema": body.input_schema,
+            "requester": body.requester,
+            "roles": json_text(body.roles),
+            "quorum": body.quorum,
+            "exclude_requester": int(body.exclude_requester),
+            "deadline_at_ms": body.deadline_at_ms,
+            "on_timeout": body.on_timeout,
+            "default_value": body.default_value,
+            "escalate_at_ms": body.escalate_at_ms,
+            "escalate_roles": json_text(body.escalate_roles),
+            "on_reject": body.on_reject,
+        }
+    )
+
+
+def _claimed(row: Row, body: h.HoldClaimed, event: Event) -> Row:
+    return {"claimed_by": body.by}
+
+
+def _unclaimed(row: Row, body: h.HoldUnclaimed, event: Event) -> Row:
+    return {"claimed_by": None}
+
+
+def _delegated(row: Row, body: h.HoldDelegated, event: Event) -> Row:
+    return {"assignee": body.to, "claimed_by": None}
+
+
+def _extended(row: Row, body: h.HoldExtended, event: Event) -> Row:
+    return {"deadline_at_ms": body.deadline_at_ms}
+
+
+def _escalated(row: Row, body: h.HoldEscalated, event: Event) -> Row:
+    # Escalation asks more people, never fewer, and a hold escalates once (services.domain.evolve).
+    asked = tuple(json_value(row["roles"])) or ANY_REVIEWER
+    return {
+        "escalated": 1,
+        "roles": json_text(tuple(dict.fromkeys((*asked, *body.roles)))),
+        "deadline_at_ms": body.deadline_at_ms,
+        "escalate_at_ms": None,
+        "on_timeout": "deny" if row["on_timeout"] == "escalate" else row["on_timeout"],
+    }
+
+
+def _expired(row: Row, body: h.HoldExpired, event: Event) -> Row:
+    if body.on_timeout in STAYS_OPEN:
+        return {"deadline_at_ms": None}
+    return {"status": "expired", "closed_at_ms": event.meta.at_ms}
+
+
+def _cancelled(row: Row, body: h.HoldCancelled, event: Event) -> Row:
+    return {"status": "cancelled", "feedback": body.reason, "closed_at_ms": event.meta.at_ms}
+
+
+def _decided(row: Row, body: h.DecisionRecorded, event: Event) -> Row:
+    vote = {
+        "decision_id": body.decision_id,
+        "decision": body.decision,
+        "by": body.by,
+        "roles": body.roles,
+        "digest": body.digest,
+        "at": moment(event.meta.at_ms),
+        "feedback": body.feedback,
+    }
+    votes = {"votes": json_text([*json_value(row["votes"]), vote])}
+    if not body.resolves:
+        return votes
+    return votes | {
+        "status": "resolved",
+        "decision": body.decision,
+        "decision_id": body.decision_id,
+        "decided_by": body.by,
+        "feedback": body.feedback,
+        "closed_at_ms": event.meta.at_ms,
+    }
+
+
+def _answered(row: Row, body: h.HumanInputProvided, event: Event) -> Row:
+    return {"response": body.response, "timed_out": int(body.timed_out), "decided_by": body.by}
+
+
+_CHANGES: dict[type[Message], Callable[[Row, Any, Event], Row]] = {
+    h.HoldClaimed: _claimed,
+    h.HoldUnclaimed: _unclaimed,
+    h.HoldDelegated: _delegated,
+    h.HoldExtended: _extended,
+    h.HoldEscalated: _escalated,
+    h.HoldExpired: _expired,
+    h.HoldCancelled: _cancelled,
+    h.DecisionRecorded: _decided,
+    h.HumanInputProvided: _answered,
+}

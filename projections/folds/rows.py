@@ -1,0 +1,32 @@
+"""Rows and their JSON: what all folds share."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from schemas.headers import rfc3339
+from schemas.message import Message
+from schemas.record import Event
+
+Row = dict[str, Any]
+Change = Callable[[Any, Event], Row]
+Changes = Mapping[type[Message], Change]
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON of a list or tuple of plain values."""
+    return _ENCODER.encode(value).decode()
+
+
+def json_value(text: str | None) -> Any:
+    """The value of stored JSON text; None for none."""
+    return None if text is None else json.loads(text)
+
+
+def moment(at_ms: int | None) -> str | None:
+    """RFC 3339 of a stored time, or None."""
+    return None if at_ms is None else rfc3339(at_ms)
