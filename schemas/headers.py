@@ -26,6 +26,7 @@ def event_record(body: Message, meta: EventMeta, key: bytes) -> OutRecord:
         ("placet_command_id", meta.command_id.encode()),
         ("placet_command_digest", meta.command_digest.encode()),
         ("placet_tenant", meta.tenant.encode()),
+        ("placet_command_offset", b"%d" % meta.command_offset),
     )
     return OutRecord(key, codec.encode(body), headers)
 
@@ -49,6 +50,7 @@ def read_event(raw: RawRecord) -> Event:
             command_id=headers["placet_command_id"].decode(),
             command_digest=headers["placet_command_digest"].decode(),
             tenant=headers["placet_tenant"].decode(),
+            command_offset=int(headers["placet_command_offset"]),
         )
     except (KeyError, ValueError) as error:
         raise UnreadableRecord("malformed", f"event headers: {error!r}") from error

@@ -38,6 +38,8 @@ class EventMeta:
 
     `version` counts the aggregate's events from 1; `term` is the offset of the claim that the writer held;
     `command_digest` names the body of the command that caused it, so that a repeat can be told from a reuse.
+    `command_offset` is where that command stands on its topic (−1: no command caused it), so that a writer
+    that recovers knows from where commands are still to be decided.
     """
 
     event_id: str
@@ -47,6 +49,7 @@ class EventMeta:
     command_id: str
     command_digest: str
     tenant: str
+    command_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)

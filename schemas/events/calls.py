@@ -56,7 +56,7 @@ class ToolCallReleased(Message):
     digest: str
     grant_id: str
     decision_id: str
-    released_by: Literal["policy", "decision", "timeout"]
+    released_by: Literal["policy", "decision"]
     arguments: str
     expires_at_ms: int
 

@@ -16,9 +16,14 @@ class WriterClaimed(Message):
 
 
 class WriterAlive(Message):
-    """The writer is there, and every command up to `commands_through` is dealt with."""
+    """The writer is there, and every command up to `commands_through` is dealt with.
+
+    `attempting` is set when a writer goes carefully, after others died here: the offset of the command that it
+    decides next, alone. Found without a trace after it, that command has killed this writer as well.
+    """
 
     commands_through: int
+    attempting: int = -1
 
 
 class DefinitionsAdopted(Message):
