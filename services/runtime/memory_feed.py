@@ -1,0 +1,126 @@
+"""The command feed of a memory log: a group whose members share partitions, and one member of it."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from schemas.record import RawRecord
+from services.runtime.log import LogUnreachable, TopicPartition
+from services.runtime.memory_storage import Partition, Signal
+
+FindPartition = Callable[[TopicPartition], Partition]
+
+
+class Group:
+    """The members of one group in the order in which they joined."""
+
+    def __init__(self, partitions: Sequence[TopicPartition]) -> None:
+        self._partitions = sorted(partitions)
+        self._members: list[MemoryFeed] = []
+
+    def join(self, member: "MemoryFeed") -> None:
+        """Let a member in and share anew."""
+        self._members.append(member)
+        self._rebalance()
+
+    def leave(self, member: "MemoryFeed") -> None:
+        """Let a member go and share anew."""
+        if member in self._members:
+            self._members.remove(member)
+            self._rebalance()
+
+    def _rebalance(self) -> None:
+        shares = share(self._partitions, [member.assignment() for member in self._members])
+        for member, assigned in zip(self._members, shares, strict=True):
+            member.assign(assigned)
+
+
+def share(
+    partitions: Sequence[TopicPartition], held: Sequence[frozenset[TopicPartition]]
+) -> list[frozenset[TopicPartition]]:
+    """Share partitions evenly, leaving with each member as much of what it held as its share allows."""
+    if not held:
+        return []
+    each, more = divmod(len(partitions), len(held))
+    quotas = [each + (index < more) for index in range(len(held))]
+    shares = [set(sorted(mine)[:quota]) for mine, quota in zip(held, quotas, strict=True)]
+    free = iter([tp for tp in partitions if not any(tp in mine for mine in shares)])
+    for mine, quota in zip(shares, quotas, strict=True):
+        mine.update(next(free) for _ in range(quota - len(mine)))
+    return [frozenset(mine) for mine in shares]
+
+
+class MemoryFeed:
+    """See `CommandFeed`."""
+
+    def __init__(self, worker_id: str, group: Group, find: FindPartition, signal: Signal) -> None:
+        self.worker_id = worker_id
+        self._group = group
+        self._find = find
+        self._signal = signal
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._next: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+        self._changed = False
+        self._closed = False
+
+    async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
+        """See `CommandFeed.poll`."""
+        await asyncio.sleep(0)
+        if found := self._take():
+            return found
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not (found or self._changed):
+                    await self._signal.wait()
+                    found = self._take()
+        except TimeoutError:
+            return {}
+        self._changed = False
+        return found
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """See `CommandFeed.assignment`."""
+        return self._assigned
+
+    def start_from(self, tp: TopicPartition, offset: int) -> None:
+        """See `CommandFeed.start_from`."""
+        if tp in self._assigned:
+            self._next[tp] = offset
+            self._signal.notify()
+
+    def pause(self, tp: TopicPartition) -> None:
+        """See `CommandFeed.pause`."""
+        if tp in self._assigned:
+            self._paused.add(tp)
+
+    def resume(self, tp: TopicPartition) -> None:
+        """See `CommandFeed.resume`."""
+        self._paused.discard(tp)
+        self._signal.notify()
+
+    async def close(self) -> None:
+        """See `CommandFeed.close`."""
+        if not self._closed:
+            self._closed = True
+            self.assign(frozenset())
+            self._group.leave(self)
+            self._signal.notify()
+
+    def assign(self, assigned: frozenset[TopicPartition]) -> None:
+        """Take what the group gives; what stays goes on where it was."""
+        self._changed = assigned != self._assigned
+        self._assigned = assigned
+        self._next = {tp: offset for tp, offset in self._next.items() if tp in assigned}
+        self._paused &= assigned
+        self._signal.notify()
+
+    def _take(self) -> dict[TopicPartition, Sequence[RawRecord]]:
+        if self._closed:
+            raise LogUnreachable("memory", "the feed is closed")
+        found: dict[TopicPartition, Sequence[RawRecord]] = {}
+        for tp in sorted(self._next.keys() - self._paused):
+            partition = self._find(tp)
+            if records := partition.slice(self._next[tp], partition.end):
+                found[tp] = records
+                self._next[tp] = records[-1].offset + 1
+        return found
