@@ -29,14 +29,3 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
             f"{directory}) or choose another --data-dir."
         ) from error
     return descriptor
-
-
-def is_locked(directory: Path, name: str = "lock") -> bool:
-    """Whether somebody holds the directory now."""
-    if not (directory / name).exists():
-        return False
-    try:
-        os.close(lock_directory(directory, name))
-    except DataDirectoryInUseError:
-        return True
-    return False

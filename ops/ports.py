@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 LOOPBACK = "127.0.0.1"
+EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - recognised, never bound here
 
 
 def free_port(host: str = LOOPBACK) -> int:
@@ -23,3 +24,8 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
         except OSError:
             return False
     return True
+
+
+def reachable(host: str) -> str:
+    """The address by which this machine reaches a server that listens on `host`."""
+    return LOOPBACK if host in EVERY_ADDRESS else host

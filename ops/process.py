@@ -18,6 +18,7 @@ def spawn(
     log: Path,
     environ: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
+    cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a child in a session of its own, its output appended to `log`, killed with its parent.
 
@@ -28,6 +29,7 @@ def spawn(
         log: The file that takes standard output and error; its directory is made.
         environ: The child's environment; the parent's by default.
         pass_fds: File descriptors that stay open in the child.
+        cwd: Its working directory; the parent's by default.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     parent = os.getpid()
@@ -39,6 +41,7 @@ def spawn(
             stderr=subprocess.STDOUT,
             env=None if environ is None else dict(environ),
             pass_fds=tuple(pass_fds),
+            cwd=cwd,
             start_new_session=True,
             preexec_fn=lambda: _die_with(parent),
         )
@@ -61,11 +64,27 @@ def stop(process: subprocess.Popen[bytes], grace_s: float) -> int:
 
 def is_alive(pid: int) -> bool:
     """Whether a process with this id runs (a zombie does not)."""
+    stat = _stat(pid)
+    return bool(stat) and stat[0] not in ("Z", "X")
+
+
+def started_ticks(pid: int) -> int:
+    """When a process started, in clock ticks since boot; 0 where there is none (proc(5), field 22)."""
+    stat = _stat(pid)
+    return int(stat[19]) if stat else 0
+
+
+def is_same(pid: int | None, started: int) -> bool:
+    """Whether the process that had this id at that start still runs."""
+    return pid is not None and is_alive(pid) and started_ticks(pid) == started
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; the name before may hold anything."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in ("Z", "X")
+        return []
 
 
 def _die_with(parent: int) -> None:

@@ -1,7 +1,7 @@
 """Ask a broker over a bare socket whether it serves: no client library, no event loop, no log noise.
 
-The request is Kafka's Metadata (key 3, version 1) for no topics, as in the protocol guide; a broker lists
-itself in the answer only once its controller has unfenced it.
+The requests are Kafka's Metadata (key 3, version 1) for no topics and ApiVersions (key 18, version 0), as in
+the protocol guide; a broker lists itself in the metadata only once its controller has unfenced it.
 """
 
 from __future__ import annotations
@@ -9,34 +9,43 @@ from __future__ import annotations
 import socket
 import struct
 
-METADATA_KEY = 3
-METADATA_VERSION = 1
+METADATA = (3, 1)
+API_VERSIONS = (18, 0)
+FETCH_KEY = 1
+FETCH_SINCE_3_9 = 17
 _HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = 1
 
 
 def brokers_alive(host: str, port: int, timeout_s: float = 1.0) -> int:
     """How many live brokers the one at `host:port` knows; 0 when it does not answer."""
+    no_topics = struct.pack(">i", 0)
+    answer = _ask(host, port, METADATA, no_topics, timeout_s)
+    return int(struct.unpack_from(">i", answer)[0]) if answer else 0
+
+
+def is_recent(host: str, port: int, timeout_s: float = 1.0) -> bool:
+    """Whether the broker is Kafka 3.9 or newer, by the newest Fetch that it speaks (KIP-853)."""
+    answer = _ask(host, port, API_VERSIONS, b"", timeout_s)
+    if not answer:
+        return False
+    _, count = struct.unpack_from(">hi", answer)
+    ranges = struct.iter_unpack(">hhh", answer[6 : 6 + 6 * count])
+    return any(key == FETCH_KEY and newest >= FETCH_SINCE_3_9 for key, _, newest in ranges)
+
+
+def _ask(host: str, port: int, request: tuple[int, int], body: bytes, timeout_s: float) -> bytes:
+    """The body of the answer to one request; empty when there is none."""
+    client = b"placet"
+    message = _HEADER.pack(*request, _CORRELATION_ID, len(client)) + client + body
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
-            connection.sendall(_request())
             connection.settimeout(timeout_s)
-            return _broker_count(connection)
+            connection.sendall(struct.pack(">i", len(message)) + message)
+            size = struct.unpack(">i", _read(connection, 4))[0]
+            return _read(connection, size)[4:]
     except (OSError, EOFError):
-        return 0
-
-
-def _request() -> bytes:
-    client = b"placet"
-    body = _HEADER.pack(METADATA_KEY, METADATA_VERSION, _CORRELATION_ID, len(client)) + client
-    body += struct.pack(">i", 0)
-    return struct.pack(">i", len(body)) + body
-
-
-def _broker_count(connection: socket.socket) -> int:
-    size = struct.unpack(">i", _read(connection, 4))[0]
-    correlation_id, count = struct.unpack_from(">ii", _read(connection, size))
-    return int(count) if correlation_id == _CORRELATION_ID else 0
+        return b""
 
 
 def _read(connection: socket.socket, size: int) -> bytes:

@@ -1,0 +1,104 @@
+"""One role as a child process: started, watched, started again with back-off when it dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ops import process
+from ops.config import DataDir
+from ops.restarts import restart_delay_s
+from ops.status import BACKING_OFF, Component, role_state
+
+HEALTHY_AFTER_S = 30.0
+STOP_GRACE_S = 10.0
+LOG_BYTES_MAX = 20 * 1024 * 1024
+PACKAGE_ROOT = Path(__file__).resolve().parent.parent
+
+
+class RoleChild:
+    """A role of the stack and the process that runs it at the moment."""
+
+    def __init__(self, name: str, command: Sequence[str], directory: DataDir) -> None:
+        self.name = name
+        self.restarts = 0
+        self.failures = 0
+        self._command = tuple(command)
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._start_at: float | None = None
+
+    def start(self) -> None:
+        """Start its process; what it prints is appended to its log."""
+        log = self._directory.log(self.name)
+        _rotate(log)
+        self._directory.status(self.name).unlink(missing_ok=True)
+        self._process = process.spawn(self._command, log, cwd=PACKAGE_ROOT)
+        self._started_at, self._start_at = time.monotonic(), None
+
+    def tick(self, now: float) -> str | None:
+        """Notice a death, and start again when its time has come.
+
+        Args:
+            now: Monotonic seconds.
+
+        Returns:
+            One sentence about what happened, if something did.
+        """
+        if self._start_at is not None:
+            return self._restart() if now >= self._start_at else None
+        code = self._process.poll() if self._process else None
+        if code is None:
+            return None
+        self.failures = 1 if now - self._started_at > HEALTHY_AFTER_S else self.failures + 1
+        delay_s = restart_delay_s(self.failures)
+        self._start_at = now + delay_s
+        return f"{self.name} ended ({describe_exit(code)}); starting it again in {delay_s:.1f} s"
+
+    def request_stop(self) -> None:
+        """Ask it to end, without waiting."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def stop(self) -> None:
+        """Wait for its end; killed after a while."""
+        if self._process is not None:
+            process.stop(self._process, STOP_GRACE_S)
+
+    @property
+    def component(self) -> Component:
+        """How it is now, by its own status file."""
+        if self._process is None or self._start_at is not None:
+            return Component(self.name, None, BACKING_OFF, None, self.restarts)
+        state, address = role_state(self._directory, self.name, self._process.pid)
+        return Component(self.name, self._process.pid, state, address, self.restarts)
+
+    def last_words(self) -> str:
+        """The last line that it printed."""
+        log = self._directory.log(self.name)
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing was printed")
+
+    def _restart(self) -> str:
+        self.restarts += 1
+        self.start()
+        return f"{self.name} was started again"
+
+
+def role_command(role: str, directory: DataDir) -> tuple[str, ...]:
+    """The program that runs one role of the stack in this directory."""
+    return (sys.executable, "-m", "ops.roles", role, "--config", str(directory.config))
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _rotate(log: Path) -> None:
+    if log.is_file() and log.stat().st_size > LOG_BYTES_MAX:
+        log.replace(log.with_suffix(".log.1"))

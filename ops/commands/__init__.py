@@ -1,0 +1,1 @@
+"""The server's half of the `placet` command, added to the client's by the group `placet.commands`."""

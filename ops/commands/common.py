@@ -1,0 +1,33 @@
+"""What every command shares: the data directory's option, and errors as one sentence with an exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ops.errors import OpsError
+
+DataDirOption = Annotated[
+    Path, typer.Option("--data-dir", envvar="PLACET_DATA_DIR", help="Where the stack keeps everything.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@contextmanager
+def errors_as_exit_codes() -> Iterator[None]:
+    """Print an operator's error as its one sentence and leave with its exit code."""
+    try:
+        yield
+    except OpsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(error.exit_code) from error
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(value, indent=2))

@@ -1,0 +1,37 @@
+"""`placet doctor`: is this machine fit to run a stack?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
+from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
+from ops.doctor import FAILED, OK, examine
+
+COLOURS = {OK: "green", FAILED: "red"}
+
+
+def doctor(
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
+    port: Annotated[int, typer.Option(help="The gateway's port, when no stack runs.")] = DEFAULT_PORT,
+    json: JsonOption = False,
+) -> None:
+    """Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock."""
+    with errors_as_exit_codes():
+        findings = tuple(examine(DataDir(data_dir.expanduser().absolute()), port))
+    healthy = all(found.state != FAILED for found in findings)
+    if json:
+        print_json({"healthy": healthy, "checks": [asdict(found) for found in findings]})
+    else:
+        table = Table("check", "state", "detail")
+        for found in findings:
+            colour = COLOURS.get(found.state, "yellow")
+            table.add_row(found.check, f"[{colour}]{found.state}[/{colour}]", found.detail)
+        Console().print(table)
+    if not healthy:
+        raise typer.Exit(1)

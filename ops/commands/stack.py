@@ -1,0 +1,110 @@
+"""`placet up`, `placet down` and `placet status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
+from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
+from ops.daemon import start_detached, stop_stack
+from ops.errors import EXIT_UNREACHABLE
+from ops.options import UpOptions
+from ops.ports import LOOPBACK
+from ops.status import READY, Stack, as_protocol, read_stack
+from ops.supervisor import Supervisor
+from schemas.topics import DEFAULT_PARTITIONS
+
+LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
+
+
+def up(
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="A Kafka cluster, else embedded."),
+    ] = None,
+    kafka_settings: Annotated[
+        Path | None, typer.Option(help="JSON file of SASL and TLS settings for the cluster.", dir_okay=False)
+    ] = None,
+    port: Annotated[int, typer.Option(help="The gateway's port; 0 picks a free one.")] = DEFAULT_PORT,
+    host: Annotated[str, typer.Option(help="The address that the gateway listens on.")] = LOOPBACK,
+    database_url: Annotated[
+        str | None,
+        typer.Option(envvar="DATABASE_URL", help="Where views live, else SQLite."),
+    ] = None,
+    partitions: Annotated[
+        int, typer.Option(min=1, help="Partitions of a new log; fixed for its life.")
+    ] = DEFAULT_PARTITIONS,
+    replication_factor: Annotated[int, typer.Option(min=1, help="Copies of a new topic.")] = 1,
+    topic_prefix: Annotated[str, typer.Option(help="First word of the topics' names.")] = "placet",
+    log_level: LogLevel = "INFO",
+    detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Start everything: Kafka (embedded unless a cluster is given), then one process a role."""
+    options = UpOptions(
+        data_dir=data_dir,
+        port=port,
+        host=host,
+        bootstrap_servers=bootstrap_servers,
+        kafka_settings=kafka_settings,
+        database_url=database_url,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        topic_prefix=topic_prefix,
+        log_level=log_level.upper(),
+    )
+    with errors_as_exit_codes():
+        if detach:
+            _announce(start_detached(options), options.directory, json=json)
+        else:
+            say = Console(stderr=True).print
+            Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
+
+
+def down(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:
+    """Stop the stack: the roles, then Kafka. Nothing is deleted."""
+    directory = DataDir(data_dir.expanduser().absolute())
+    with errors_as_exit_codes():
+        stopped = stop_stack(directory)
+    if json:
+        print_json({"stopped": stopped})
+    else:
+        typer.echo("Stopped." if stopped else f"Nothing runs in {directory.root}.")
+
+
+def status(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:
+    """Show what runs; exit code 3 when the stack is not ready."""
+    stack = read_stack(DataDir(data_dir.expanduser().absolute()))
+    if json:
+        print_json(as_protocol(stack))
+    else:
+        _print_table(stack)
+    if stack.state != READY:
+        raise typer.Exit(EXIT_UNREACHABLE)
+
+
+def _announce(stack: Stack, directory: DataDir, *, json: bool) -> None:
+    if json:
+        print_json(as_protocol(stack))
+        return
+    typer.echo(f"Placet is ready at {stack.url} (Kafka at {stack.bootstrap_servers}).")
+    typer.echo(f"Admin token: {directory.admin_token}")
+
+
+def _print_table(stack: Stack) -> None:
+    console = Console()
+    console.print(
+        f"{stack.state}: {stack.url or 'no gateway'}, Kafka at {stack.bootstrap_servers or 'no address'}"
+    )
+    if stack.message:
+        console.print(stack.message)
+    table = Table("component", "pid", "state", "address", "restarts")
+    for part in stack.components:
+        table.add_row(part.name, str(part.pid or ""), part.state, part.address or "", str(part.restarts))
+    console.print(table)

@@ -1,0 +1,125 @@
+"""One stack's configuration: `<data-dir>/placet.json`, written by `placet up` and read by every role."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ops.errors import UsageError
+from ops.files import read_json, write_json
+from schemas.topics import DEFAULT_PARTITIONS
+
+DEFAULT_DATA_DIR = Path(".placet")
+DEFAULT_PORT = 8000
+
+
+@dataclass(frozen=True)
+class DataDir:
+    """Where one stack keeps what."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """The stack's configuration."""
+        return self.root / "placet.json"
+
+    @property
+    def kafka(self) -> Path:
+        """The embedded broker's directory: the truth."""
+        return self.root / "kafka"
+
+    @property
+    def keys(self) -> Path:
+        """The installation's private keys and their public halves."""
+        return self.root / "keys"
+
+    @property
+    def admin_token(self) -> Path:
+        """A token for the installation's owner, mode 600."""
+        return self.root / "admin.token"
+
+    @property
+    def state(self) -> Path:
+        """The running stack, as its supervisor sees it."""
+        return self.root / "run" / "stack.json"
+
+    def status(self, name: str) -> Path:
+        """A component's own word on how it is."""
+        return self.root / "run" / f"{name}.json"
+
+    def log(self, name: str) -> Path:
+        """What a component prints."""
+        return self.root / "logs" / f"{name}.log"
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """What a stack runs with; every value is settled, nothing is left to be chosen.
+
+    Attributes:
+        data_dir: Absolute path of its directory.
+        bootstrap_servers: The Kafka cluster.
+        embedded_kafka: Whether the stack runs the broker itself.
+        kafka_settings: Absolute path of a JSON file with client settings (SASL, TLS); empty for none.
+        topic_prefix: First word of the topics' names.
+        partitions: Partitions of the log, fixed for its life.
+        replication_factor: Copies of each partition when topics are created.
+        database_url: Where the views live.
+        gateway_host: Address that the gateway listens on.
+        gateway_port: Its port.
+        url: The gateway's address for clients.
+        log_level: Of the roles' logs.
+    """
+
+    data_dir: str
+    bootstrap_servers: str
+    embedded_kafka: bool
+    database_url: str
+    gateway_port: int
+    url: str
+    gateway_host: str = "127.0.0.1"
+    kafka_settings: str = ""
+    topic_prefix: str = "placet"
+    partitions: int = DEFAULT_PARTITIONS
+    replication_factor: int = 1
+    log_level: str = "INFO"
+
+    @property
+    def directory(self) -> DataDir:
+        """The data directory's layout."""
+        return DataDir(Path(self.data_dir))
+
+    def settings_for(self, worker_id: str) -> dict[str, str]:
+        """The plain text settings that a role's `run` is called with (docs/architecture.md, Processes)."""
+        return {
+            "data_dir": self.data_dir,
+            "bootstrap_servers": self.bootstrap_servers,
+            "kafka_settings": self.kafka_settings,
+            "topic_prefix": self.topic_prefix,
+            "partitions": str(self.partitions),
+            "database_url": self.database_url,
+            "keys_dir": str(self.directory.keys),
+            "gateway_host": self.gateway_host,
+            "gateway_port": str(self.gateway_port),
+            "worker_id": worker_id,
+            "status_file": str(self.directory.status(worker_id)),
+            "log_level": self.log_level,
+        }
+
+
+def save_config(config: StackConfig) -> None:
+    """Write the configuration into its data directory."""
+    write_json(config.directory.config, asdict(config))
+
+
+def load_config(path: Path) -> StackConfig:
+    """Read a configuration.
+
+    Raises:
+        UsageError: There is none at this path.
+    """
+    values = read_json(path)
+    if values is None:
+        raise UsageError(f"{path} does not exist: start a stack with placet up --data-dir {path.parent}.")
+    return StackConfig(**values)

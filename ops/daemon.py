@@ -1,0 +1,133 @@
+"""A stack without a terminal: its supervisor as a process of its own, waited for, and told to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ops import process
+from ops.config import DataDir
+from ops.errors import OpsError, UsageError
+from ops.options import UpOptions
+from ops.status import Stack, read_stack
+from ops.supervisor import Supervisor
+
+POLL_S = 0.1
+STOP_TIMEOUT_S = 60.0
+PACKAGE_ROOT = Path(__file__).resolve().parent.parent
+
+
+def start_detached(options: UpOptions) -> Stack:
+    """Start a stack that outlives this process; returns when it is ready.
+
+    Raises:
+        OpsError: It could not be started; the message says what to do.
+    """
+    log = options.directory.log("supervisor")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    hears, tells = os.pipe()
+    with os.fdopen(hears, "rb") as answer, log.open("ab") as output:
+        child = subprocess.Popen(  # noqa: S603 - the command is built here
+            [sys.executable, "-m", "ops.daemon", str(tells), to_json(options)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=PACKAGE_ROOT,
+            start_new_session=True,
+            pass_fds=(tells,),
+        )
+        os.close(tells)
+        said = answer.read()
+    if said == b"ready":
+        child.returncode = 0  # it outlives this process: nobody here waits for its end
+        return read_stack(options.directory)
+    child.wait()
+    raise _failure(json.loads(said) if said else {"message": f"The stack did not start: read {log}."})
+
+
+def stop_stack(directory: DataDir) -> bool:
+    """Stop the stack that runs in a data directory, and wait for its end.
+
+    Returns:
+        Whether one was running.
+
+    Raises:
+        OpsError: It did not end in time.
+    """
+    stack = read_stack(directory)
+    if stack.pid is None or not process.is_same(stack.pid, stack.started):
+        return False
+    os.kill(stack.pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while process.is_same(stack.pid, stack.started):
+        if time.monotonic() > deadline:
+            raise OpsError(
+                f"The stack (process {stack.pid}) has not ended in {STOP_TIMEOUT_S:.0f} s: kill it."
+            )
+        time.sleep(POLL_S)
+    return True
+
+
+def to_json(options: UpOptions) -> str:
+    """The options as one argument of a command line; every path absolute."""
+    settings = options.kafka_settings
+    return json.dumps(
+        asdict(options)
+        | {
+            "data_dir": str(options.directory.root),
+            "kafka_settings": str(settings.absolute()) if settings else None,
+        }
+    )
+
+
+def from_json(text: str) -> UpOptions:
+    """The options that `to_json` wrote."""
+    values: dict[str, Any] = json.loads(text)
+    settings = values["kafka_settings"]
+    paths = {"data_dir": Path(values["data_dir"]), "kafka_settings": Path(settings) if settings else None}
+    return UpOptions(**(values | paths))
+
+
+def main(tells: int, options: UpOptions) -> int:
+    """Supervise one stack until SIGTERM.
+
+    Args:
+        tells: The descriptor that takes `ready`, or why it could not start, and is closed then.
+        options: What to start.
+    """
+    with os.fdopen(tells, "wb") as answer:
+
+        def on_ready(stack: Stack) -> None:
+            _say(f"Ready at {stack.url}")
+            answer.write(b"ready")
+            answer.close()
+
+        try:
+            Supervisor(options, _say).run(on_ready)
+        except OpsError as error:
+            _say(str(error))
+            if not answer.closed:
+                answer.write(json.dumps({"message": str(error), "exit_code": error.exit_code}).encode())
+            return error.exit_code
+    return 0
+
+
+def _failure(said: Mapping[str, Any]) -> OpsError:
+    kind = UsageError if said.get("exit_code") == UsageError.exit_code else OpsError
+    return kind(said["message"])
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), from_json(sys.argv[2])))

@@ -1,0 +1,74 @@
+"""What `placet up` was asked for, and the configuration that it settles to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.config import DEFAULT_PORT, DataDir, StackConfig
+from ops.errors import PortTakenError
+from ops.ports import LOOPBACK, free_port, is_free, reachable
+from schemas.topics import DEFAULT_PARTITIONS
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """What was asked for; port 0 and None leave the choice to the stack. StackConfig says more."""
+
+    data_dir: Path
+    port: int = DEFAULT_PORT
+    host: str = LOOPBACK
+    bootstrap_servers: str | None = None
+    kafka_settings: Path | None = None
+    database_url: str | None = None
+    partitions: int = DEFAULT_PARTITIONS
+    replication_factor: int = 1
+    topic_prefix: str = "placet"
+    log_level: str = "INFO"
+
+    @property
+    def directory(self) -> DataDir:
+        """The data directory's layout, absolute."""
+        return DataDir(self.data_dir.expanduser().absolute())
+
+
+def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
+    """Choose what was left open.
+
+    Raises:
+        PortTakenError: The gateway's port is held by another program.
+    """
+    port = _gateway_port(options)
+    root = options.directory.root
+    return StackConfig(
+        data_dir=str(root),
+        bootstrap_servers=bootstrap_servers,
+        embedded_kafka=options.bootstrap_servers is None,
+        database_url=options.database_url or f"sqlite:///{root / 'views.sqlite'}",
+        gateway_port=port,
+        url=f"http://{reachable(options.host)}:{port}",
+        gateway_host=options.host,
+        kafka_settings=str(options.kafka_settings.absolute()) if options.kafka_settings else "",
+        topic_prefix=options.topic_prefix,
+        partitions=options.partitions,
+        replication_factor=options.replication_factor,
+        log_level=options.log_level,
+    )
+
+
+def check_port(options: UpOptions) -> None:
+    """Refuse a taken port before anything is started.
+
+    Raises:
+        PortTakenError: It is held by another program.
+    """
+    if options.port and not is_free(options.port, options.host):
+        raise PortTakenError(
+            f"Port {options.port} on {options.host} is taken: choose another with --port, "
+            "or --port 0 for any free one."
+        )
+
+
+def _gateway_port(options: UpOptions) -> int:
+    check_port(options)
+    return options.port or free_port(options.host)

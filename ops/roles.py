@@ -1,0 +1,61 @@
+"""The product's processes: which function each role runs, and the program that runs one.
+
+python -m ops.roles decider --config .placet/placet.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ops.config import load_config
+from ops.errors import OpsError
+
+Run = Callable[[Mapping[str, str]], None]
+
+ROLES: Mapping[str, str] = {
+    "decider": "services.runtime.main:run",
+    "projector": "projections.main:run",
+    "gateway": "gateway.main:run",
+    "trust": "services.processors.main:run",
+}
+
+
+def load_role(role: str) -> Run:
+    """The function that a role runs, imported only now: each process loads its own room and no other."""
+    module, _, name = ROLES[role].partition(":")
+    run: Run = getattr(importlib.import_module(module), name)
+    return run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one role until it ends.
+
+    Returns:
+        The exit code: 0 after a clean stop.
+    """
+    parsed = _parser().parse_args(arguments)
+    try:
+        config = load_config(parsed.config)
+    except OpsError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    load_role(parsed.role)(config.settings_for(parsed.worker_id or parsed.role))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m ops.roles", description="Run one role of a stack.")
+    parser.add_argument("role", choices=sorted(ROLES))
+    parser.add_argument("--config", type=Path, required=True, help="the stack's placet.json")
+    parser.add_argument("--worker-id", help="its name among several of the same role; the role by default")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

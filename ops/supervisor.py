@@ -1,0 +1,208 @@
+"""A whole stack in one data directory: Kafka first, then the roles; watched, and stopped in reverse.
+
+A start is: 1 take the directory · 2 make the keys · 3 start Kafka · 4 ensure the topics · 5 settle the
+configuration · 6 start the roles · 7 wait until each says ready and the gateway answers /readyz.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
+from types import FrameType
+from typing import Any
+
+from ops import process
+from ops.child import RoleChild, role_command
+from ops.config import DataDir, StackConfig, save_config
+from ops.errors import OpsError, RoleFailedError, UsageError
+from ops.files import write_text
+from ops.kafka.child import KafkaChild
+from ops.kafka.security import client_settings
+from ops.locks import lock_directory
+from ops.options import UpOptions, check_port, settle
+from ops.ports import reachable
+from ops.roles import ROLES
+from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
+from ops.topics import ensure_topics
+from schemas.topics import Topics
+
+START_TIMEOUT_S = 90.0
+TICK_S = 0.1
+FAILURES_BEFORE_READY = 3
+READYZ_TIMEOUT_S = 2.0
+
+
+class StopRequested(BaseException):
+    """SIGTERM, SIGINT or SIGHUP arrived: end what runs, then this process."""
+
+
+class Supervisor:
+    """Starts, watches and stops the processes of one stack."""
+
+    def __init__(self, options: UpOptions, say: Callable[[str], None]) -> None:
+        self.options = options
+        self.directory = options.directory
+        self.config: StackConfig | None = None
+        self._say = say
+        self._kafka: KafkaChild | None = None
+        self._roles: tuple[RoleChild, ...] = ()
+        self._written: Stack | None = None
+
+    def run(self, on_ready: Callable[[Stack], None]) -> None:
+        """Run the stack until a signal asks for its end; returns after a clean stop.
+
+        Args:
+            on_ready: Called once, when everything answers.
+
+        Raises:
+            OpsError: It could not be started; nothing is left running.
+        """
+        lock = lock_directory(self.directory.root)
+        _on_signals(_raise_stop)
+        try:
+            self._start()
+            on_ready(self._report(READY))
+            self._watch()
+        except StopRequested:
+            self._stop()
+            self._report(STOPPED)
+        except BaseException as error:
+            self._stop()
+            self._report(FAILED, error)
+            raise
+        finally:
+            os.close(lock)
+
+    def _start(self) -> None:
+        self._report(STARTING)
+        check_port(self.options)
+        _make_keys(self.directory)
+        bootstrap_servers = self.options.bootstrap_servers or self._start_kafka()
+        asyncio.run(_ensure_topics(self.options, bootstrap_servers))
+        self.config = settle(self.options, bootstrap_servers)
+        save_config(self.config)
+        self._roles = tuple(
+            RoleChild(role, role_command(role, self.directory), self.directory) for role in ROLES
+        )
+        for role in self._roles:
+            role.start()
+        self._wait_ready(self.config)
+
+    def _start_kafka(self) -> str:
+        self._say("Starting Kafka")
+        self._kafka = KafkaChild(self.directory.kafka)
+        return self._kafka.start()
+
+    def _wait_ready(self, config: StackConfig) -> None:
+        self._say("Starting " + ", ".join(ROLES))
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not (self._all_ready() and answers_ready(config)):
+            self._tick()
+            for role in self._roles:
+                is_late = time.monotonic() > deadline and role.component.state != READY
+                if is_late or role.failures >= FAILURES_BEFORE_READY:
+                    raise _not_ready(role, self.directory)
+            if time.monotonic() > deadline:
+                raise RoleFailedError(f"The gateway at {config.url} does not answer /readyz: read its log.")
+            self._report(STARTING)
+            time.sleep(TICK_S)
+
+    def _all_ready(self) -> bool:
+        return all(role.component.state == READY for role in self._roles)
+
+    def _watch(self) -> None:
+        while True:
+            self._tick()
+            self._report(READY)
+            time.sleep(TICK_S)
+
+    def _tick(self) -> None:
+        members = (*((self._kafka,) if self._kafka else ()), *self._roles)
+        for member in members:
+            happened = member.tick(time.monotonic())
+            if happened:
+                self._say(happened)
+
+    def _stop(self) -> None:
+        _on_signals(signal.SIG_IGN)
+        self._report(STOPPING)
+        for role in self._roles:
+            role.request_stop()
+        for role in self._roles:
+            role.stop()
+        if self._kafka is not None:
+            self._kafka.stop()
+
+    def _report(self, state: str, error: BaseException | None = None) -> Stack:
+        stack = Stack(
+            state=state,
+            pid=os.getpid(),
+            started=process.started_ticks(os.getpid()),
+            url=self.config.url if self.config else None,
+            bootstrap_servers=self.config.bootstrap_servers if self.config else None,
+            components=self._components(ended=state in (STOPPED, FAILED)),
+            message=str(error) if error else "",
+            exit_code=error.exit_code if isinstance(error, OpsError) else int(error is not None),
+        )
+        if stack != self._written:
+            write_stack(self.directory, stack)
+            self._written = stack
+        return stack
+
+    def _components(self, *, ended: bool) -> tuple[Component, ...]:
+        kafka = (self._kafka.component,) if self._kafka else ()
+        parts = (*kafka, *(role.component for role in self._roles))
+        return tuple(Component(part.name, None, STOPPED) for part in parts) if ended else parts
+
+
+def answers_ready(config: StackConfig) -> bool:
+    """Whether the gateway's /readyz says 200."""
+    host = reachable(config.gateway_host)
+    connection = HTTPConnection(host, config.gateway_port, timeout=READYZ_TIMEOUT_S)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _make_keys(directory: DataDir) -> None:
+    from gateway.identity.issuer import issue
+    from gateway.identity.keys import KeysUnreadable
+
+    try:
+        token = issue(directory.keys, "admin", ("admin",), "default", "default")
+    except KeysUnreadable as error:
+        raise UsageError(str(error)) from error
+    write_text(directory.admin_token, token + "\n", mode=0o600)
+
+
+async def _ensure_topics(options: UpOptions, bootstrap_servers: str) -> None:
+    await ensure_topics(
+        bootstrap_servers,
+        topics=Topics(prefix=options.topic_prefix),
+        partitions=options.partitions,
+        replication_factor=options.replication_factor,
+        min_insync_replicas=min(2, options.replication_factor),
+        security=client_settings(options.kafka_settings),
+    )
+
+
+def _not_ready(role: RoleChild, directory: DataDir) -> RoleFailedError:
+    log = directory.log(role.name)
+    return RoleFailedError(f"The {role.name} did not start ({role.last_words()}): read {log} for the cause.")
+
+
+def _on_signals(handler: Any) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
+def _raise_stop(number: int, frame: FrameType | None) -> None:
+    raise StopRequested(number)

@@ -1,0 +1,118 @@
+"""The embedded broker through a life: killed, refused, left behind by its parent."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from ops import process
+from ops.errors import EXIT_USAGE, DataDirectoryInUseError, DiskFullError, PortTakenError
+from ops.kafka import broker as broker_module
+from ops.kafka.broker import Broker, BrokerConfig
+from ops.kafka.diagnosis import explain
+from ops.kafka.probe import brokers_alive, is_recent
+from ops.kafka.settings import Layout
+from ops.topics import ensure_topics
+from schemas.topics import Topics
+
+LOOPBACK = "127.0.0.1"
+
+
+def wait_until(holds: Callable[[], bool], within_s: float = 15.0) -> None:
+    """Poll a condition; fail when it does not come to hold."""
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, "the condition did not come to hold in time"
+        time.sleep(0.05)
+
+
+@pytest.mark.broker
+async def test_broker_killed_and_restarted_keeps_address_and_acknowledged_records(broker: Broker) -> None:
+    address = broker.bootstrap_servers
+    topic = Topics().executions
+    await ensure_topics(address, partitions=2)
+    async with AIOKafkaProducer(bootstrap_servers=address, acks="all", enable_idempotence=True) as producer:
+        await producer.send_and_wait(topic, b"kept", partition=1)
+    broker.kill()
+    assert brokers_alive(LOOPBACK, broker.ports.listener if broker.ports else 0) == 0
+    broker.restart()
+    assert broker.bootstrap_servers == address
+    consumer = AIOKafkaConsumer(bootstrap_servers=address, auto_offset_reset="none", enable_auto_commit=False)
+    await consumer.start()
+    try:
+        consumer.assign([TopicPartition(topic, 1)])
+        consumer.seek(TopicPartition(topic, 1), 0)
+        assert (await consumer.getone()).value == b"kept"
+    finally:
+        await consumer.stop()
+
+
+@pytest.mark.broker
+def test_broker_paused_does_not_answer_and_resumed_does(broker: Broker) -> None:
+    assert broker.ports is not None
+    port = broker.ports.listener
+    broker.pause()
+    assert brokers_alive(LOOPBACK, port, timeout_s=0.5) == 0
+    broker.resume()
+    wait_until(lambda: brokers_alive(LOOPBACK, port) == 1)
+    assert is_recent(LOOPBACK, port)
+
+
+@pytest.mark.broker
+def test_start_on_a_directory_in_use_is_refused(broker: Broker) -> None:
+    with pytest.raises(DataDirectoryInUseError, match="choose another --data-dir") as refused:
+        Broker(BrokerConfig(broker.config.data_dir)).start()
+    assert refused.value.exit_code == EXIT_USAGE
+    assert broker.is_running
+
+
+def test_start_on_a_taken_port_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(PortTakenError, match=f"Port {port} on {LOOPBACK} is taken"):
+            Broker(BrokerConfig(tmp_path, port=port)).start()
+    assert not Layout(tmp_path).is_formatted
+
+
+def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_module, "LOWEST_FREE_BYTES", 2**80)
+    with pytest.raises(DiskFullError, match="free space, or choose another --data-dir"):
+        Broker(BrokerConfig(tmp_path)).start()
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("java.io.IOException: No space left on device", "nothing acknowledged is lost"),
+        ("java.net.BindException: Address already in use", "choose another port"),
+        ("KafkaException: Failed to acquire lock on file .lock", "choose another --data-dir"),
+        ("java.lang.OutOfMemoryError", "for the cause"),
+    ],
+)
+def test_explain_reads_the_cause_from_the_log(tmp_path: Path, said: str, sentence: str) -> None:
+    layout = Layout(tmp_path)
+    layout.log.write_text(f"WARN something\nERROR {said}\n", encoding="utf-8")
+    assert sentence in str(explain(layout))
+
+
+@pytest.mark.broker
+def test_broker_whose_parent_is_killed_dies_with_it(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, time; from ops.kafka.broker import Broker, BrokerConfig\n"
+        f"broker = Broker(BrokerConfig(pathlib.Path({str(tmp_path)!r})))\n"
+        "broker.start(); print(broker.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert process.is_alive(pid)
+        parent.kill()
+        parent.wait()
+        wait_until(lambda: not process.is_alive(pid))

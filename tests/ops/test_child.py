@@ -1,0 +1,111 @@
+"""A role that dies is started again, later each time, and its word is believed only from its own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ops import process
+from ops.child import RoleChild, describe_exit
+from ops.config import DataDir
+from ops.restarts import FIRST_DELAY_S, LONGEST_DELAY_S, restart_delay_s
+from ops.status import BACKING_OFF, READY, STARTING
+
+SAYS_READY = """
+import json, os, pathlib, sys, time
+path = pathlib.Path(sys.argv[1]); path.parent.mkdir(parents=True, exist_ok=True)
+fresh = path.with_suffix(".new")
+said = {"pid": os.getpid(), "state": "ready", "address": "127.0.0.1:1", "at": time.time()}
+fresh.write_text(json.dumps(said))
+fresh.replace(path); print("serving", flush=True); time.sleep(600)
+"""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> DataDir:
+    return DataDir(tmp_path)
+
+
+@pytest.fixture
+def serving(directory: DataDir) -> Iterator[RoleChild]:
+    command = (sys.executable, "-c", SAYS_READY, str(directory.status("decider")))
+    child = RoleChild("decider", command, directory)
+    child.start()
+    yield child
+    child.stop()
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 15
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_child_started_is_ready_when_its_own_file_says_so(serving: RoleChild) -> None:
+    _wait(lambda: serving.component.state == READY)
+    assert serving.component.address == "127.0.0.1:1"
+    assert serving.last_words() == "serving"
+
+
+def test_child_ready_file_of_another_process_is_not_believed(directory: DataDir) -> None:
+    child = RoleChild("decider", (sys.executable, "-c", "import time; time.sleep(600)"), directory)
+    child.start()
+    try:
+        directory.status("decider").parent.mkdir(exist_ok=True)
+        directory.status("decider").write_text(json.dumps({"pid": 1, "state": "ready", "address": "x"}))
+        assert child.component.state == STARTING
+    finally:
+        child.stop()
+
+
+def test_child_killed_is_started_again_after_a_delay(serving: RoleChild) -> None:
+    _wait(lambda: serving.component.state == READY)
+    first = serving.component.pid
+    assert first is not None
+
+    os.kill(first, signal.SIGKILL)
+    _wait(lambda: not process.is_alive(first))
+    now = time.monotonic()
+    said = serving.tick(now)
+    assert said is not None
+    assert "signal 9" in said
+    assert serving.component.state == BACKING_OFF
+    assert serving.tick(now + FIRST_DELAY_S / 2) is None
+    assert serving.tick(now + FIRST_DELAY_S) == "decider was started again"
+    _wait(lambda: serving.component.state == READY)
+    assert serving.component.pid != first
+    assert serving.component.restarts == 1
+
+
+def test_child_that_keeps_dying_counts_its_failures(directory: DataDir) -> None:
+    child = RoleChild("trust", (sys.executable, "-c", "import sys; sys.exit('no such topic')"), directory)
+    child.start()
+    now = time.monotonic()
+    for failures in (1, 2, 3):
+        _wait(lambda: child.component.pid is None or not process.is_alive(child.component.pid))
+        assert child.tick(now)
+        assert child.failures == failures
+        now += LONGEST_DELAY_S
+        assert child.tick(now) == "trust was started again"
+    child.stop()
+    assert child.last_words() == "no such topic"
+
+
+def test_restart_delay_doubles_up_to_its_ceiling() -> None:
+    delays = [restart_delay_s(failures) for failures in range(1, 12)]
+    assert delays[:3] == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
+    assert delays[-1] == LONGEST_DELAY_S
+    assert delays == sorted(delays)
+
+
+def test_describe_exit_tells_a_signal_from_a_code() -> None:
+    assert describe_exit(-9) == "signal 9"
+    assert describe_exit(3) == "exit code 3"
