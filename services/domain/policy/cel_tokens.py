@@ -1,0 +1,104 @@
+"""The tokens of a CEL expression: the binding compiles but shows no tree, and the bounds need its shape.
+
+Only the plain part of the language is read: no byte strings, triple quotes, escaped identifiers or messages.
+Whatever is not read here is refused, so that nothing passes that the bounds do not understand.
+"""
+
+import re
+from typing import NamedTuple
+
+MACROS = frozenset({"all", "exists", "exists_one", "existsOne", "map", "filter"})
+MAX_NESTING = 32
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n]+|//[^\n]*)
+    |(?P<string>[rR]"[^"\n]*"|[rR]'[^'\n]*'|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    |(?P<number>0[xX][0-9a-fA-F]+[uU]?|(?:[0-9]+\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?[uU]?)
+    |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<op>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()\[\]{}])""",
+    re.VERBOSE,
+)
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_JUXTAPOSED = frozenset({"string", "number", "name"})
+
+
+class Unreadable(ValueError):
+    """The expression is not of the plain language that policies are written in."""
+
+
+class Token(NamedTuple):
+    """One token. `depth` counts the comprehensions around it; `mate` is the index of the closing bracket."""
+
+    kind: str
+    text: str
+    depth: int
+    mate: int
+
+
+def tokenize(source: str) -> tuple[Token, ...]:
+    """The expression's tokens, without space and comments.
+
+    Raises:
+        Unreadable: with a sentence that says what to write instead.
+    """
+    raw = _scan(source)
+    mates = _brackets(raw)
+    tokens: list[Token] = []
+    ends: list[int] = []
+    for index, (kind, text) in enumerate(raw):
+        if ends and ends[-1] == index:
+            ends.pop()
+        tokens.append(Token(kind, text, len(ends), mates.get(index, -1)))
+        if text == "(" and index and raw[index - 1][1] in MACROS:
+            ends.append(mates[index])
+    return tuple(tokens)
+
+
+def _scan(source: str) -> list[tuple[str, str]]:
+    raw: list[tuple[str, str]] = []
+    position = 0
+    while position < len(source):
+        found = _TOKEN.match(source, position)
+        if found is None:
+            raise Unreadable(f"{source[position : position + 10]!r} cannot be read here")
+        kind = found.lastgroup or "space"
+        # `b"x"` and `'''x'''` would be two of these side by side; nothing of CEL that is read here is.
+        if kind == "string" and raw and raw[-1][0] in _JUXTAPOSED and raw[-1][1] != "in":
+            raise Unreadable("byte strings and triple quotes are not read; write a plain string")
+        if kind != "space":
+            raw.append((kind, found.group()))
+        position = found.end()
+    return raw
+
+
+def _brackets(raw: list[tuple[str, str]]) -> dict[int, int]:
+    mates: dict[int, int] = {}
+    open_at: list[int] = []
+    for index, (kind, text) in enumerate(raw):
+        if kind != "op":
+            continue
+        if text in "([{":
+            open_at.append(index)
+            if len(open_at) > MAX_NESTING:
+                raise Unreadable(f"brackets are nested deeper than {MAX_NESTING}; write it flatter")
+        elif text in _CLOSES:
+            if not open_at or raw[open_at[-1]][1] != _CLOSES[text]:
+                raise Unreadable(f"{text!r} closes nothing")
+            mates[open_at.pop()] = index
+    if open_at:
+        raise Unreadable(f"{raw[open_at[-1]][1]!r} is never closed")
+    return mates
+
+
+def call_arguments(tokens: tuple[Token, ...], opening: int) -> list[tuple[Token, ...]]:
+    """The arguments of the call whose `(` stands at `opening`, each as its tokens."""
+    arguments: list[tuple[Token, ...]] = []
+    start = index = opening + 1
+    end = tokens[opening].mate
+    while index < end:
+        if tokens[index].mate >= 0:
+            index = tokens[index].mate
+        elif tokens[index].text == ",":
+            arguments.append(tokens[start:index])
+            start = index + 1
+        index += 1
+    return [*arguments, tokens[start:end]] if end > start else arguments

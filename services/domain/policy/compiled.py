@@ -1,0 +1,156 @@
+"""Policies ready to judge by: patterns and expressions compiled once, rules chosen by tool once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
+from schemas.policy_problems import PolicyRefused, Problem
+from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
+from services.domain.policy.cel_shape import Read
+from services.domain.policy.patterns import matcher
+from services.domain.policy.question import BadTemplate, parse_template
+from services.domain.policy.scopes import ScopeFacts, select_policy
+
+_CACHE_SIZE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule with its tests; `annotations` are (hint, value) pairs that must all agree."""
+
+    rule: Rule
+    tools: tuple[Callable[[str], bool], ...]
+    annotations: tuple[tuple[str, bool], ...]
+    when: CompiledExpression | None
+
+    def fits_tool(self, tool: str) -> bool:
+        """Whether the rule is about this tool's name."""
+        return not self.tools or any(test(tool) for test in self.tools)
+
+    def fits_hints(self, hints: Mapping[str, bool]) -> bool:
+        """Whether the rule is about tools with these hints."""
+        return all(hints[name] is value for name, value in self.annotations)
+
+
+@dataclass(frozen=True, slots=True)
+class RulesOfTool:
+    """The rules that may apply to one tool, in file order, and what their expressions read."""
+
+    rules: tuple[CompiledRule, ...]
+    reads: frozenset[Read]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicy:
+    """A published version of a policy of one tenant."""
+
+    tenant: str
+    name: str
+    version: int
+    scope: Scope
+    defaults: Defaults
+    rules: tuple[CompiledRule, ...]
+    _by_tool: dict[str, RulesOfTool] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def label(self) -> str:
+        """`name@version`, as verdicts cite it."""
+        return f"{self.name}@{self.version}"
+
+    def rules_of(self, tool: str) -> RulesOfTool:
+        """The rules that may apply to a tool; remembered by the tool's name."""
+        found = self._by_tool.get(tool)
+        if found is None:
+            if len(self._by_tool) >= _CACHE_SIZE:
+                self._by_tool.clear()
+            rules = tuple(rule for rule in self.rules if rule.fits_tool(tool))
+            reads = frozenset(read for rule in rules if rule.when for read in rule.when.shape.reads)
+            found = self._by_tool[tool] = RulesOfTool(rules, reads)
+        return found
+
+
+def compile_policy(document: PolicyDocument, tenant: str = "", version: int = 1) -> CompiledPolicy:
+    """Compile a document's patterns, expressions and questions.
+
+    Raises:
+        PolicyRefused: with every expression and question that does not compile.
+    """
+    rules, problems = _compiled_rules(document)
+    if problems:
+        raise PolicyRefused(problems)
+    return CompiledPolicy(tenant, document.policy, version, document.scope, document.defaults, rules)
+
+
+@lru_cache(maxsize=256)
+def _compiled_rules(document: PolicyDocument) -> tuple[tuple[CompiledRule, ...], tuple[Problem, ...]]:
+    rules: list[CompiledRule] = []
+    problems: list[Problem] = []
+    for index, rule in enumerate(document.rules):
+        try:
+            rules.append(_compiled_rule(rule))
+        except DoesNotCompile as error:
+            problems.append(_problem(f"rules[{index}].when", str(error)))
+        except BadTemplate as error:
+            problems.append(_problem(f"rules[{index}].hold.question", str(error)))
+    return tuple(rules), tuple(problems)
+
+
+def _problem(path: str, message: str) -> Problem:
+    code = "not_yet_supported" if "not yet supported" in message else "does_not_compile"
+    return Problem(path=path, code=code, message=message)
+
+
+def _compiled_rule(rule: Rule) -> CompiledRule:
+    if rule.hold is not None and rule.hold.question is not None:
+        parse_template(rule.hold.question)
+    hints = rule.match.annotations.model_dump(exclude_none=True) if rule.match.annotations else {}
+    return CompiledRule(
+        rule=rule,
+        tools=tuple(matcher(pattern) for pattern in rule.match.tools or ()),
+        annotations=tuple(hints.items()),
+        when=compile_expression(rule.when) if rule.when is not None else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """The newest version of every policy in force. Immutable: `with_policy` gives another set."""
+
+    policies: Mapping[tuple[str, str], CompiledPolicy] = field(default_factory=dict)
+    _selected: dict[ScopeFacts, CompiledPolicy | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def with_policy(
+        self, tenant: str, name: str, version: int, document: PolicyDocument | Mapping[str, Any]
+    ) -> "PolicySet":
+        """A set that has this version too; an older version than the one in force changes nothing.
+
+        Args:
+            tenant: the publisher's; the policy applies to this tenant only.
+            name: the name it is published under.
+            version: counted from 1.
+            document: the document or its parsed JSON.
+
+        Raises:
+            PolicyRefused: it is no document of this version of the product.
+        """
+        present = self.policies.get((tenant, name))
+        if present is not None and present.version >= version:
+            return self
+        model = document if isinstance(document, PolicyDocument) else policy_from_value(document)
+        if model.policy != name:
+            message = f"the document is named {model.policy!r} and published as {name!r}; give both one name"
+            raise PolicyRefused((Problem(path="policy", code="invalid", message=message),))
+        compiled = compile_policy(model, tenant, version)
+        return PolicySet({**self.policies, (tenant, name): compiled})
+
+    def select(self, facts: ScopeFacts) -> CompiledPolicy | None:
+        """The policy for a scope, or None; remembered."""
+        if facts not in self._selected:
+            if len(self._selected) >= _CACHE_SIZE:
+                self._selected.clear()
+            self._selected[facts] = select_policy(self.policies.values(), facts)
+        return self._selected[facts]

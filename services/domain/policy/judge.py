@@ -1,0 +1,209 @@
+"""The verdict on one call. Whatever goes wrong on the way, the answer is never allow.
+
+1. Choose the policy by scope; none: hold.
+2. Take the first rule that fits the tool, its hints and its condition; none: hold.
+3. A condition that fails or does not end in time: at least what `defaults.error` says. The rules after it are
+   still read, and can only make the verdict stricter, so that failing on purpose gains nothing.
+4. An unknown tool: at least what `defaults.unknown_tool` says, whatever the rule allows.
+5. What the agent claims of its own tool is judged too, and the stricter of the two verdicts counts.
+"""
+
+from typing import Any
+
+import msgspec
+
+from schemas.policy_document import Defaults, Effect, Hold
+from services.domain.policy.cel import (
+    Bindings,
+    EvaluationFailed,
+    Evaluator,
+    PolicyTimeout,
+    evaluate_in_process,
+)
+from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet
+from services.domain.policy.hold_terms import terms_of
+from services.domain.policy.paths import PathResolver
+from services.domain.policy.question import escaped
+from services.domain.policy.risk import Risk
+from services.domain.policy.scopes import ScopeFacts
+from services.domain.policy.tool_facts import ToolView, tool_views
+from services.domain.policy.verdict import STRICTNESS, CallFacts, HoldTerms, Reason, Verdict
+
+MAX_DETAIL_CHARS = 500
+
+
+class _Case(msgspec.Struct, frozen=True):
+    """One policy and one view of one call."""
+
+    call: CallFacts
+    view: ToolView
+    risk: Risk
+    policy: CompiledPolicy | None
+    variables: dict[str, Any]
+
+    @property
+    def defaults(self) -> Defaults:
+        return self.policy.defaults if self.policy else Defaults()
+
+    @property
+    def known(self) -> bool:
+        return self.call.tool_definition is not None
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """A rule whose condition gave no answer."""
+
+    rule: CompiledRule
+    reason: Reason
+    detail: str
+
+
+def judge(
+    policies: PolicySet,
+    call: CallFacts,
+    now_ms: int,
+    evaluate: Evaluator = evaluate_in_process,
+    resolve_path: PathResolver | None = None,
+) -> Verdict:
+    """What the policies say of a call. Pure, and never raises for what a call or a policy contains.
+
+    Args:
+        policies: the set in force.
+        call: the call's facts.
+        now_ms: the log's time, milliseconds since the epoch; CEL's `now`.
+        evaluate: evaluates conditions; the default refuses those whose work may be large.
+        resolve_path: follows symbolic links for `real_path()`; by default paths are resolved lexically.
+
+    Returns:
+        The verdict; `hold` is set exactly when the effect is hold.
+    """
+    try:
+        views = tool_views(call.tool, call.tool_definition, call.tool_version, call.claimed_annotations)
+        policy = policies.select(ScopeFacts(call.tenant, call.project, call.workspace, call.user, call.agent))
+        cases = [_Case(call, view, views[-1].risk, policy, _variables(call, view)) for view in views]
+        verdicts = [_judge(case, now_ms, evaluate, resolve_path) for case in cases]
+        # max keeps the first of equals: claims change a verdict only where they make it stricter.
+        return max(verdicts, key=lambda verdict: STRICTNESS[verdict.effect])
+    except Exception as error:
+        return _unjudged(call, error)
+
+
+def _variables(call: CallFacts, view: ToolView) -> dict[str, Any]:
+    execution = {
+        "id": call.execution_id,
+        "tenant": call.tenant,
+        "project": call.project,
+        "context": call.context,
+        "request": call.request,
+    }
+    return {
+        "tool": view.variable,
+        "args": call.arguments,
+        "agent": call.agent,
+        "user": call.user,
+        "workspace": call.workspace,
+        "execution": execution,
+        "risk": view.risk_variable,
+        "trust": call.trust,
+    }
+
+
+def _judge(case: _Case, now_ms: int, evaluate: Evaluator, resolve_path: PathResolver | None) -> Verdict:
+    if case.policy is None:
+        return _verdict(case, "hold", "no_policy", "no policy is published for this call")
+    rules = case.policy.rules_of(case.call.tool)
+    bindings = Bindings(case.variables, now_ms, rules.reads, resolve_path)
+    failure: _Failure | None = None
+    for rule in rules.rules:
+        if not rule.fits_hints(case.view.hints):
+            continue
+        # One wait is enough: after a timeout, only rules without a condition are read.
+        if rule.when is not None and failure is not None and failure.reason == "policy_timeout":
+            continue
+        try:
+            matched = rule.when is None or evaluate(rule.when, bindings) is True
+        except Exception as error:
+            failure = failure or _failure(rule, error)
+        else:
+            if matched:
+                return _failed(case, failure, rule) if failure else _matched(case, rule)
+    return _failed(case, failure, None) if failure else _unmatched(case)
+
+
+def _matched(case: _Case, rule: CompiledRule) -> Verdict:
+    effect = rule.rule.then
+    if case.known:
+        return _verdict(
+            case, effect, "matched", f"rule {rule.rule.id} says {effect}", (rule,), rule.rule.hold
+        )
+    detail = f"the tool is not published; rule {rule.rule.id} says {effect}"
+    at_least = _stricter(effect, case.defaults.unknown_tool)
+    return _verdict(case, at_least, "unknown_tool", detail, (rule,), rule.rule.hold)
+
+
+def _unmatched(case: _Case) -> Verdict:
+    if case.known:
+        return _verdict(case, "hold", "no_match", "no rule matches this call")
+    detail = "the tool is not published, and no rule matches"
+    return _verdict(case, case.defaults.unknown_tool, "unknown_tool", detail)
+
+
+def _failure(rule: CompiledRule, error: Exception) -> _Failure:
+    kind = "" if isinstance(error, EvaluationFailed) else f"{type(error).__name__}: "
+    detail = f"the condition of rule {rule.rule.id} failed: {kind}{error}"
+    return _Failure(rule, "policy_timeout" if isinstance(error, PolicyTimeout) else "policy_error", detail)
+
+
+def _failed(case: _Case, failure: _Failure, later: CompiledRule | None) -> Verdict:
+    effect: Effect = case.defaults.error
+    if not case.known:
+        effect = _stricter(effect, case.defaults.unknown_tool)
+    rules: tuple[CompiledRule, ...] = (failure.rule,)
+    hold = failure.rule.rule.hold
+    if later is not None and later.rule.then != "allow":
+        effect = _stricter(effect, later.rule.then)
+        rules, hold = (failure.rule, later), hold or later.rule.hold
+    return _verdict(case, effect, failure.reason, failure.detail, rules, hold)
+
+
+def _stricter(one: Effect, other: Effect) -> Effect:
+    return max(one, other, key=STRICTNESS.__getitem__)
+
+
+def _verdict(
+    case: _Case,
+    effect: Effect,
+    reason: Reason,
+    detail: str,
+    rules: tuple[CompiledRule, ...] = (),
+    hold: Hold | None = None,
+) -> Verdict:
+    label = case.policy.label if case.policy else ""
+    return Verdict(
+        effect=effect,
+        rules=tuple(f"{label}/{rule.rule.id}" for rule in rules),
+        policy_version=label,
+        risk=case.risk,
+        trust=case.call.trust,
+        reason=reason,
+        detail=_plain(detail),
+        hold=terms_of(hold, case.defaults, case.variables) if effect == "hold" else None,
+    )
+
+
+def _unjudged(call: CallFacts, error: Exception) -> Verdict:
+    """Judging itself failed: held, at the highest risk."""
+    return Verdict(
+        effect="hold",
+        rules=(),
+        policy_version="",
+        risk=Risk(1.0, "high", ("unreadable",), 1.0),
+        trust=None,
+        reason="policy_error",
+        detail=_plain(f"the call could not be judged: {type(error).__name__}: {error}"),
+        hold=HoldTerms(question=f"Run {_plain(str(call.tool))}?"),
+    )
+
+
+def _plain(text: str) -> str:
+    return escaped(text[:MAX_DETAIL_CHARS])

@@ -1,0 +1,41 @@
+"""`real_path()`: the path that would be touched, or an error."""
+
+import posixpath
+import re
+from collections.abc import Callable
+
+MAX_CHARS = 4096
+PathResolver = Callable[[str], str]
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+
+
+class UnreadablePath(ValueError):
+    """What this path names cannot be told."""
+
+
+def real_path(path: str, resolve: PathResolver | None = None) -> str:
+    """An absolute path without `.`, `..` and doubled slashes.
+
+    The pure core has no disk: symbolic links are followed only by an injected resolver. The runner resolves
+    again, on its own disk, before it touches a file (docs/policy.md, "Paths").
+
+    Args:
+        path: absolute, with `/`, at most 4,096 characters; backslashes and control characters are errors.
+        resolve: takes and returns an absolute path, following links; by default `..` is taken away lexically.
+
+    Raises:
+        UnreadablePath: with the reason.
+    """
+    plain = _normalised(path)
+    # Links must be followed before `..` is taken away, so the resolver sees the path as it was written.
+    return plain if resolve is None else _normalised(resolve(path))
+
+
+def _normalised(path: object) -> str:
+    if not isinstance(path, str) or len(path) > MAX_CHARS:
+        raise UnreadablePath(f"real_path() reads a text of at most {MAX_CHARS} characters")
+    if _FORBIDDEN.search(path):
+        raise UnreadablePath("the path has backslashes or control characters")
+    if not path.startswith("/"):
+        raise UnreadablePath("the path is relative; only an absolute path says which file is meant")
+    return "/" + posixpath.normpath(path).lstrip("/")

@@ -1,0 +1,100 @@
+"""The question of a hold: a template filled with plain text, never evaluated.
+
+What comes from the agent is bounded, and characters that could reorder, hide or imitate text are escaped.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from schemas.policy_problems import did_you_mean
+from services.domain.policy.cel_shape import FIELDS
+
+MAX_VALUE_CHARS = 200
+MAX_QUESTION_CHARS = 1_000
+_ROOTS = frozenset({"args", "tool", "agent", "user", "workspace", "execution"})
+_PLACEHOLDER = re.compile(r"\{\{\s*(\w+(?:\.[\w-]+)*)\s*\}\}", re.ASCII)
+# Controls, formats (bidi, zero-width, tags), surrogates, private use, unassigned, line separators.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+class BadTemplate(ValueError):
+    """The question cannot be published; the message says why."""
+
+
+@lru_cache(maxsize=4096)
+def parse_template(template: str) -> tuple[str | tuple[str, ...], ...]:
+    """A template as texts and paths (tuples of names).
+
+    Raises:
+        BadTemplate: an unknown variable or field, or braces that are no placeholder.
+    """
+    parts: list[str | tuple[str, ...]] = []
+    position = 0
+    for found in _PLACEHOLDER.finditer(template):
+        parts.append(template[position : found.start()])
+        parts.append(_checked(tuple(found.group(1).split("."))))
+        position = found.end()
+    parts.append(template[position:])
+    if any("{{" in part or "}}" in part for part in parts if isinstance(part, str)):
+        raise BadTemplate("a placeholder is written {{args.name}}")
+    return tuple(part for part in parts if part)
+
+
+def _checked(path: tuple[str, ...]) -> tuple[str, ...]:
+    if path[0] not in _ROOTS:
+        raise BadTemplate(f"unknown name {path[0]!r}{did_you_mean(path[0], _ROOTS)}")
+    known = FIELDS.get(path[0])
+    if known is not None and (len(path) < 2 or path[1] not in known):
+        field = path[1] if len(path) > 1 else ""
+        raise BadTemplate(f"{path[0]} has no field {field!r}{did_you_mean(field, known)}")
+    return path
+
+
+def render(template: str, variables: Mapping[str, Any]) -> str:
+    """Fill the template; a value that is absent shows as "(missing)".
+
+    Returns:
+        At most 1,000 characters, each value at most 200, without hidden characters.
+    """
+    parts = parse_template(template)
+    texts = [escaped(part) if isinstance(part, str) else _shown(part, variables) for part in parts]
+    return _cut("".join(texts), MAX_QUESTION_CHARS)
+
+
+def _shown(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
+    value: Any = variables
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return "(missing)"
+        value = value[name]
+    # Cut before escaping too, so that a huge value costs no more than a long one.
+    text = value[: MAX_VALUE_CHARS + 1] if isinstance(value, str) else _json(value)
+    return _cut(escaped(text), MAX_VALUE_CHARS)
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    pieces: list[str] = []
+    length = 0
+    for piece in json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).iterencode(value):
+        pieces.append(piece[: MAX_VALUE_CHARS + 1])
+        length += len(piece)
+        if length > MAX_VALUE_CHARS:
+            break
+    return "".join(pieces)
+
+
+def escaped(text: str) -> str:
+    r"""The text with hidden characters as `\u{202e}`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in _HIDDEN else c for c in text)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

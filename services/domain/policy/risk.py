@@ -1,0 +1,88 @@
+"""Risk: how much a wrong call could cost, from published definitions only.
+
+score = 1 − Π (1 − weight of each part), so every further part only raises it.
+required = 1 − TOLERATED / score (at least 0): the lower bound of trust at which score × (1 − trust), the harm
+expected of one call, is TOLERATED. An unknown tool requires 1, which no evidence reaches.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+RiskLevel = Literal["low", "medium", "high"]
+
+WEIGHTS: dict[str, float] = {
+    "unknown_tool": 0.50,
+    "destructive": 0.35,
+    "money": 0.35,
+    "writes": 0.25,
+    "runs_code": 0.25,
+    "open_world": 0.10,
+    "not_idempotent": 0.05,
+}
+MEDIUM_FROM = 0.30
+HIGH_FROM = 0.65
+TOLERATED = 0.05
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_MONEY_WORDS = "amount money pay payment payments price refund transfer invoice iban currency salary fee"
+_CODE_WORDS = "code command cmd shell script bash exec python sql"
+_MONEY = frozenset(_MONEY_WORDS.split())
+_CODE = frozenset(_CODE_WORDS.split())
+
+
+class Risk(msgspec.Struct, frozen=True):
+    """A call's risk: score and required in 0..1, and the named parts that make the score."""
+
+    score: float
+    level: RiskLevel
+    parts: tuple[str, ...]
+    required: float
+
+
+def risk_of(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str, bool]) -> Risk:
+    """The risk of calling a tool.
+
+    Args:
+        tool: its name.
+        definition: as published; None for an unknown tool.
+        hints: the four hints, with the agent's claims (see `annotations.raised`).
+    """
+    parts = tuple(sorted(_parts(tool, definition, hints)))
+    harmless = 1.0
+    for part in parts:
+        harmless *= 1 - WEIGHTS[part]
+    score = round(1 - harmless, 4)
+    level: RiskLevel = "high" if score >= HIGH_FROM else "medium" if score >= MEDIUM_FROM else "low"
+    required = 1.0 if definition is None else round(max(0.0, 1 - TOLERATED / score), 4) if score else 0.0
+    return Risk(score, level, parts, required)
+
+
+def _parts(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str, bool]) -> set[str]:
+    parts = set()
+    if definition is None:
+        parts.add("unknown_tool")
+    if hints["openWorldHint"]:
+        parts.add("open_world")
+    if hints["readOnlyHint"]:
+        return parts
+    words = _words(tool, definition)
+    parts.add("writes")
+    if hints["destructiveHint"]:
+        parts.add("destructive")
+    if not hints["idempotentHint"]:
+        parts.add("not_idempotent")
+    if words & _MONEY:
+        parts.add("money")
+    if words & _CODE:
+        parts.add("runs_code")
+    return parts
+
+
+def _words(tool: str, definition: Mapping[str, Any] | None) -> set[str]:
+    """The words of the tool's name and of its published parameters' names."""
+    schema = (definition or {}).get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    names = [tool, *properties] if isinstance(properties, Mapping) else [tool]
+    return {word.lower() for name in names for word in _WORD.findall(str(name))}

@@ -1,0 +1,68 @@
+"""Which policy applies: the most specific scope, compared as agent > user > workspace > project > tenant."""
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, TypeVar
+
+from schemas.policy_document import Scope
+from services.domain.policy.patterns import matcher, specificity
+
+DIMENSIONS = ("agent", "user", "workspace", "project", "tenant")
+
+
+class ScopeFacts(NamedTuple):
+    """Where a call comes from. An empty user or workspace is a missing one: only `*` matches it."""
+
+    tenant: str
+    project: str
+    workspace: str
+    user: str
+    agent: str
+
+
+class Scoped(Protocol):
+    """A published policy: its publisher's tenant, its name and version, and its scope."""
+
+    @property
+    def tenant(self) -> str:
+        """The publisher's tenant."""
+
+    @property
+    def name(self) -> str:
+        """The policy's name."""
+
+    @property
+    def version(self) -> int:
+        """Counted from 1."""
+
+    @property
+    def scope(self) -> Scope:
+        """Whom it is for."""
+
+
+P = TypeVar("P", bound=Scoped)
+
+
+def applies(tenant: str, scope: Scope, facts: ScopeFacts) -> bool:
+    """Whether a policy published by a tenant is for these facts; another tenant's never is."""
+    return tenant == facts.tenant and all(
+        _fits(getattr(scope, dimension), getattr(facts, dimension)) for dimension in DIMENSIONS
+    )
+
+
+def _fits(pattern: str, name: str) -> bool:
+    return pattern == "*" or (name != "" and matcher(pattern)(name))
+
+
+def select_policy(policies: Iterable[P], facts: ScopeFacts) -> P | None:
+    """The policy with the most specific scope.
+
+    Each dimension counts as exact before pattern before `*`, then by its longer literal beginning; the first
+    dimension that differs decides. Equal scopes: the higher version, then the name first in the alphabet.
+    """
+    candidates = [policy for policy in policies if applies(policy.tenant, policy.scope, facts)]
+    return min(candidates, key=_order, default=None)
+
+
+def _order(policy: Scoped) -> tuple[list[int], int, str]:
+    specific = [-part for dimension in DIMENSIONS for part in specificity(getattr(policy.scope, dimension))]
+    return specific, -policy.version, policy.name

@@ -1,0 +1,72 @@
+"""What `judge` is asked, and what it answers."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from schemas.commands import RequestKind
+from schemas.policy_document import Effect
+from services.domain.policy.risk import Risk
+
+Reason = Literal["matched", "no_policy", "no_match", "unknown_tool", "policy_error", "policy_timeout"]
+OnTimeoutWord = Literal["deny", "halt", "escalate", "wait", "default"]
+OnReject = Literal["feedback", "halt"]
+OPTIONS = ("approve", "edit", "reject")
+STRICTNESS: dict[Effect, int] = {"allow": 0, "hold": 1, "deny": 2}
+
+
+class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One revision of a call, as the decider knows it.
+
+    `tool_definition` is the published one, None for an unknown tool; `tool_version` its SHA-256. `arguments`,
+    `context` and `claimed_annotations` are parsed JSON. `trust` is None until every part of it is known.
+    """
+
+    tenant: str
+    project: str
+    tool: str
+    agent: str
+    user: str = ""
+    workspace: str = ""
+    tool_definition: Mapping[str, Any] | None = None
+    tool_version: str = ""
+    arguments: Mapping[str, Any] = {}
+    claimed_annotations: Mapping[str, Any] = {}
+    execution_id: str = ""
+    request: str = ""
+    context: Any = None
+    trust: Mapping[str, Any] | None = None
+
+
+class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """How a hold is to be decided. No roles: any reviewer."""
+
+    kind: RequestKind = "permission"
+    question: str
+    options: tuple[str, ...] = OPTIONS
+    roles: tuple[str, ...] = ()
+    quorum: int = 1
+    exclude_requester: bool = False
+    timeout_ms: int = 900_000
+    on_timeout: OnTimeoutWord = "deny"
+    on_timeout_default: Literal["approve", "reject"] | None = None
+    escalate_after_ms: int | None = None
+    escalate_roles: tuple[str, ...] = ()
+    on_reject: OnReject = "feedback"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the policy says of a call. `hold` is there exactly when the effect is hold.
+
+    `rules` are `policy@version/rule`; `policy_version` is `policy@version`, empty when no policy applies.
+    """
+
+    effect: Effect
+    rules: tuple[str, ...]
+    policy_version: str
+    risk: Risk
+    trust: Mapping[str, Any] | None
+    reason: Reason
+    detail: str
+    hold: HoldTerms | None
