@@ -1,35 +1,53 @@
 """The signed envelope of a command: who asks, verifiably.
 
 A gateway signs what it forwards with Ed25519 (RFC 8032). Commands that leave together share one signature:
-it is over the root of an RFC 6962 tree whose leaves are the commands, and each record carries its own audit
-path. One signature costs about 150 µs to make and check; shared by 64 commands it is 2 µs each.
+it is over the size and root of an RFC 6962 tree whose leaves are the commands, and each record carries its
+own audit path. One signature costs about 150 µs to make and check; shared by 64 commands it is 2 µs each.
 
-Headers: `placet_envelope` (canonical JSON of the actor), `placet_signature`
-(`kid.size.index.path.signature`, the last two base64url without padding).
+Headers: `placet_envelope` (JSON of the actor), `placet_signature` (`kid.size.index.path.signature`, the last
+two base64url without padding).
 
-A service that produces by itself puts its token into `placet_token` instead and is checked by the decider.
+A service that produces by itself puts its agent's token into `placet_token` instead; it is checked by the
+decider, and may ask only for what an agent does. docs/log-contract.md says all of it byte for byte.
 """
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import ValidationError
 
 from schemas import codec, merkle
-from schemas.actor import Actor
+from schemas.actor import Actor, system_actor
+from schemas.commands import (
+    COMMANDS,
+    ConsumeGrant,
+    ExpireDue,
+    ProposeToolCall,
+    ReportResult,
+    RequestHumanInput,
+)
+from schemas.ids import is_client_id, split_execution_key
 from schemas.message import Message
-from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRecord
+from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRecord, headers_by_name
 
 HASH_BYTES = 32
 CONTEXT = b"placet.command-batch.v1\x00"
 VERIFIED_MAX = 4096
+COUNT_MAX_DIGITS = 9
+# What a token on a record may ask for: all that an agent does of its own, and nothing that a person does.
+BY_TOKEN = (ProposeToolCall, ConsumeGrant, ReportResult, RequestHumanInput)
+NUDGE_TYPE = codec.SUBJECTS[ExpireDue].encode()
 
+# A kid names one key for ever. A token check raises ValueError (or a subclass) for whatever it refuses.
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
 TokenCheck = Callable[[str], Actor]
+
+_COMMAND_TYPES = frozenset(COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +69,18 @@ class Signer:
 
     def sign(self, drafts: Sequence[Draft]) -> list[OutRecord]:
         """The drafts as records, under one signature."""
+        if not drafts:
+            return []
         unsigned = [_unsigned(draft) for draft in drafts]
         root, paths = merkle.root_and_paths([_leaf(record) for record in unsigned])
-        signature = _b64(self.private_key.sign(CONTEXT + root))
+        signature = _b64(self.private_key.sign(_signed_bytes(len(drafts), root)))
+        proofs = [
+            f"{self.kid}.{len(drafts)}.{index}.{_b64(b''.join(path))}.{signature}"
+            for index, path in enumerate(paths)
+        ]
         return [
-            record._replace(headers=(*record.headers, ("placet_signature", text)))
-            for index, record in enumerate(unsigned)
-            for text in [f"{self.kid}.{len(drafts)}.{index}.{_b64(b''.join(paths[index]))}.{signature}".encode()]
+            record._replace(headers=(*record.headers, ("placet_signature", proof.encode())))
+            for record, proof in zip(unsigned, proofs, strict=True)
         ]
 
 
@@ -67,7 +90,7 @@ class Verifier:
 
     public_keys: PublicKeys
     check_token: TokenCheck
-    _verified: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict)
+    _verified: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict, init=False)
 
     def read(self, raw: RawRecord) -> Command:
         """The command in a record.
@@ -75,53 +98,57 @@ class Verifier:
         Raises:
             UnreadableRecord: unreadable bytes, or a sender that cannot be believed.
         """
-        headers = dict(raw.headers)
-        try:
-            command_id = headers["ce_id"].decode()
-        except (KeyError, UnicodeDecodeError) as error:
-            raise UnreadableRecord("malformed", "no readable ce_id header") from error
-        if not 1 <= len(command_id) <= 128:
-            raise UnreadableRecord("malformed", "ce_id must have 1 to 128 characters")
+        headers = headers_by_name(raw.headers)
+        command_id = _command_id(headers)
         actor = self._actor(raw, headers)
-        digest = command_digest(raw.value)
+        body = codec.decode(raw.value)
+        _check_labels(raw, headers, actor, body)
+        _check_scope(headers, actor, body)
         return Command(
-            codec.decode(raw.value), actor, command_id, digest, raw.key, raw.partition, raw.offset, raw.timestamp_ms
+            body=body,
+            actor=actor,
+            command_id=command_id,
+            digest=command_digest(raw.value),
+            key=raw.key,
+            partition=raw.partition,
+            offset=raw.offset,
+            at_ms=raw.timestamp_ms,
         )
 
-    def _actor(self, raw: RawRecord, headers: dict[str, bytes]) -> Actor:
+    def _actor(self, raw: RawRecord, headers: Mapping[str, bytes]) -> Actor:
         if "placet_signature" in headers:
-            self._check_signature(raw, headers["placet_signature"])
-            try:
-                return Actor.model_validate_json(headers["placet_envelope"])
-            except (KeyError, ValidationError) as error:
-                raise UnreadableRecord("unbelievable", "the envelope is not an actor") from error
+            self._check_signature(raw, headers)
+            return _actor_of(headers["placet_envelope"])
         if "placet_token" in headers:
             try:
                 return self.check_token(headers["placet_token"].decode())
             except ValueError as error:
                 raise UnreadableRecord("unbelievable", f"the token was refused: {error}") from error
+        if headers.get("ce_type") == NUDGE_TYPE:
+            return _timer_of(raw.key)
         raise UnreadableRecord("unbelievable", "neither signed by a gateway nor with a token")
 
-    def _check_signature(self, raw: RawRecord, text: bytes) -> None:
+    def _check_signature(self, raw: RawRecord, headers: Mapping[str, bytes]) -> None:
         try:
-            kid, size, index, path, signature = text.decode().split(".")
-            hashes = _chunks(_unb64(path))
-            leaf = _leaf(OutRecord(raw.key, raw.value, raw.headers))
-            root = merkle.root_of_path(leaf, int(index), int(size), hashes)
-            self._check_root(kid, root, _unb64(signature))
+            # A kid may have dots in it.
+            kid, size, index, path, signature = headers["placet_signature"].decode("ascii").rsplit(".", 4)
+            leaf = _leaf_hash(raw.key, headers, raw.value)
+            root = merkle.root_of_path(leaf, _count(index), _count(size), _chunks(_unb64(path)))
+            if root is None:
+                raise InvalidSignature
+            self._check_root(kid, _signed_bytes(_count(size), root), _unb64(signature))
         except (KeyError, ValueError, InvalidSignature) as error:
             raise UnreadableRecord("unbelievable", "the gateway's signature does not fit") from error
 
-    def _check_root(self, kid: str, root: bytes | None, signature: bytes) -> None:
-        if root is None:
-            raise InvalidSignature
-        seen = (kid, root, signature)
+    def _check_root(self, kid: str, signed: bytes, signature: bytes) -> None:
+        # Asked for each time: a key that was withdrawn is believed no longer.
         key = self.public_keys(kid)
         if key is None:
             raise ValueError(f"no gateway has the key {kid}")
+        seen = (kid, signed, signature)
         if seen in self._verified:
             return
-        key.verify(signature, CONTEXT + root)
+        key.verify(signature, signed)
         if len(self._verified) >= VERIFIED_MAX:
             del self._verified[next(iter(self._verified))]
         self._verified[seen] = None
@@ -134,9 +161,31 @@ def with_token(draft: Draft, token: str) -> OutRecord:
     return record._replace(headers=(*headers, ("placet_token", token.encode())))
 
 
+def nudge(body: ExpireDue, command_id: str, key: bytes) -> OutRecord:
+    """The timer's nudge. It is unsigned: nothing depends on who sent it, since it only makes the writer look
+    at the log's time, and what is due at that time expires with any other command as well.
+    """
+    headers: Headers = (
+        ("ce_specversion", b"1.0"),
+        ("ce_id", command_id.encode()),
+        ("ce_type", NUDGE_TYPE),
+        ("ce_source", b"/placet/timer"),
+        ("ce_subject", key),
+    )
+    return OutRecord(key, codec.encode(body), headers)
+
+
 def command_digest(value: bytes) -> str:
     """The digest of a command's body: the first 32 hex characters of its SHA-256."""
     return hashlib.sha256(value).hexdigest()[:32]
+
+
+def _timer_of(key: bytes) -> Actor:
+    try:
+        tenant, project, _ = split_execution_key(key)
+    except ValueError as error:
+        raise UnreadableRecord("wrong_key", "not an execution's key") from error
+    return system_actor(tenant, project)
 
 
 def _unsigned(draft: Draft) -> OutRecord:
@@ -153,9 +202,61 @@ def _unsigned(draft: Draft) -> OutRecord:
 
 
 def _leaf(record: OutRecord) -> bytes:
-    headers = dict(record.headers)
-    parts = (record.key, headers["ce_id"], headers["placet_envelope"], record.value)
+    return _leaf_hash(record.key, dict(record.headers), record.value)
+
+
+def _leaf_hash(key: bytes, headers: Mapping[str, bytes], value: bytes) -> bytes:
+    parts = (key, headers["ce_id"], headers["placet_envelope"], value)
     return merkle.leaf_hash(b"".join(len(part).to_bytes(4, "big") + part for part in parts))
+
+
+def _signed_bytes(size: int, root: bytes) -> bytes:
+    # RFC 6962 signs a head's size with its root; without it some paths fit trees of several sizes.
+    return CONTEXT + size.to_bytes(4, "big") + root
+
+
+def _command_id(headers: Mapping[str, bytes]) -> str:
+    try:
+        command_id = headers["ce_id"].decode("ascii")
+    except (KeyError, UnicodeDecodeError) as error:
+        raise UnreadableRecord("malformed", "no readable ce_id header") from error
+    if not is_client_id(command_id):
+        raise UnreadableRecord("malformed", "ce_id must be 1 to 128 of A-Za-z0-9._:-")
+    return command_id
+
+
+@lru_cache(maxsize=1024)
+def _actor_of(envelope: bytes) -> Actor:
+    try:
+        return Actor.model_validate_json(envelope)
+    except ValidationError as error:
+        raise UnreadableRecord("unbelievable", "the envelope is not an actor") from error
+
+
+def _check_labels(raw: RawRecord, headers: Mapping[str, bytes], actor: Actor, body: Message) -> None:
+    """What others route and filter by must not say anything else than the record itself."""
+    if type(body) not in _COMMAND_TYPES:
+        raise UnreadableRecord("malformed", "an event stands on a commands topic")
+    labels = {
+        "ce_type": codec.SUBJECTS[type(body)].encode(),
+        "ce_subject": raw.key,
+        "placet_tenant": actor.tenant.encode(),
+    }
+    for name, expected in labels.items():
+        if headers.get(name, expected) != expected:
+            raise UnreadableRecord("malformed", f"{name} does not fit the record")
+
+
+def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message) -> None:
+    # Not actor.has(): an admin has every role there, and is no timer.
+    if "system" in actor.roles and not isinstance(body, ExpireDue):
+        raise UnreadableRecord("unbelievable", "the timer asks for nothing but expiry")
+    if "placet_signature" in headers or "placet_token" not in headers:
+        return
+    if actor.agent is None or not isinstance(body, BY_TOKEN):
+        raise UnreadableRecord(
+            "unbelievable", "a token on a record is an agent's, to propose, consume, report and request"
+        )
 
 
 def _chunks(data: bytes) -> list[bytes]:
@@ -169,4 +270,10 @@ def _b64(data: bytes) -> str:
 
 
 def _unb64(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _count(text: str) -> int:
+    if len(text) > COUNT_MAX_DIGITS or not text.isdecimal():
+        raise ValueError("not a count")
+    return int(text)

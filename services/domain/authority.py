@@ -1,0 +1,43 @@
+"""Who may do what: roles for commands, and the authority that a hold asks for."""
+
+from schemas.actor import Actor
+from schemas.refusals import Refusal
+from services.domain.state import Call, Execution, Hold
+
+REVIEWERS = ("reviewer", "operator")
+
+
+def acts_for_agent(actor: Actor, agent: str) -> bool:
+    """Whether the actor may act in an agent's name: its own token, an operator, an admin."""
+    if actor.agent is not None:
+        return actor.agent == agent
+    return actor.has("operator")
+
+
+def may_steer(actor: Actor, execution: Execution) -> bool:
+    """Whether the actor may pause, resume or cancel the run."""
+    return actor.has(*REVIEWERS) or acts_for_agent(actor, execution.agent)
+
+
+def refusal_to_decide(actor: Actor, hold: Hold, call: Call | None) -> tuple[Refusal, str] | None:
+    """Why the actor may not decide this hold, or None.
+
+    An agent's token never decides. Where the hold names roles, exactly those count, or a delegation to
+    this subject; being an admin is not being a treasurer.
+    """
+    if actor.agent is not None:
+        return Refusal.NOT_AUTHORISED, "an agent's token cannot decide"
+    if hold.exclude_requester and actor.subject in requesters_of(hold, call):
+        return Refusal.OWN_REQUEST, "the rule wants another person than the one who asked"
+    if hold.delegated_to == actor.subject:
+        return None
+    if hold.roles and not set(hold.roles) & set(actor.roles):
+        return Refusal.FORBIDDEN_ROLE, f"needs one of the roles: {', '.join(hold.roles)}"
+    if not hold.roles and not actor.has(*REVIEWERS):
+        return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
+    return None
+
+
+def requesters_of(hold: Hold, call: Call | None) -> tuple[str, ...]:
+    """The subjects whose own request this hold is about: its opener, and who edited the call."""
+    return (hold.requester, *(call.requesters if call else ()))

@@ -1,0 +1,187 @@
+"""One tool call: proposed, judged, released, consumed once, reported."""
+
+from schemas import commands as k
+from schemas.canonical import call_digest
+from schemas.events import calls as c
+from schemas.events.holds import HoldCancelled
+from schemas.message import Message
+from schemas.refusals import Refusal
+from services.domain.authority import acts_for_agent, may_steer
+from services.domain.context import RUN_TIMEOUT_MS, Context
+from services.domain.evolve import proposal_digest
+from services.domain.proposals import arguments_problem
+from services.domain.refusing import Events, refuse
+from services.domain.revalidation import stricter_now
+from services.domain.state import Call, Execution
+from services.domain.verdicts import judged_events, outcome_unknown_events
+
+
+def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Events:
+    """ProposeToolCall: record the call and judge it; while the execution is paused only record it."""
+    if (refused := _refuse_proposal(state, command, ctx)) is not None:
+        return refused
+    tool = ctx.tool(command.tool)
+    version = tool.version if tool else ""
+    proposed = c.ToolCallProposed(
+        call_id=command.call_id,
+        revision=1,
+        agent=state.agent,
+        tool=command.tool,
+        tool_version=version,
+        arguments=command.arguments,
+        digest=call_digest(state.tenant, state.agent, command.tool, version, command.arguments),
+        context=command.context,
+        claims=command.claims,
+        reason=command.reason,
+        by=ctx.actor.subject,
+    )
+    if state.lifecycle == "paused":
+        return [proposed]
+    return [proposed, *judged_events(state, call_of(proposed), ctx)]
+
+
+def call_of(event: c.ToolCallProposed) -> Call:
+    """The call that a first proposal makes, before it is recorded."""
+    fields = {name: value for name, value in event.__dict__.items() if name != "by"}
+    return Call(**fields, requesters=(event.by,), proposal_digest=proposal_digest(event))
+
+
+def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
+    """ConsumeGrant: one attempt, on the released digest, if the definitions still let it."""
+    call = state.calls.get(command.call_id)
+    if call is None or not acts_for_agent(ctx.actor, state.agent):
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
+    if (refused := _refuse_consumption(state, call, command, ctx)) is not None:
+        return refused
+    if call.status == "released" and (again := stricter_now(state, call, ctx)):
+        detail = "the definitions changed after the release: it is judged again"
+        return [*again, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
+    tool = ctx.tool(call.tool)
+    return [
+        c.GrantConsumed(
+            call_id=call.call_id,
+            revision=call.revision,
+            digest=call.digest,
+            attempt_id=command.attempt_id,
+            run_deadline_at_ms=ctx.now_ms + (tool.run_timeout_ms if tool else RUN_TIMEOUT_MS),
+            by=ctx.actor.subject,
+        )
+    ]
+
+
+def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
+    """ReportResult: how the one attempt ended. It is taken even after the run was closed, or came late."""
+    call = state.calls.get(command.call_id)
+    if call is None or not acts_for_agent(ctx.actor, state.agent):
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
+    if not call.attempt_id or call.status == "released":
+        return refuse(ctx, command, Refusal.NOT_RELEASED, "the call was not consumed", call.call_id)
+    if call.attempt_id != command.attempt_id:
+        return refuse(ctx, command, Refusal.ALREADY_CONSUMED, "another attempt runs this call", call.call_id)
+    if call.status not in ("consumed", "outcome_unknown"):
+        return refuse(ctx, command, Refusal.DUPLICATE, f"the call has ended: {call.status}", call.call_id)
+    if command.outcome == "unknown":
+        return _outcome_unknown(state, call, command, ctx)
+    return [*_settle_hold(state, call), _result(command, ctx)]
+
+
+def revoke(state: Execution, command: k.RevokeGrant, ctx: Context) -> Events:
+    """RevokeGrant: a release that was not consumed is void."""
+    call = state.calls.get(command.call_id)
+    if call is None:
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
+    if ctx.actor.agent is not None or not may_steer(ctx.actor, state):
+        return refuse(ctx, command, Refusal.NOT_AUTHORISED, "only a reviewer or operator revokes", call.call_id)
+    if call.status != "released":
+        return refuse(ctx, command, Refusal.NOT_RELEASED, f"the call is {call.status}", call.call_id)
+    reason = command.reason or "revoked"
+    return [
+        c.GrantRevoked(
+            call_id=call.call_id,
+            revision=call.revision,
+            reason="revoked" if reason == "expired" else reason,
+            by=ctx.actor.subject,
+        )
+    ]
+
+
+def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Events | None:
+    if not acts_for_agent(ctx.actor, state.agent):
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution", command.call_id)
+    for text in (command.arguments, command.claims, command.context):
+        if (problem := arguments_problem(text)) is not None:
+            return refuse(ctx, command, *problem, command.call_id)
+    earlier = state.calls.get(command.call_id)
+    if earlier is not None and earlier.proposal_digest == proposal_digest(command):
+        return refuse(ctx, command, Refusal.DUPLICATE, "already proposed", command.call_id)
+    if state.closed:
+        detail = f"the execution is {state.lifecycle}"
+        return refuse(ctx, command, Refusal.EXECUTION_CLOSED, detail, command.call_id)
+    if earlier is not None:
+        return refuse(ctx, command, Refusal.ID_REUSED, "the call id was used with another body", command.call_id)
+    return None
+
+
+def _refuse_consumption(
+    state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context
+) -> Events | None:
+    code, detail = _consumption_problem(state, call, command, ctx)
+    return None if code is None else refuse(ctx, command, code, detail, call.call_id)
+
+
+def _consumption_problem(
+    state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context
+) -> tuple[Refusal | None, str]:
+    if call.attempt_id == command.attempt_id and call.digest == command.digest:
+        return Refusal.DUPLICATE, "this attempt has consumed it already"
+    if call.status == "expired":
+        return Refusal.EXPIRED, "the release or its hold has expired"
+    if call.digest != command.digest:
+        return Refusal.DIGEST_MISMATCH, "another revision of the call is in force"
+    if call.attempt_id and not _may_run_again(call, ctx):
+        return Refusal.ALREADY_CONSUMED, "another attempt consumed it"
+    if call.status not in ("released", "consumed"):
+        return Refusal.NOT_RELEASED, f"the call is {call.status}"
+    if state.lifecycle == "paused":
+        return Refusal.NOT_RELEASED, "the execution is paused"
+    if state.closed:
+        return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
+    return None, ""
+
+
+def _may_run_again(call: Call, ctx: Context) -> bool:
+    """An idempotent tool, by the operator's own definition, may be run again by another process."""
+    tool = ctx.tool(call.tool)
+    unchanged = tool is not None and tool.version == call.tool_version
+    return call.status == "consumed" and unchanged and tool is not None and tool.idempotent
+
+
+def _outcome_unknown(state: Execution, call: Call, command: k.ReportResult, ctx: Context) -> Events:
+    if call.status == "outcome_unknown":
+        return refuse(ctx, command, Refusal.DUPLICATE, "already known to be unknown", call.call_id)
+    return outcome_unknown_events(state, call, command.error or "reported as unknown", ctx)
+
+
+def _settle_hold(state: Execution, call: Call) -> Events:
+    hold = state.holds.get(call.hold_id)
+    if call.status != "outcome_unknown" or hold is None or hold.status != "open":
+        return []
+    return [HoldCancelled(hold_id=hold.hold_id, reason="the attempt reported its result after all")]
+
+
+def _result(command: k.ReportResult, ctx: Context) -> Message:
+    if command.outcome == "succeeded":
+        return c.ToolCallSucceeded(
+            call_id=command.call_id,
+            attempt_id=command.attempt_id,
+            output=command.output,
+            duration_ms=command.duration_ms,
+            by=ctx.actor.subject,
+        )
+    return c.ToolCallFailed(
+        call_id=command.call_id,
+        attempt_id=command.attempt_id,
+        error=command.error,
+        duration_ms=command.duration_ms,
+        by=ctx.actor.subject,
+    )

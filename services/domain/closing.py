@@ -1,0 +1,31 @@
+"""What ends with an execution: its open holds, and the calls that never ran."""
+
+from schemas.events.calls import ToolCallCancelled
+from schemas.events.holds import HoldCancelled
+from services.domain.refusing import Events
+from services.domain.state import Execution
+
+NEVER_RAN = frozenset({"proposed", "held", "released"})
+
+
+def closing_events(state: Execution, reason: str, spared_call_id: str = "") -> Events:
+    """The endings of everything open, in order of their ids.
+
+    A consumed call may still report its result, and one whose outcome is unknown still waits for a person:
+    both outlive the run. `spared_call_id` is a call whose ending is recorded elsewhere.
+    """
+    cancelled = {
+        call.call_id
+        for call in state.calls.values()
+        if call.status in NEVER_RAN and call.call_id != spared_call_id
+    }
+    holds = [
+        hold.hold_id
+        for hold in state.holds.values()
+        if hold.status == "open"
+        and hold.cause != "outcome_unknown"
+        and (not hold.call_id or hold.call_id in cancelled)
+    ]
+    events: Events = [HoldCancelled(hold_id=hold_id, reason=reason) for hold_id in sorted(holds)]
+    events += [ToolCallCancelled(call_id=call_id, reason=reason) for call_id in sorted(cancelled)]
+    return events

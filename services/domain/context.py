@@ -1,0 +1,40 @@
+"""What a decision may look at besides the state: who asks, when, and the definitions in force."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from schemas.actor import Actor
+from services.domain.policy import Verdict
+from services.domain.state import Call, Execution
+
+GRANT_TTL_MS = 15 * 60 * 1000
+RUN_TIMEOUT_MS = 15 * 60 * 1000
+
+
+class Tool(Struct, frozen=True):
+    """A published tool. `validate` gives the reason for which arguments do not fit its schema, or None."""
+
+    name: str
+    version: str
+    definition: Mapping[str, Any]
+    input_schema: str
+    idempotent: bool
+    run_timeout_ms: int
+    validate: Callable[[Any], str | None]
+
+
+class Context(Struct, frozen=True):
+    """The surroundings of one decision.
+
+    `now_ms` is the log's time, never a clock's. `judge` applies the policy in force to a revision of a
+    call; `definitions_through` names the definitions that it used. `command_id` seeds every new id.
+    """
+
+    actor: Actor
+    command_id: str
+    now_ms: int
+    definitions_through: int
+    tool: Callable[[str], Tool | None]
+    judge: Callable[[Execution, Call], Verdict]

@@ -1,0 +1,25 @@
+"""When something of an execution is due next."""
+
+from services.domain.state import Call, Execution, Hold
+
+
+def hold_due(hold: Hold) -> int | None:
+    """The hold's next moment (ms): its escalation or its deadline, whichever comes first."""
+    if hold.status != "open":
+        return None
+    moments = [at for at in (hold.escalate_at_ms, hold.deadline_at_ms) if at is not None]
+    return min(moments, default=None)
+
+
+def call_due(call: Call) -> int | None:
+    """The call's next moment (ms): when its grant expires, or its run must have ended."""
+    if call.status == "released":
+        return call.grant_expires_at_ms
+    if call.status == "consumed":
+        return call.run_deadline_at_ms
+    return None
+
+
+def next_due(execution: Execution) -> tuple[int, str] | None:
+    """The execution's next moment (ms) with the call or hold that is due then, or None."""
+    return min(((at_ms, subject_id) for subject_id, at_ms in execution.due.items()), default=None)

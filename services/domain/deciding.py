@@ -1,0 +1,200 @@
+"""What a person's valid word makes of a hold: approve, edit, reject or respond."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from schemas.canonical import MalformedJson, call_digest, parse_strict
+from schemas.commands import DecideHold
+from schemas.events import holds as h
+from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
+from schemas.events.executions import ExecutionFailed
+from schemas.refusals import Refusal
+from services.domain.closing import closing_events
+from services.domain.context import Context
+from services.domain.opening import call_hold
+from services.domain.policy import HoldTerms, Verdict
+from services.domain.proposals import arguments_problem
+from services.domain.refusing import Events, refuse_decision
+from services.domain.requests import provided
+from services.domain.state import Call, Execution, Hold
+from services.domain.verdicts import denial, release, revised, verdict_event
+
+
+def decision_events(
+    state: Execution, hold: Hold, call: Call | None, command: DecideHold, decision_id: str, ctx: Context
+) -> Events:
+    """The events of a decision that nothing speaks against."""
+    if call is None:
+        return _on_request(hold, command, decision_id, ctx)
+    if hold.cause == "outcome_unknown":
+        return _on_unknown_outcome(hold, call, command, decision_id, ctx)
+    match command.decision:
+        case "approve":
+            return _approved(hold, call, command, decision_id, ctx)
+        case "edit":
+            return _edited(state, hold, call, command, decision_id, ctx)
+        case "reject":
+            return _rejected(state, hold, call, command, decision_id, ctx)
+    return _responded(hold, call, command, decision_id, ctx)
+
+
+def recorded(
+    hold: Hold, command: DecideHold, decision_id: str, ctx: Context, resolves: bool = True
+) -> h.DecisionRecorded:
+    """The decision as a fact."""
+    return h.DecisionRecorded(
+        decision_id=decision_id,
+        hold_id=hold.hold_id,
+        call_id=hold.call_id,
+        revision=hold.revision,
+        digest=hold.digest,
+        decision=command.decision,
+        by=ctx.actor.subject,
+        roles=ctx.actor.roles,
+        feedback=command.feedback,
+        edited_arguments=command.edited_arguments,
+        value=command.value,
+        scope=command.scope,
+        resolves=resolves,
+    )
+
+
+def _approved(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
+    resolves = len(hold.votes) + 1 >= hold.quorum
+    vote = recorded(hold, command, decision_id, ctx, resolves)
+    return [vote, release(call, decision_id, "decision", ctx)] if resolves else [vote]
+
+
+def _rejected(
+    state: Execution, hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
+) -> Events:
+    vote = recorded(hold, command, decision_id, ctx)
+    events: Events = [vote, denial(call, "rejected", command.feedback, decision_id)]
+    return events + halted(state, hold, call, "a call was rejected") if hold.on_reject == "halt" else events
+
+
+def halted(state: Execution, hold: Hold, call: Call | None, error: str) -> Events:
+    """The end of the whole run, because of one hold; the hold and its call are recorded elsewhere."""
+    rest = closing_events(replace(state, holds=state.holds.delete(hold.hold_id)), error, hold.call_id)
+    already_closed = state.closed
+    return [] if already_closed else [*rest, ExecutionFailed(error=error, by="placet:policy")]
+
+
+def _responded(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
+    """An answer instead of a run: the call does not happen, and the agent gets the answer as feedback."""
+    feedback = command.feedback or command.value or ""
+    return [recorded(hold, command, decision_id, ctx), denial(call, "rejected", feedback, decision_id)]
+
+
+def _edited(
+    state: Execution, hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
+) -> Events:
+    arguments = command.edited_arguments or ""
+    if (problem := _arguments_refused(call, arguments, ctx)) is not None:
+        return refuse_decision(ctx, command, *problem)
+    tool = ctx.tool(call.tool)
+    version = tool.version if tool else ""
+    digest = call_digest(state.tenant, call.agent, call.tool, version, arguments)
+    proposed, new = revised(
+        call, ctx.actor.subject, arguments=arguments, tool_version=version, digest=digest
+    )
+    verdict = ctx.judge(state, new)
+    if verdict.effect == "deny":
+        return refuse_decision(ctx, command, Refusal.EDIT_DENIED, f"the policy denies this: {verdict.detail}")
+    terms = stricter_terms(hold, verdict)
+    if terms is None:
+        detail = "the edited call needs other roles than the hold: reject it and have it proposed anew"
+        return refuse_decision(ctx, command, Refusal.EDIT_DENIED, detail)
+    vote = recorded(hold, command, decision_id, ctx)
+    events: Events = [vote, proposed, verdict_event(new, verdict, ctx)]
+    if _editor_suffices(terms, ctx):
+        return [*events, release(new, decision_id, "decision", ctx)]
+    opened = call_hold(state, new, terms, ctx, deadline_at_ms=hold.deadline_at_ms)
+    return [*events, opened.model_copy(update={"escalate_at_ms": hold.escalate_at_ms})]
+
+
+def _arguments_refused(call: Call, arguments: str, ctx: Context) -> tuple[Refusal, str] | None:
+    problem = arguments_problem(arguments)
+    if problem is not None:
+        return problem
+    tool = ctx.tool(call.tool)
+    misfit = tool.validate(parse_strict(arguments)) if tool else None
+    return None if misfit is None else (Refusal.INVALID_ARGUMENTS, misfit)
+
+
+def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
+    """The authority that an edited call needs: the stricter of the old hold and the new verdict.
+
+    Returns:
+        None where the two name roles with nothing in common: no one person's word covers both.
+    """
+    terms = verdict.hold if verdict.effect == "hold" else None
+    roles = _common_roles(hold.roles, terms.roles if terms else ())
+    if roles is None:
+        return None
+    source: Any = terms or hold
+    return HoldTerms(
+        kind=source.kind,
+        question=terms.question if terms else "An edited call waits for another person's word.",
+        options=(),
+        roles=roles,
+        quorum=max(hold.quorum, terms.quorum if terms else 1),
+        exclude_requester=hold.exclude_requester or (terms.exclude_requester if terms else False),
+        # The deadline is the old hold's: an edit never moves it.
+        timeout_ms=None,
+        on_timeout="wait" if hold.deadline_at_ms is None else hold.on_timeout,
+        on_timeout_default=hold.default_value,
+        escalate_after_ms=None,
+        escalate_roles=hold.escalate_roles,
+        on_reject="halt" if "halt" in (hold.on_reject, source.on_reject) else "feedback",
+    )
+
+
+def _common_roles(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...] | None:
+    if not old or not new:
+        return old or new
+    return tuple(role for role in old if role in new) or None
+
+
+def _editor_suffices(terms: HoldTerms, ctx: Context) -> bool:
+    """Whether the editor's own word releases the edit.
+
+    The editor counts as a requester of the new revision, so not where another person is asked for.
+    """
+    has_role = not terms.roles or bool(set(terms.roles) & set(ctx.actor.roles))
+    return terms.quorum <= 1 and not terms.exclude_requester and has_role
+
+
+def _on_unknown_outcome(
+    hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
+) -> Events:
+    vote = recorded(hold, command, decision_id, ctx)
+    settled = {"call_id": call.call_id, "attempt_id": call.attempt_id, "duration_ms": 0, "by": ctx.actor.subject}
+    match command.decision:
+        case "approve":
+            return [vote, release(call, decision_id, "decision", ctx)]
+        case "reject":
+            return [vote, ToolCallFailed(error=command.feedback or "settled as failed", **settled)]
+    return [vote, ToolCallSucceeded(output=command.value or "null", **settled)]
+
+
+def _on_request(hold: Hold, command: DecideHold, decision_id: str, ctx: Context) -> Events:
+    response = _response(hold, command)
+    if isinstance(response, Refusal):
+        return refuse_decision(ctx, command, response, "answer with one of the options")
+    vote = recorded(hold, command, decision_id, ctx)
+    return [vote, provided(hold, response, ctx.actor.subject)]
+
+
+def _response(hold: Hold, command: DecideHold) -> str | Refusal:
+    if command.decision in ("approve", "reject"):
+        return "true" if command.decision == "approve" else "false"
+    try:
+        value, options = parse_strict(command.value or "null"), parse_strict(hold.options)
+    except MalformedJson:
+        return Refusal.MALFORMED
+    known = [option.get("id") if isinstance(option, dict) else option for option in options]
+    if hold.kind == "decision" and known and value not in known:
+        return Refusal.UNKNOWN_OPTION
+    return command.value or "null"

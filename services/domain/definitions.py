@@ -1,0 +1,130 @@
+"""Definitions: the policies and tools in force, decided and folded like everything else."""
+
+from typing import Any
+
+from immutables import Map
+from msgspec import Struct
+from msgspec.structs import replace
+
+from schemas.actor import Actor
+from schemas.canonical import MalformedJson, canonical, parse_strict, sha256_hex
+from schemas.commands import PublishPolicy, PublishTool
+from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.events.executions import CommandRefused
+from schemas.ids import definition_key
+from schemas.message import Message
+from schemas.policy_problems import PolicyRefused
+from schemas.refusals import Refusal
+from services.domain.context import Tool
+from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
+from services.domain.state import Call, Execution
+from services.domain.tools import ToolRefused, tool_from_definition
+
+
+class Published(Struct, frozen=True):
+    """The newest version of one definition: its number and what its text digests to."""
+
+    version: int
+    digest: str
+    offset: int
+
+
+class Definitions(Struct, frozen=True, kw_only=True):
+    """Everything published up to an offset. Tools are by (tenant, name)."""
+
+    policies: PolicySet
+    tools: Map[tuple[str, str], Tool] = Map()
+    published: Map[bytes, Published] = Map()
+    through_offset: int = -1
+    evaluate: Evaluator = evaluate_in_process
+
+    def tool(self, tenant: str, name: str) -> Tool | None:
+        """A published tool."""
+        return self.tools.get((tenant, name))
+
+    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
+        """The verdict of the policies in force on a revision of a call."""
+        tool = self.tool(execution.tenant, call.tool)
+        facts = CallFacts(
+            tenant=execution.tenant,
+            project=execution.project,
+            tool=call.tool,
+            agent=call.agent,
+            user=execution.user,
+            workspace=execution.workspace,
+            tool_definition=tool.definition if tool else None,
+            tool_version=tool.version if tool else "",
+            arguments=parse_strict(call.arguments),
+            claimed_annotations=parse_strict(call.claims),
+            execution_id=execution.execution_id,
+            context=parse_strict(execution.context),
+        )
+        return judge(self.policies, facts, now_ms, self.evaluate)
+
+    def since(self, offset: int) -> dict[str, int]:
+        """The versions published after an offset, by key."""
+        return {key.decode(): row.version for key, row in self.published.items() if row.offset > offset}
+
+
+def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
+    """The events of a publishing command."""
+    if not isinstance(command, PublishPolicy | PublishTool):
+        return [_refused(command, actor, Refusal.INVALID, "not a publishing command")]
+    if not actor.has("operator"):
+        return [_refused(command, actor, Refusal.NOT_AUTHORISED, "publishing needs the role operator")]
+    earlier = definitions.published.get(key)
+    version = earlier.version + 1 if earlier else 1
+    try:
+        event = _published(definitions, command, actor, version)
+    except (PolicyRefused, ToolRefused, MalformedJson) as error:
+        return [_refused(command, actor, Refusal.INVALID, str(error))]
+    if earlier is not None and earlier.digest == _digest_of(event):
+        return [_refused(command, actor, Refusal.DUPLICATE, f"already published as version {earlier.version}")]
+    return [event]
+
+
+def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -> Definitions:
+    """The definitions after an event; records of nothing change nothing."""
+    if isinstance(event, PolicyPublished):
+        policies = definitions.policies.with_policy(
+            tenant, event.name, event.version, parse_strict(event.document)
+        )
+        definitions = replace(definitions, policies=policies)
+        key = definition_key(tenant, "policy", event.name)
+    elif isinstance(event, ToolPublished):
+        tool = tool_from_definition(event.name, event.definition)
+        definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
+        key = definition_key(tenant, "tool", event.name)
+    else:
+        return definitions
+    row = Published(event.version, _digest_of(event), offset)
+    return replace(definitions, published=definitions.published.set(key, row), through_offset=offset)
+
+
+def _published(
+    definitions: Definitions, command: PublishPolicy | PublishTool, actor: Actor, version: int
+) -> PolicyPublished | ToolPublished:
+    if isinstance(command, PublishPolicy):
+        document = _canonical(command.document)
+        definitions.policies.with_policy(actor.tenant, command.name, version, parse_strict(document))
+        return PolicyPublished(name=command.name, version=version, document=document, by=actor.subject)
+    text = _canonical(command.definition)
+    tool = tool_from_definition(command.name, text)
+    return ToolPublished(
+        name=command.name, version=version, tool_version=tool.version, definition=text, by=actor.subject
+    )
+
+
+def _canonical(text: str) -> str:
+    return canonical(parse_strict(text))
+
+
+def _digest_of(event: Any) -> str:
+    return sha256_hex(event.document if isinstance(event, PolicyPublished) else event.definition)
+
+
+def _refused(command: Message, actor: Actor, code: Refusal, detail: str) -> CommandRefused:
+    name = getattr(command, "name", "")
+    return CommandRefused(
+        code=code, command=type(command).__name__, subject_id=name, detail=detail, by=actor.subject
+    )

@@ -1,0 +1,232 @@
+"""`evolve`: what each event makes of an execution. It never refuses and never asks why."""
+
+from collections.abc import Callable
+from typing import Any
+
+from immutables import Map
+from msgspec.structs import replace
+
+from schemas.canonical import sha256_hex
+from schemas.commands import ProposeToolCall, StartExecution
+from schemas.events import calls as c
+from schemas.events import executions as x
+from schemas.events import holds as h
+from schemas.message import Message
+from services.domain.deadlines import call_due, hold_due
+from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold
+
+ANY_REVIEWER = ("reviewer", "operator", "admin")
+
+Step = Callable[[Execution, Any, int], Execution]
+
+
+def start(key: tuple[str, str, str], event: x.ExecutionStarted) -> Execution:
+    """The execution that a start makes."""
+    tenant, project, execution_id = key
+    return Execution(
+        tenant=tenant,
+        project=project,
+        execution_id=execution_id,
+        agent=event.agent,
+        user=event.user,
+        workspace=event.workspace,
+        context=event.context,
+        start_digest=start_digest(event),
+    )
+
+
+def evolve(state: Execution, event: Message, at_ms: int) -> Execution:
+    """The state after an event; refusals and other records of nothing change nothing."""
+    step = _STEPS.get(type(event))
+    return state if step is None else step(state, event, at_ms)
+
+
+def start_digest(body: StartExecution | x.ExecutionStarted) -> str:
+    """Names what was asked when the run was started, to tell a repeat from a reuse."""
+    return _digest(body.agent, body.user, body.workspace, body.request, body.context)
+
+
+def proposal_digest(body: ProposeToolCall | c.ToolCallProposed) -> str:
+    """Names what the agent proposed, to tell a repeat from a reuse."""
+    return _digest(body.tool, body.arguments, body.context, body.claims, body.reason)
+
+
+def _digest(*parts: str) -> str:
+    return sha256_hex("".join(f"{len(part)}:{part}" for part in parts))[:32]
+
+
+def _with_call(state: Execution, call: Call) -> Execution:
+    if call.status in TERMINAL_CALLS and call.arguments:
+        call = replace(call, arguments="", context="", claims="", reason="")
+    return replace(
+        state, calls=state.calls.set(call.call_id, call), due=_due(state.due, call.call_id, call_due(call))
+    )
+
+
+def _with_hold(state: Execution, hold: Hold) -> Execution:
+    return replace(
+        state, holds=state.holds.set(hold.hold_id, hold), due=_due(state.due, hold.hold_id, hold_due(hold))
+    )
+
+
+def _due(due: Map[str, int], subject_id: str, at_ms: int | None) -> Map[str, int]:
+    if at_ms is None:
+        return due.delete(subject_id) if subject_id in due else due
+    return due.set(subject_id, at_ms)
+
+
+def _lifecycle(value: Any) -> Step:
+    return lambda state, event, at_ms: replace(state, lifecycle=value)
+
+
+def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execution:
+    earlier = state.calls.get(event.call_id)
+    requesters = (event.by,) if earlier is None else _distinct(*earlier.requesters, event.by)
+    return _with_call(
+        _going_on(state),
+        Call(
+            call_id=event.call_id,
+            revision=event.revision,
+            agent=event.agent,
+            tool=event.tool,
+            tool_version=event.tool_version,
+            arguments=event.arguments,
+            digest=event.digest,
+            context=event.context,
+            claims=event.claims,
+            reason=event.reason,
+            requesters=requesters,
+            proposal_digest=proposal_digest(event) if earlier is None else earlier.proposal_digest,
+            released_by="" if earlier is None else earlier.released_by,
+            hold_id="" if earlier is None else earlier.hold_id,
+        ),
+    )
+
+
+def _judged(state: Execution, event: c.PolicyVerdictIssued, at_ms: int) -> Execution:
+    call = state.calls[event.call_id]
+    return _with_call(state, replace(call, judged=True, definitions_through=event.definitions_through))
+
+
+def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execution:
+    call = replace(
+        state.calls[event.call_id],
+        status="released",
+        released_by=event.released_by,
+        decision_id=event.decision_id,
+        grant_expires_at_ms=event.expires_at_ms,
+        attempt_id="",
+    )
+    return _with_call(state, call)
+
+
+def _denied(state: Execution, event: c.ToolCallDenied, at_ms: int) -> Execution:
+    status = "expired" if event.cause == "timeout" else "denied"
+    return _with_call(state, replace(state.calls[event.call_id], status=status))
+
+
+def _revoked(state: Execution, event: c.GrantRevoked, at_ms: int) -> Execution:
+    status = "expired" if event.reason == "expired" else "revoked"
+    return _with_call(state, replace(state.calls[event.call_id], status=status))
+
+
+def _consumed(state: Execution, event: c.GrantConsumed, at_ms: int) -> Execution:
+    call = replace(
+        state.calls[event.call_id],
+        status="consumed",
+        attempt_id=event.attempt_id,
+        run_deadline_at_ms=event.run_deadline_at_ms,
+    )
+    return _with_call(_going_on(state), call)
+
+
+def _ended(status: Any) -> Step:
+    def step(state: Execution, event: Any, at_ms: int) -> Execution:
+        return _with_call(_going_on(state), replace(state.calls[event.call_id], status=status))
+
+    return step
+
+
+def _hold_opened(state: Execution, event: h.HoldOpened, at_ms: int) -> Execution:
+    fields = {name: value for name, value in event.__dict__.items() if name != "question"}
+    state = _with_hold(state, Hold(opened_at_ms=at_ms, **fields))
+    call = state.calls.get(event.call_id)
+    if call is None:
+        return state
+    status = call.status if event.cause == "outcome_unknown" else "held"
+    return _with_call(state, replace(call, status=status, hold_id=event.hold_id))
+
+
+def _hold(**changes: Any) -> Step:
+    return lambda state, event, at_ms: _with_hold(state, replace(state.holds[event.hold_id], **changes))
+
+
+def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
+    return _with_hold(state, replace(state.holds[event.hold_id], claimed_by=event.by))
+
+
+def _delegated(state: Execution, event: h.HoldDelegated, at_ms: int) -> Execution:
+    return _with_hold(state, replace(state.holds[event.hold_id], delegated_to=event.to, claimed_by=""))
+
+
+def _extended(state: Execution, event: h.HoldExtended, at_ms: int) -> Execution:
+    return _with_hold(state, replace(state.holds[event.hold_id], deadline_at_ms=event.deadline_at_ms))
+
+
+def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Execution:
+    hold = state.holds[event.hold_id]
+    # A hold escalates once: at its next deadline it is denied.
+    on_timeout = "deny" if hold.on_timeout == "escalate" else hold.on_timeout
+    hold = replace(
+        hold,
+        # A hold that any reviewer could decide stays so: escalation asks more people, never fewer.
+        roles=_distinct(*(hold.roles or ANY_REVIEWER), *event.roles),
+        deadline_at_ms=event.deadline_at_ms,
+        escalate_at_ms=None,
+        on_timeout=on_timeout,
+    )
+    return _with_hold(state, hold)
+
+
+def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Execution:
+    hold = state.holds[event.hold_id]
+    hold = replace(hold, votes=(*hold.votes, event.by))
+    if event.resolves:
+        hold = replace(hold, status="resolved", decision_id=event.decision_id)
+    return _with_hold(_going_on(state), hold)
+
+
+def _going_on(state: Execution) -> Execution:
+    return replace(state, lifecycle="running") if state.lifecycle == "resumed" else state
+
+
+def _distinct(*names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+_STEPS: dict[type[Message], Step] = {
+    x.ExecutionPaused: _lifecycle("paused"),
+    x.ExecutionResumed: _lifecycle("resumed"),
+    x.ExecutionCompleted: _lifecycle("completed"),
+    x.ExecutionFailed: _lifecycle("failed"),
+    x.ExecutionCancelled: _lifecycle("cancelled"),
+    c.ToolCallProposed: _proposed,
+    c.PolicyVerdictIssued: _judged,
+    c.ToolCallReleased: _released,
+    c.ToolCallDenied: _denied,
+    c.ToolCallCancelled: _ended("cancelled"),
+    c.GrantConsumed: _consumed,
+    c.GrantRevoked: _revoked,
+    c.ToolCallSucceeded: _ended("succeeded"),
+    c.ToolCallFailed: _ended("failed"),
+    c.ToolCallOutcomeUnknown: _ended("outcome_unknown"),
+    h.HoldOpened: _hold_opened,
+    h.HoldClaimed: _claimed,
+    h.HoldUnclaimed: _hold(claimed_by=""),
+    h.HoldDelegated: _delegated,
+    h.HoldExtended: _extended,
+    h.HoldEscalated: _escalated,
+    h.HoldExpired: _hold(status="expired"),
+    h.HoldCancelled: _hold(status="cancelled"),
+    h.DecisionRecorded: _decided,
+}

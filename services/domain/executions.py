@@ -1,0 +1,144 @@
+"""The execution: one run of an agent, with its calls, holds and requests. `decide` for all of it.
+
+`decide(state, command, context)` returns the events to record. First whatever is due at `now` expires, so
+that nothing late is ever released; then the command is judged against what is left.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from schemas import commands as k
+from schemas.events import executions as x
+from schemas.message import Message
+from schemas.refusals import Refusal
+from services.domain import calls, expiry, holds, requests, verdicts
+from services.domain.authority import acts_for_agent, may_steer
+from services.domain.closing import closing_events
+from services.domain.context import Context
+from services.domain.evolve import evolve, start_digest
+from services.domain.refusing import Events, refuse, refuse_decision
+from services.domain.state import Execution
+
+Handler = Callable[[Execution, Any, Context], Events]
+
+
+def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
+    """The events of a command; never empty but for a nudge that came early.
+
+    Args:
+        state: the execution, or None if it was never started.
+        command: the body of an execution's command.
+        ctx: who asks, when, and by which definitions.
+    """
+    if state is None:
+        return _decide_nothing(command, ctx)
+    expired = expiry.expire(state, ctx)
+    for event in expired:
+        state = evolve(state, event, ctx.now_ms)
+    return expired + _HANDLERS[type(command)](state, command, ctx)
+
+
+def decide_forgotten(command: Message, ctx: Context) -> Events:
+    """The refusal of a command for an execution that was closed so long ago that only its id is kept."""
+    if isinstance(command, k.ExpireDue):
+        return []
+    return _refuse_any(command, ctx, Refusal.EXECUTION_CLOSED, "the execution is closed")
+
+
+def _decide_nothing(command: Message, ctx: Context) -> Events:
+    if isinstance(command, k.ExpireDue):
+        return []
+    if not isinstance(command, k.StartExecution):
+        return _refuse_any(command, ctx, Refusal.NOT_FOUND, "no such execution: start it first")
+    if not acts_for_agent(ctx.actor, command.agent):
+        return refuse(ctx, command, Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {command.agent}")
+    return [x.ExecutionStarted(**command.__dict__, by=ctx.actor.subject)]
+
+
+def _refuse_any(command: Message, ctx: Context, code: Refusal, detail: str) -> Events:
+    if isinstance(command, k.DecideHold):
+        return refuse_decision(ctx, command, code, detail)
+    return refuse(ctx, command, code, detail)
+
+
+def _start(state: Execution, command: k.StartExecution, ctx: Context) -> Events:
+    if not acts_for_agent(ctx.actor, state.agent):
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution")
+    if state.closed:
+        return refuse(ctx, command, Refusal.EXECUTION_CLOSED, "the id of a closed execution is never used again")
+    if start_digest(command) != state.start_digest:
+        return refuse(ctx, command, Refusal.ID_REUSED, "the execution was started with another body")
+    return refuse(ctx, command, Refusal.DUPLICATE, "already started")
+
+
+def _pause(state: Execution, command: k.PauseExecution, ctx: Context) -> Events:
+    if state.lifecycle == "paused":
+        return refuse(ctx, command, Refusal.DUPLICATE, "already paused")
+    return [x.ExecutionPaused(reason=command.reason, by=ctx.actor.subject)]
+
+
+def _resume(state: Execution, command: k.ResumeExecution, ctx: Context) -> Events:
+    if state.lifecycle != "paused":
+        return refuse(ctx, command, Refusal.NOT_OPEN, "the execution is not paused")
+    events: Events = [x.ExecutionResumed(feedback=command.feedback, by=ctx.actor.subject)]
+    for call in state.calls.values():
+        if call.status == "proposed" and not call.judged:
+            events += verdicts.judged_events(state, call, ctx)
+    return events
+
+
+def _cancel(state: Execution, command: k.CancelExecution, ctx: Context) -> Events:
+    ended = x.ExecutionCancelled(reason=command.reason, by=ctx.actor.subject)
+    return [*closing_events(state, "execution cancelled"), ended]
+
+
+def _complete(state: Execution, command: k.CompleteExecution, ctx: Context) -> Events:
+    ended = x.ExecutionCompleted(result=command.result, by=ctx.actor.subject)
+    return [*closing_events(state, "execution completed"), ended]
+
+
+def _fail(state: Execution, command: k.FailExecution, ctx: Context) -> Events:
+    ended = x.ExecutionFailed(error=command.error, by=ctx.actor.subject)
+    return [*closing_events(state, "execution failed"), ended]
+
+
+def _steering(handler: Handler, allowed: Callable[[Any, Execution], bool]) -> Handler:
+    def guarded(state: Execution, command: Message, ctx: Context) -> Events:
+        if not allowed(ctx.actor, state):
+            return refuse(ctx, command, Refusal.NOT_AUTHORISED, "this token cannot do that to this execution")
+        if state.closed:
+            return refuse(ctx, command, Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}")
+        return handler(state, command, ctx)
+
+    return guarded
+
+
+def _own(actor: Any, state: Execution) -> bool:
+    return acts_for_agent(actor, state.agent)
+
+
+def _nudge(state: Execution, command: k.ExpireDue, ctx: Context) -> Events:
+    # What was due has expired already; a nudge that came early leaves nothing behind.
+    return []
+
+
+_HANDLERS: dict[type[Message], Handler] = {
+    k.StartExecution: _start,
+    k.PauseExecution: _steering(_pause, may_steer),
+    k.ResumeExecution: _steering(_resume, may_steer),
+    k.CancelExecution: _steering(_cancel, may_steer),
+    k.CompleteExecution: _steering(_complete, _own),
+    k.FailExecution: _steering(_fail, _own),
+    k.ProposeToolCall: calls.propose,
+    k.ConsumeGrant: calls.consume,
+    k.ReportResult: calls.report,
+    k.RevokeGrant: calls.revoke,
+    k.RequestHumanInput: requests.request,
+    k.ClaimHold: holds.claim,
+    k.ReleaseHold: holds.unclaim,
+    k.EscalateHold: holds.escalate,
+    k.DelegateHold: holds.delegate,
+    k.ExtendHold: holds.extend,
+    k.DecideHold: holds.decide_hold,
+    k.ExpireDue: _nudge,
+}

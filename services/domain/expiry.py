@@ -1,0 +1,74 @@
+"""What is due expires, before anything else is decided. A deadline never releases anything."""
+
+from schemas.events import calls as c
+from schemas.events import holds as h
+from services.domain.context import Context
+from services.domain.deadlines import next_due
+from services.domain.deciding import halted
+from services.domain.evolve import evolve
+from services.domain.holds import escalation
+from services.domain.refusing import Events
+from services.domain.requests import provided
+from services.domain.state import Call, Execution, Hold
+from services.domain.verdicts import denial, outcome_unknown_events
+
+TIMER = "placet:timer"
+
+
+def expire(state: Execution, ctx: Context) -> Events:
+    """The events of everything due at `now`, the earliest first.
+
+    One expiry can end another (a halt closes the run) or make one (an escalation that is overdue as well),
+    so each is folded before the next is looked for.
+    """
+    events: Events = []
+    while (subject_id := _first_due(state, ctx.now_ms)) is not None:
+        step = _expire_one(state, subject_id, ctx)
+        for event in step:
+            state = evolve(state, event, ctx.now_ms)
+        events += step
+    return events
+
+
+def _first_due(state: Execution, now_ms: int) -> str | None:
+    due = next_due(state)
+    return due[1] if due is not None and due[0] <= now_ms else None
+
+
+def _expire_one(state: Execution, subject_id: str, ctx: Context) -> Events:
+    hold = state.holds.get(subject_id)
+    if hold is not None:
+        return _expire_hold(state, hold, ctx)
+    return _expire_call(state, state.calls[subject_id], ctx)
+
+
+def _expire_call(state: Execution, call: Call, ctx: Context) -> Events:
+    if call.status == "released":
+        revoked = c.GrantRevoked(call_id=call.call_id, revision=call.revision, reason="expired", by=TIMER)
+        return [revoked]
+    return outcome_unknown_events(state, call, "no result came by the run deadline", ctx)
+
+
+def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:
+    past_deadline = hold.deadline_at_ms is not None and hold.deadline_at_ms <= ctx.now_ms
+    if not past_deadline:
+        return [escalation(hold, TIMER, hold.deadline_at_ms)]
+    if hold.on_timeout == "escalate":
+        waited_ms = (hold.deadline_at_ms or ctx.now_ms) - hold.opened_at_ms
+        return [escalation(hold, TIMER, ctx.now_ms + waited_ms)]
+    expired = h.HoldExpired(hold_id=hold.hold_id, on_timeout=hold.on_timeout)
+    call = state.calls.get(hold.call_id)
+    ended = _request_ended(hold) if call is None else _call_ended(hold, call)
+    stop = halted(state, hold, call, "a hold expired") if hold.on_timeout == "halt" else []
+    return [expired, *ended, *stop]
+
+
+def _call_ended(hold: Hold, call: Call) -> Events:
+    feedback = hold.default_value if hold.on_timeout == "default" and hold.default_value else "nobody decided in time"
+    return [denial(call, "timeout", feedback)]
+
+
+def _request_ended(hold: Hold) -> Events:
+    if hold.on_timeout == "default" and hold.default_value is not None:
+        return [provided(hold, hold.default_value, TIMER, timed_out=True)]
+    return [provided(hold, "null", TIMER, timed_out=True)]

@@ -1,0 +1,158 @@
+"""One hold: claimed, delegated, extended, escalated, and decided on exactly the digest that was seen."""
+
+from collections.abc import Callable
+from typing import Any
+
+from schemas import commands as k
+from schemas.events import holds as h
+from schemas.ids import derived_id
+from schemas.refusals import Refusal
+from services.domain.authority import refusal_to_decide
+from services.domain.context import Context
+from services.domain.deciding import decision_events
+from services.domain.refusing import Events, refuse, refuse_decision
+from services.domain.state import Call, Execution, Hold
+
+EXTENSION_MAX_S = 7 * 24 * 60 * 60
+
+
+def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events:
+    """DecideHold: the first valid word wins; every other is recorded with the decision that won."""
+    hold = state.holds.get(command.hold_id)
+    if hold is None:
+        return refuse_decision(ctx, command, Refusal.NOT_FOUND, "no such hold")
+    call = state.calls.get(hold.call_id)
+    problem = _decision_problem(hold, call, command, ctx)
+    if problem is not None:
+        return refuse_decision(ctx, command, *problem, winning_decision_id=hold.decision_id)
+    decision_id = derived_id("decision", ctx.command_id)
+    return decision_events(state, hold, call, command, decision_id, ctx)
+
+
+def claim(state: Execution, command: k.ClaimHold, ctx: Context) -> Events:
+    """ClaimHold: tells the others; it does not keep them from deciding."""
+
+    def claimed(hold: Hold) -> Events:
+        if hold.claimed_by and hold.claimed_by != ctx.actor.subject:
+            return refuse(ctx, command, Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}", hold.hold_id)
+        return [h.HoldClaimed(hold_id=hold.hold_id, by=ctx.actor.subject)]
+
+    return _on_open_hold(state, command, ctx, claimed)
+
+
+def unclaim(state: Execution, command: k.ReleaseHold, ctx: Context) -> Events:
+    """ReleaseHold: give a claimed hold back; an operator may free another's."""
+
+    def freed(hold: Hold) -> Events:
+        if not hold.claimed_by:
+            return refuse(ctx, command, Refusal.NOT_OPEN, "nobody has claimed it", hold.hold_id)
+        if hold.claimed_by != ctx.actor.subject and not ctx.actor.has("operator"):
+            detail = f"claimed by {hold.claimed_by}"
+            return refuse(ctx, command, Refusal.NOT_AUTHORISED, detail, hold.hold_id)
+        return [h.HoldUnclaimed(hold_id=hold.hold_id, by=ctx.actor.subject)]
+
+    return _on_open_hold(state, command, ctx, freed)
+
+
+def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
+    """DelegateHold: another subject may decide it too. Its own request stays its own."""
+
+    def delegated(hold: Hold) -> Events:
+        if not command.to or command.to == ctx.actor.subject:
+            return refuse(ctx, command, Refusal.INVALID, "name another subject", hold.hold_id)
+        return [h.HoldDelegated(hold_id=hold.hold_id, by=ctx.actor.subject, to=command.to)]
+
+    return _on_open_hold(state, command, ctx, delegated)
+
+
+def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
+    """ExtendHold: move the deadline by seconds, from where it stands."""
+
+    def extended(hold: Hold) -> Events:
+        if not 1 <= command.seconds <= EXTENSION_MAX_S:
+            detail = f"seconds must be 1 to {EXTENSION_MAX_S}"
+            return refuse(ctx, command, Refusal.INVALID, detail, hold.hold_id)
+        if hold.deadline_at_ms is None:
+            return refuse(ctx, command, Refusal.INVALID, "this hold has no deadline", hold.hold_id)
+        deadline = hold.deadline_at_ms + command.seconds * 1000
+        return [h.HoldExtended(hold_id=hold.hold_id, by=ctx.actor.subject, deadline_at_ms=deadline)]
+
+    return _on_open_hold(state, command, ctx, extended)
+
+
+def escalate(state: Execution, command: k.EscalateHold, ctx: Context) -> Events:
+    """EscalateHold: ask the roles of the rule's escalation now."""
+
+    def escalated(hold: Hold) -> Events:
+        if not hold.escalate_roles:
+            return refuse(ctx, command, Refusal.INVALID, "the rule names nobody to escalate to", hold.hold_id)
+        return [escalation(hold, ctx.actor.subject, hold.deadline_at_ms)]
+
+    return _on_open_hold(state, command, ctx, escalated)
+
+
+def escalation(hold: Hold, by: str, deadline_at_ms: int | None) -> h.HoldEscalated:
+    """From here on the escalation's roles may decide as well."""
+    return h.HoldEscalated(
+        hold_id=hold.hold_id, by=by, roles=hold.escalate_roles, deadline_at_ms=deadline_at_ms
+    )
+
+
+def _on_open_hold(
+    state: Execution, command: Any, ctx: Context, act: Callable[[Hold], Events]
+) -> Events:
+    hold = state.holds.get(command.hold_id)
+    if hold is None:
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such hold", command.hold_id)
+    problem = refusal_to_decide(ctx.actor, hold, state.calls.get(hold.call_id)) or _closed(hold)
+    if problem is not None:
+        return refuse(ctx, command, *problem, hold.hold_id)
+    return act(hold)
+
+
+def _decision_problem(
+    hold: Hold, call: Call | None, command: k.DecideHold, ctx: Context
+) -> tuple[Refusal, str] | None:
+    """The first reason against a decision, in the refusals' order of precedence."""
+    return (
+        refusal_to_decide(ctx.actor, hold, call)
+        or _malformed(hold, command)
+        or _closed(hold)
+        or _already_voted(hold, ctx)
+        or _other_digest(hold, command)
+    )
+
+
+def _malformed(hold: Hold, command: k.DecideHold) -> tuple[Refusal, str] | None:
+    if command.scope != "once":
+        return Refusal.INVALID, f"scope {command.scope} is not supported in this version: use once"
+    if command.decision == "edit" and (not hold.call_id or command.edited_arguments is None):
+        return Refusal.INVALID, "edit needs a held call and edited_arguments"
+    if command.decision == "edit" and hold.cause == "outcome_unknown":
+        return Refusal.INVALID, "a call that may have run cannot be edited: approve, reject or respond"
+    if command.decision == "respond" and command.value is None:
+        return Refusal.INVALID, "respond needs a value"
+    return None
+
+
+def _closed(hold: Hold) -> tuple[Refusal, str] | None:
+    match hold.status:
+        case "resolved":
+            return Refusal.ALREADY_DECIDED, "another decision came first"
+        case "expired":
+            return Refusal.EXPIRED, "the deadline has passed"
+        case "cancelled":
+            return Refusal.NOT_OPEN, "what the hold was about is gone"
+    return None
+
+
+def _already_voted(hold: Hold, ctx: Context) -> tuple[Refusal, str] | None:
+    if ctx.actor.subject in hold.votes:
+        return Refusal.ALREADY_VOTED, "one person counts once"
+    return None
+
+
+def _other_digest(hold: Hold, command: k.DecideHold) -> tuple[Refusal, str] | None:
+    if command.digest == hold.digest or (not command.digest and not hold.call_id):
+        return None
+    return Refusal.DIGEST_MISMATCH, "the decision is about other arguments than those that wait"

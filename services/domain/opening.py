@@ -1,0 +1,103 @@
+"""Opening a hold: how ids, deadlines and authority are made from a verdict or a request."""
+
+import json
+
+from schemas.events.holds import HoldCause, HoldOpened
+from schemas.ids import derived_id
+from services.domain.context import Context
+from services.domain.policy import HoldTerms
+from services.domain.state import Call, Execution
+
+UNKNOWN_OUTCOME_QUESTION = (
+    "Nobody knows whether {tool} had its effect. Approve: run it again. Reject: count it as failed. "
+    "Respond: it had its effect, with this output."
+)
+
+
+def hold_id_of_call(state: Execution, call_id: str, revision: int) -> str:
+    """The id of a call's hold at a revision."""
+    return derived_id("hold", state.tenant, state.project, state.execution_id, call_id, revision)
+
+
+def hold_id_of_request(state: Execution, request_id: str) -> str:
+    """The id of the hold that is a request."""
+    return derived_id("hold", state.tenant, state.project, state.execution_id, "request", request_id)
+
+
+def call_hold(
+    state: Execution,
+    call: Call,
+    terms: HoldTerms,
+    ctx: Context,
+    cause: HoldCause = "policy",
+    deadline_at_ms: int | None = None,
+) -> HoldOpened:
+    """The hold of a call's revision.
+
+    Args:
+        state: the call's execution.
+        call: the revision that waits.
+        terms: what the rule asks for.
+        ctx: the decision's surroundings.
+        cause: why it waits.
+        deadline_at_ms: of the hold that this one follows; an edit never moves a deadline.
+    """
+    tool = ctx.tool(call.tool)
+    deadline = deadline_at_ms
+    if deadline is None and terms.timeout_ms is not None and terms.on_timeout != "wait":
+        deadline = ctx.now_ms + terms.timeout_ms
+    escalate = None if terms.escalate_after_ms is None else ctx.now_ms + terms.escalate_after_ms
+    return HoldOpened(
+        hold_id=_fresh_hold_id(state, call, ctx),
+        call_id=call.call_id,
+        request_id="",
+        revision=call.revision,
+        digest=call.digest,
+        kind=terms.kind,
+        cause=cause,
+        question=terms.question,
+        options=json.dumps(list(terms.options), separators=(",", ":"), ensure_ascii=False),
+        input_schema=tool.input_schema if tool else "{}",
+        requester=call.requesters[0],
+        roles=terms.roles,
+        quorum=terms.quorum,
+        exclude_requester=terms.exclude_requester,
+        deadline_at_ms=deadline,
+        on_timeout=terms.on_timeout,
+        default_value=terms.on_timeout_default,
+        escalate_at_ms=escalate,
+        escalate_roles=terms.escalate_roles,
+        on_reject=terms.on_reject,
+    )
+
+
+def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpened:
+    """The hold of a call of which nobody knows whether it ran: it waits for a person, without a deadline."""
+    return HoldOpened(
+        hold_id=_fresh_hold_id(state, call, ctx),
+        call_id=call.call_id,
+        request_id="",
+        revision=call.revision,
+        digest=call.digest,
+        kind="permission",
+        cause="outcome_unknown",
+        question=UNKNOWN_OUTCOME_QUESTION.format(tool=call.tool),
+        options="[]",
+        input_schema="{}",
+        requester=call.requesters[0],
+        roles=(),
+        quorum=1,
+        exclude_requester=False,
+        deadline_at_ms=None,
+        on_timeout="wait",
+        default_value=None,
+        escalate_at_ms=None,
+        escalate_roles=(),
+        on_reject="feedback",
+    )
+
+
+def _fresh_hold_id(state: Execution, call: Call, ctx: Context) -> str:
+    plain = hold_id_of_call(state, call.call_id, call.revision)
+    # A revision can be held a second time (definitions changed, outcome unknown): a hold's id is never reused.
+    return plain if plain not in state.holds else derived_id("hold", plain, ctx.command_id)

@@ -1,0 +1,117 @@
+"""A human request: a question of an agent. It is a hold, opened and answered in one batch with it."""
+
+from schemas import commands as k
+from schemas.canonical import MalformedJson, canonical, parse_strict, sha256_hex
+from schemas.events import holds as h
+from schemas.limits import TEXT_MAX_CHARS
+from schemas.refusals import Refusal
+from services.domain.authority import acts_for_agent
+from services.domain.context import Context
+from services.domain.opening import hold_id_of_request
+from services.domain.refusing import Events, refuse
+from services.domain.state import Execution, Hold
+
+DEFAULT_TIMEOUT_MS = 300_000
+
+
+def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Events:
+    """RequestHumanInput: the question, and the hold that waits for its answer."""
+    hold_id = hold_id_of_request(state, command.request_id)
+    digest = request_digest(command)
+    if (refused := _refuse_request(state, command, hold_id, digest, ctx)) is not None:
+        return refused
+    timeout_ms = DEFAULT_TIMEOUT_MS if command.timeout_ms is None else command.timeout_ms
+    asked = h.HumanInputRequested(
+        request_id=command.request_id,
+        hold_id=hold_id,
+        kind=command.kind,
+        question=command.question,
+        options=command.options,
+        fields=command.fields,
+        decision_type=command.decision_type,
+        by=ctx.actor.subject,
+    )
+    opened = h.HoldOpened(
+        hold_id=hold_id,
+        call_id="",
+        request_id=command.request_id,
+        revision=1,
+        digest=digest,
+        kind=command.kind,
+        cause="request",
+        question=command.question,
+        options=command.options,
+        input_schema="{}",
+        requester=ctx.actor.subject,
+        roles=(),
+        quorum=1,
+        exclude_requester=True,
+        deadline_at_ms=ctx.now_ms + timeout_ms,
+        on_timeout="deny" if command.default is None else "default",
+        default_value=command.default,
+        escalate_at_ms=None,
+        escalate_roles=(),
+        on_reject="feedback",
+    )
+    return [asked, opened]
+
+
+def provided(hold: Hold, response: str, by: str, timed_out: bool = False) -> h.HumanInputProvided:
+    """The answer to a request."""
+    return h.HumanInputProvided(
+        request_id=hold.request_id, hold_id=hold.hold_id, response=response, by=by, timed_out=timed_out
+    )
+
+
+def request_digest(command: k.RequestHumanInput) -> str:
+    """What an answer binds to: SHA-256 of RFC 8785 JSON over kind, question, options and fields."""
+    return sha256_hex(
+        canonical(
+            {
+                "kind": command.kind,
+                "question": command.question,
+                "options": command.options,
+                "fields": command.fields,
+            }
+        )
+    )
+
+
+def _refuse_request(
+    state: Execution, command: k.RequestHumanInput, hold_id: str, digest: str, ctx: Context
+) -> Events | None:
+    code, detail = _problem(state, command, hold_id, digest, ctx)
+    return None if code is None else refuse(ctx, command, code, detail, command.request_id)
+
+
+def _problem(
+    state: Execution, command: k.RequestHumanInput, hold_id: str, digest: str, ctx: Context
+) -> tuple[Refusal | None, str]:
+    if not acts_for_agent(ctx.actor, state.agent):
+        return Refusal.NOT_FOUND, "no such execution"
+    if len(command.question) > TEXT_MAX_CHARS:
+        return Refusal.TOO_LARGE, f"a question is limited to {TEXT_MAX_CHARS} characters"
+    if (malformed := _not_json(command)) is not None:
+        return Refusal.MALFORMED, malformed
+    if command.kind == "env_var":
+        return Refusal.INVALID, "env_var requests are not supported in this version"
+    if command.timeout_ms is not None and command.timeout_ms <= 0:
+        return Refusal.INVALID, "timeout_seconds must be positive"
+    earlier = state.holds.get(hold_id)
+    if earlier is not None and earlier.digest == digest:
+        return Refusal.DUPLICATE, "already asked"
+    if state.closed:
+        return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
+    if earlier is not None:
+        return Refusal.ID_REUSED, "the request id was used with another body"
+    return None, ""
+
+
+def _not_json(command: k.RequestHumanInput) -> str | None:
+    try:
+        if not all(isinstance(parse_strict(text), list) for text in (command.options, command.fields)):
+            return "options and fields must be arrays"
+        parse_strict(command.default or "null")
+    except MalformedJson as error:
+        return str(error)
+    return None

@@ -1,0 +1,70 @@
+"""Between release and consumption: a definition that became stricter takes the release back."""
+
+from schemas.canonical import call_digest
+from services.domain.context import Context
+from services.domain.opening import call_hold
+from services.domain.policy import HoldTerms, Verdict
+from services.domain.refusing import Events
+from services.domain.state import Call, Execution, Hold
+from services.domain.verdicts import denial, release, revised, verdict_event
+
+
+def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
+    """What today's definitions make of a released call; nothing where the release still stands."""
+    if call.definitions_through == ctx.definitions_through:
+        return []
+    tool = ctx.tool(call.tool)
+    version = tool.version if tool else ""
+    if version != call.tool_version:
+        return _tool_changed(state, call, version, ctx)
+    verdict = ctx.judge(state, call)
+    if not _is_stricter(verdict, call, state.holds.get(call.hold_id)):
+        return []
+    return [verdict_event(call, verdict, ctx), *_taken_back(state, call, verdict, ctx)]
+
+
+def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> Events:
+    """Another tool stands behind the name: a new revision, and a person's word only counts for the old one."""
+    digest = call_digest(state.tenant, call.agent, call.tool, version, call.arguments)
+    proposed, new = revised(call, call.requesters[-1], tool_version=version, digest=digest)
+    verdict = ctx.judge(state, new)
+    events: Events = [proposed, verdict_event(new, verdict, ctx)]
+    if verdict.effect == "allow" and call.released_by == "policy":
+        return [*events, release(new, call.decision_id, "policy", ctx)]
+    return events + _taken_back(state, new, verdict, ctx)
+
+
+def _taken_back(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> Events:
+    if verdict.effect == "deny":
+        return [denial(call, "policy", verdict.detail)]
+    terms = verdict.hold if verdict.effect == "hold" else _terms_of(state.holds[call.hold_id])
+    return [call_hold(state, call, terms, ctx, cause="definition_changed")]
+
+
+def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
+    if verdict.effect == "allow":
+        return False
+    if verdict.effect == "deny" or call.released_by == "policy" or decided is None:
+        return True
+    terms = verdict.hold
+    more_people = terms.quorum > decided.quorum
+    other_roles = bool(terms.roles) and set(terms.roles) != set(decided.roles)
+    return more_people or other_roles or (terms.exclude_requester and not decided.exclude_requester)
+
+
+def _terms_of(hold: Hold) -> HoldTerms:
+    timeout_ms = None if hold.deadline_at_ms is None else hold.deadline_at_ms - hold.opened_at_ms
+    return HoldTerms(
+        kind=hold.kind,
+        question="The tool's definition changed after this was approved. Approve it again?",
+        options=(),
+        roles=hold.roles,
+        quorum=hold.quorum,
+        exclude_requester=hold.exclude_requester,
+        timeout_ms=timeout_ms,
+        on_timeout=hold.on_timeout if hold.deadline_at_ms is not None else "wait",
+        on_timeout_default=hold.default_value,
+        escalate_after_ms=None,
+        escalate_roles=hold.escalate_roles,
+        on_reject=hold.on_reject,
+    )

@@ -1,0 +1,115 @@
+"""The state of an execution: its calls and holds, as the fold of its events leaves them.
+
+All of it is frozen. Calls and holds live in persistent maps, so that one event costs the same whether the
+execution is short or has thousands of events behind it.
+"""
+
+from typing import Literal
+
+from immutables import Map
+from msgspec import Struct
+
+from schemas.commands import RequestKind
+from schemas.events.holds import HoldCause, OnReject, OnTimeout
+
+CallStatus = Literal[
+    "proposed",
+    "held",
+    "released",
+    "denied",
+    "cancelled",
+    "expired",
+    "revoked",
+    "consumed",
+    "succeeded",
+    "failed",
+    "outcome_unknown",
+]
+HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
+Lifecycle = Literal["running", "resumed", "paused", "completed", "failed", "cancelled"]
+
+TERMINAL_CALLS = frozenset({"denied", "cancelled", "expired", "revoked", "succeeded", "failed"})
+CLOSED = frozenset({"completed", "failed", "cancelled"})
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One tool call at its newest revision.
+
+    `proposal_digest` names the agent's own proposal, to tell a repeat from a reuse of the id.
+    `requesters` are those whose words the current revision is: the proposer, or the last editor with it.
+    Once the call has ended, `arguments`, `context` and `claims` are empty.
+    """
+
+    call_id: str
+    revision: int
+    agent: str
+    tool: str
+    tool_version: str
+    arguments: str
+    digest: str
+    context: str
+    claims: str
+    reason: str
+    requesters: tuple[str, ...]
+    proposal_digest: str
+    status: CallStatus = "proposed"
+    judged: bool = False
+    definitions_through: int = -1
+    hold_id: str = ""
+    released_by: str = ""
+    decision_id: str = ""
+    grant_expires_at_ms: int = 0
+    attempt_id: str = ""
+    run_deadline_at_ms: int = 0
+
+
+class Hold(Struct, frozen=True, kw_only=True):
+    """One pause for a person. `decision_id` is the decision that ended it."""
+
+    hold_id: str
+    call_id: str
+    request_id: str
+    revision: int
+    digest: str
+    kind: RequestKind
+    cause: HoldCause
+    options: str
+    input_schema: str
+    requester: str
+    roles: tuple[str, ...]
+    quorum: int
+    exclude_requester: bool
+    opened_at_ms: int
+    deadline_at_ms: int | None
+    on_timeout: OnTimeout
+    default_value: str | None
+    escalate_at_ms: int | None
+    escalate_roles: tuple[str, ...]
+    on_reject: OnReject
+    status: HoldStatus = "open"
+    claimed_by: str = ""
+    delegated_to: str = ""
+    votes: tuple[str, ...] = ()
+    decision_id: str = ""
+
+
+class Execution(Struct, frozen=True, kw_only=True):
+    """One run of an agent. `due` holds the next moment of everything that waits, by call or hold id (ms)."""
+
+    tenant: str
+    project: str
+    execution_id: str
+    agent: str
+    user: str
+    workspace: str
+    context: str
+    start_digest: str
+    lifecycle: Lifecycle = "running"
+    calls: Map[str, Call] = Map()
+    holds: Map[str, Hold] = Map()
+    due: Map[str, int] = Map()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run has ended; calls that were consumed may still report."""
+        return self.lifecycle in CLOSED

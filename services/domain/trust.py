@@ -1,0 +1,188 @@
+"""Trust as sufficient statistics: a fact counted into a part, parts added up, and a reader's view of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from schemas.record import RawRecord, UnreadableRecord
+from schemas.trust import TrustCheckpoint, TrustPart, checkpoint_key, read_trust
+
+Kind = Literal["successes", "failures", "unknowns", "approvals", "edits", "rejections"]
+KINDS: tuple[Kind, ...] = ("successes", "failures", "unknowns", "approvals", "edits", "rejections")
+PartKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One fact about an agent and a tool, and where it stands in the log."""
+
+    tenant: str
+    agent: str
+    tool: str
+    kind: Kind
+    at_ms: int
+    partition: int
+    offset: int
+    record_id: str
+    term: int
+    log_id: str
+
+    @property
+    def part(self) -> PartKey:
+        """Which part it belongs to."""
+        return self.tenant, self.agent, self.tool
+
+
+def count(part: TrustPart | None, evidence: Evidence) -> TrustPart:
+    """The part with one more fact; the same part when it has counted that offset already."""
+    if part is not None and evidence.offset <= part.through_offset:
+        return part
+    base = part or _first_part(evidence)
+    return base.model_copy(
+        update={
+            evidence.kind: getattr(base, evidence.kind) + 1,
+            "last_evidence_at_ms": evidence.at_ms,
+            "through_offset": evidence.offset,
+            "record_id": evidence.record_id,
+            "term": evidence.term,
+        }
+    )
+
+
+def _first_part(evidence: Evidence) -> TrustPart:
+    return TrustPart(
+        tenant=evidence.tenant,
+        agent=evidence.agent,
+        tool=evidence.tool,
+        partition=evidence.partition,
+        last_evidence_at_ms=evidence.at_ms,
+        through_offset=evidence.offset,
+        record_id=evidence.record_id,
+        term=evidence.term,
+        log_id=evidence.log_id,
+    )
+
+
+def combine(parts: Iterable[TrustPart]) -> dict[str, int]:
+    """The counts of several parts together, and the time of the newest fact (0 where there is none)."""
+    found = tuple(parts)
+    sums: dict[str, int] = {kind: sum(getattr(part, kind) for part in found) for kind in KINDS}
+    newest = max((part.last_evidence_at_ms for part in found), default=0)
+    return sums | {"last_evidence_at_ms": newest}
+
+
+def is_whole(parts: Iterable[TrustPart], through_offset: int, evidence: int) -> bool:
+    """Whether the parts of one partition are exactly those that a checkpoint speaks of.
+
+    A part only grows, so one that was overwritten by an older value of itself shows in the sum.
+    """
+    found = tuple(parts)
+    return sum(part.evidence for part in found) == evidence and all(
+        part.through_offset <= through_offset for part in found
+    )
+
+
+@dataclass(slots=True)
+class _Source:
+    """What a reader holds of one source partition."""
+
+    end: int
+    position: int = 0
+    parts: dict[PartKey, TrustPart] = field(default_factory=dict)
+    waiting: dict[PartKey, TrustPart] = field(default_factory=dict)
+    checkpoint: TrustCheckpoint | None = None
+    whole: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return self.whole and self.position >= self.end
+
+    def forget(self) -> None:
+        self.parts, self.waiting, self.checkpoint, self.whole = {}, {}, None, False
+
+    def take_part(self, part: TrustPart) -> None:
+        key = part.tenant, part.agent, part.tool
+        held = self.waiting.get(key) or self.parts.get(key)
+        # A late writer may repeat an older value; it takes nothing back.
+        if held is None or part.through_offset >= held.through_offset:
+            self.waiting[key] = part
+
+    def take_checkpoint(self, checkpoint: TrustCheckpoint) -> None:
+        if self.checkpoint is not None and checkpoint.through_offset < self.checkpoint.through_offset:
+            return
+        merged = self.parts | self.waiting
+        self.whole = is_whole(merged.values(), checkpoint.through_offset, checkpoint.evidence)
+        self.checkpoint = checkpoint
+        if self.whole:
+            self.parts, self.waiting = merged, {}
+
+
+class TrustBook:
+    """Trust as one reader of `placet.trust` knows it; no clock and no Kafka.
+
+    Parts become visible with the checkpoint that closes their round, so what is cited is always the state of
+    each source partition at one offset. Until every source partition is read to where it ended at the start,
+    and whenever the parts of one do not add up, trust is missing (None), never a guess.
+    """
+
+    def __init__(self, ends: Mapping[int, int]) -> None:
+        """Begin with nothing read.
+
+        Args:
+            ends: each partition of `placet.trust` → its high watermark when reading began.
+        """
+        self._sources = {partition: _Source(end) for partition, end in ends.items()}
+
+    def apply(self, raw: RawRecord) -> None:
+        """Take the next record of a partition, in offset order; an empty value deletes its key.
+
+        Raises:
+            UnreadableRecord: it is none of ours. It is skipped: the caller reports it and goes on.
+        """
+        source = self._sources[raw.partition]
+        source.position = raw.offset + 1
+        if not raw.value:
+            if raw.key == checkpoint_key(raw.partition):
+                source.forget()
+            return
+        record = read_trust(raw)
+        known = source.checkpoint
+        if known is not None and known.log_id != record.log_id:
+            raise UnreadableRecord(
+                "foreign_log", f"partition {raw.partition} speaks of another log than before"
+            )
+        if isinstance(record, TrustPart):
+            source.take_part(record)
+        else:
+            source.take_checkpoint(record)
+
+    def advance(self, partition: int, position: int) -> None:
+        """Say that a partition is read up to a position, where compaction left no record just before it."""
+        source = self._sources[partition]
+        source.position = max(source.position, position)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every source partition is read and adds up."""
+        return all(source.complete for source in self._sources.values())
+
+    @property
+    def through(self) -> dict[int, int]:
+        """Source partition → offset of the log through which its evidence is known; −1: none yet."""
+        return {
+            partition: source.checkpoint.through_offset if source.checkpoint else -1
+            for partition, source in sorted(self._sources.items())
+        }
+
+    def trust_for(self, tenant: str, agent: str, tool: str) -> dict[str, Any] | None:
+        """What is known of an agent with a tool, ready to be cited in a verdict.
+
+        Returns:
+            The counts of `combine` and `through` (partition as text → offset), or None while incomplete.
+        """
+        if not self.complete:
+            return None
+        key = tenant, agent, tool
+        parts = [source.parts[key] for source in self._sources.values() if key in source.parts]
+        through = {str(partition): offset for partition, offset in self.through.items()}
+        return {**combine(parts), "through": through}

@@ -1,0 +1,103 @@
+"""From a verdict to its consequence: the events that judge, release, deny, hold or revise a call."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from schemas.canonical import canonical
+from schemas.events import calls as c
+from schemas.ids import derived_id
+from schemas.message import Message
+from services.domain.context import GRANT_TTL_MS, Context
+from services.domain.opening import call_hold, unknown_outcome_hold
+from services.domain.policy import Verdict
+from services.domain.refusing import Events
+from services.domain.state import Call, Execution
+
+
+def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
+    """The verdict on a call's newest revision, and what follows from it."""
+    verdict = ctx.judge(state, call)
+    return [verdict_event(call, verdict, ctx), consequence(state, call, verdict, ctx)]
+
+
+def consequence(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> Message:
+    """What a verdict makes of a call. Anything but a plain allow or deny is a hold."""
+    if verdict.effect == "allow":
+        return release(call, derived_id("decision", ctx.command_id, call.call_id), "policy", ctx)
+    if verdict.effect == "deny":
+        return denial(call, "policy", verdict.detail)
+    return call_hold(state, call, verdict.hold, ctx)
+
+
+def denial(call: Call, cause: Any, feedback: str, decision_id: str = "") -> c.ToolCallDenied:
+    """The call will not run."""
+    return c.ToolCallDenied(
+        call_id=call.call_id, revision=call.revision, cause=cause, feedback=feedback, decision_id=decision_id
+    )
+
+
+def release(call: Call, decision_id: str, released_by: Any, ctx: Context) -> c.ToolCallReleased:
+    """The grant of exactly this revision."""
+    return c.ToolCallReleased(
+        call_id=call.call_id,
+        revision=call.revision,
+        digest=call.digest,
+        grant_id=derived_id("grant", ctx.command_id, call.call_id, call.revision),
+        decision_id=decision_id,
+        released_by=released_by,
+        arguments=call.arguments,
+        expires_at_ms=ctx.now_ms + GRANT_TTL_MS,
+    )
+
+
+def verdict_event(call: Call, verdict: Verdict, ctx: Context) -> c.PolicyVerdictIssued:
+    """The verdict as a fact."""
+    return c.PolicyVerdictIssued(
+        call_id=call.call_id,
+        revision=call.revision,
+        effect=verdict.effect,
+        rules=verdict.rules,
+        policy_version=verdict.policy_version,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        risk_score=verdict.risk.score,
+        risk_level=verdict.risk.level,
+        risk_parts=verdict.risk.parts,
+        risk_required=verdict.risk.required,
+        trust=None if verdict.trust is None else canonical(verdict.trust),
+        definitions_through=ctx.definitions_through,
+    )
+
+
+def outcome_unknown_events(state: Execution, call: Call, reason: str, ctx: Context) -> Events:
+    """Nobody knows what happened: recorded, and a person is asked."""
+    unknown = c.ToolCallOutcomeUnknown(call_id=call.call_id, attempt_id=call.attempt_id, reason=reason)
+    return [unknown, unknown_outcome_hold(state, call, ctx)]
+
+
+def revised(call: Call, by: str, **changes: Any) -> tuple[c.ToolCallProposed, Call]:
+    """The next revision of a call: its event, and the call as it will be."""
+    requesters = tuple(dict.fromkeys((*call.requesters, by)))
+    new = replace(
+        call,
+        revision=call.revision + 1,
+        requesters=requesters,
+        status="proposed",
+        attempt_id="",
+        **changes,
+    )
+    event = c.ToolCallProposed(
+        call_id=new.call_id,
+        revision=new.revision,
+        agent=new.agent,
+        tool=new.tool,
+        tool_version=new.tool_version,
+        arguments=new.arguments,
+        digest=new.digest,
+        context=new.context,
+        claims=new.claims,
+        reason=new.reason,
+        by=by,
+    )
+    return event, new

@@ -1,0 +1,41 @@
+"""Whether a command is where its key belongs, and its key is its sender's."""
+
+from schemas.commands import DefinitionCommand, ExecutionCommand, PublishPolicy
+from schemas.ids import is_client_id, split_execution_key
+from schemas.record import Command, UnreadableRecord
+from schemas.topics import partition_of
+
+# What a service may ask for by itself, with its agent's token and without a gateway in between.
+EXECUTION_COMMANDS = ExecutionCommand.__args__
+DEFINITION_COMMANDS = DefinitionCommand.__args__
+
+
+def check_address(command: Command, partition: int, partitions: int) -> None:
+    """Refuse a command in the wrong partition, or under a key that is not its body's or its sender's.
+
+    Raises:
+        UnreadableRecord: it goes to the dead letters.
+    """
+    if partition_of(command.key, partitions) != partition:
+        raise UnreadableRecord("wrong_partition", f"the key belongs to partition {partition_of(command.key, partitions)}")
+    if isinstance(command.body, EXECUTION_COMMANDS):
+        _check_execution_key(command)
+    else:
+        _check_definition_key(command)
+
+
+def _check_execution_key(command: Command) -> None:
+    try:
+        tenant, project, _ = split_execution_key(command.key)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UnreadableRecord("wrong_key", "not an execution's key") from error
+    if (tenant, project) != (command.actor.tenant, command.actor.project):
+        raise UnreadableRecord("wrong_key", "the key is of another tenant or project than the sender")
+
+
+def _check_definition_key(command: Command) -> None:
+    body = command.body
+    kind = "policy" if isinstance(body, PublishPolicy) else "tool"
+    name = getattr(body, "name", "")
+    if not is_client_id(name) or command.key != f"{command.actor.tenant}/{kind}/{name}".encode():
+        raise UnreadableRecord("wrong_key", "the key is not {tenant}/{kind}/{name} of the sender and the body")

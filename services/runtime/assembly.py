@@ -1,0 +1,82 @@
+"""Puts a writer together: which aggregates a partition has, and what they are decided by."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from schemas.envelope import Verifier
+from schemas.topics import Topics
+from services.domain.definitions import Definitions
+from services.runtime.clock import LogClock, wall_ms
+from services.runtime.deadlines import Deadlines
+from services.runtime.definitions_book import AdoptedRules, Adoption, DefinitionsBook
+from services.runtime.definitions_partition import DefinitionsPartition
+from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.ledger import Ledger
+from services.runtime.log import Appender, CommandFeed, Log, TopicPartition
+from services.runtime.rounds import Rounds
+from services.runtime.writer import PartitionWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What all writers of a worker share.
+
+    `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
+    clock, used only to guess when to nudge.
+    """
+
+    log: Log
+    verifier: Verifier
+    book: DefinitionsBook
+    empty: Definitions
+    worker_id: str
+    partitions: int
+    fresh_id: Callable[[], str]
+    local_ms: Callable[[], int] = field(default=wall_ms)
+
+    def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
+        """A writer for a commands partition, on an empty ledger."""
+        topics: Topics = self.log.topics
+        if commands_tp.topic == topics.definition_commands:
+            return self._definitions_writer(commands_tp, appender, feed)
+        return self._executions_writer(commands_tp, appender, feed)
+
+    def _executions_writer(
+        self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed
+    ) -> PartitionWriter:
+        clock = LogClock(self.local_ms)
+        adoption = Adoption(self.book)
+        rules = AdoptedRules(adoption)
+        executions = ExecutionsPartition(lambda: rules)
+        deadlines = Deadlines(clock, executions.due_of)
+        executions.on_due = deadlines.put
+        return PartitionWriter(
+            log=self.log,
+            appender=appender,
+            commands_tp=commands_tp,
+            events_tp=TopicPartition(self.log.topics.executions, commands_tp.partition),
+            worker_id=self.worker_id,
+            rounds=Rounds(Ledger(executions), self.verifier, commands_tp.partition, self.partitions),
+            adoption=adoption,
+            start_commands=lambda offset: feed.start_from(commands_tp, offset),
+            fresh_id=self.fresh_id,
+            deadlines=deadlines,
+            clock=clock,
+        )
+
+    def _definitions_writer(
+        self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed
+    ) -> PartitionWriter:
+        definitions = DefinitionsPartition(self.empty)
+        return PartitionWriter(
+            log=self.log,
+            appender=appender,
+            commands_tp=commands_tp,
+            events_tp=TopicPartition(self.log.topics.definitions, commands_tp.partition),
+            worker_id=self.worker_id,
+            rounds=Rounds(Ledger(definitions), self.verifier, commands_tp.partition, 1),
+            adoption=None,
+            start_commands=lambda offset: feed.start_from(commands_tp, offset),
+            fresh_id=self.fresh_id,
+            clock=LogClock(self.local_ms),
+        )

@@ -1,0 +1,70 @@
+"""Claiming a partition by compare-and-set in the log, and reading it (design, section 1, Fencing, 1–3)."""
+
+from contextlib import aclosing
+
+from schemas.events.log import WriterClaimed
+from schemas.headers import event_record
+from schemas.ids import derived_id
+from schemas.record import EventMeta
+from services.runtime.ledger import Ledger
+from services.runtime.log import Appender, Log, TopicPartition
+
+
+async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) -> None:
+    """Fold the partition from where the ledger stands up to an offset.
+
+    Raises:
+        LogTruncated: the partition is shorter than what the ledger has read.
+    """
+    async with aclosing(log.read(tp, ledger.next_offset, stop)) as chunks:
+        async for chunk in chunks:
+            for raw in chunk:
+                ledger.read(raw)
+    # Offsets may end in a gap (a compacted or control record): the next record still comes at `stop` or later.
+    ledger.next_offset = max(ledger.next_offset, stop)
+
+
+async def claim(
+    log: Log, appender: Appender, tp: TopicPartition, ledger: Ledger, claim_id: str, worker_id: str
+) -> bool:
+    """Try once to become the partition's writer.
+
+    1. Read to the high watermark, so that the ledger knows the claim in force.
+    2. Append a claim after that one.
+    3. Read back to one's own claim.
+
+    Args:
+        log: where the partition is.
+        appender: a good one.
+        tp: the events partition.
+        ledger: folded up to some offset; afterwards, up to the claim.
+        claim_id: fresh for every try.
+        worker_id: named in the claim, for people.
+
+    Returns:
+        Whether this claim is in force; if not, somebody else's landed first.
+
+    Raises:
+        AppendFailed: the outcome is unknown; claim again with a fresh appender.
+    """
+    _, end = await log.bounds(tp)
+    await read_up_to(log, tp, ledger, end)
+    body = WriterClaimed(claim_id=claim_id, after=ledger.rule.claim, worker=worker_id)
+    meta = EventMeta(
+        event_id=derived_id("claim", claim_id),
+        # A claim has no command, so it has no time of its own: the log's time stands still.
+        at_ms=ledger.now_ms,
+        term=ledger.rule.claim,
+        version=0,
+        command_id=claim_id,
+        command_digest="",
+        tenant="",
+    )
+    offset = await appender.append(tp, [event_record(body, meta, log_key(tp.partition))])
+    await read_up_to(log, tp, ledger, offset + 1)
+    return ledger.rule.claim == offset
+
+
+def log_key(partition: int) -> bytes:
+    """The key of records about the log itself; they are put on their partition explicitly."""
+    return f"_log/{partition}".encode()

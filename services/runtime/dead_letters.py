@@ -1,0 +1,40 @@
+"""Dead letters: what cannot be read or believed is kept with its reason, and the partition goes on."""
+
+from schemas.record import Headers, OutRecord
+from services.runtime.log import Log, TopicPartition
+from services.runtime.rounds import DeadLetter
+
+# Foreign headers are kept, but not without limit: a dead letter must fit where its original did.
+HEADERS_KEPT = 32
+
+
+def dead_letter_record(letter: DeadLetter, tp: TopicPartition) -> OutRecord:
+    """The record of a dead letter: the original's bytes, and where and why in the headers.
+
+    Its id is (topic, partition, offset) of the original, so that writing it again adds nothing.
+    """
+    raw = letter.raw
+    origin = f"{tp.topic}/{tp.partition}/{raw.offset}"
+    headers: Headers = (
+        ("ce_id", origin.encode()),
+        ("placet_topic", tp.topic.encode()),
+        ("placet_partition", b"%d" % tp.partition),
+        ("placet_offset", b"%d" % raw.offset),
+        ("placet_at_ms", b"%d" % raw.timestamp_ms),
+        ("placet_reason", letter.reason.encode()),
+        ("placet_detail", letter.detail[:500].encode(errors="replace")),
+        *((f"original_{name}", value) for name, value in raw.headers[:HEADERS_KEPT]),
+    )
+    return OutRecord(raw.key, raw.value, headers)
+
+
+async def send_dead_letters(log: Log, commands_tp: TopicPartition, letters: list[DeadLetter]) -> None:
+    """Write the letters and wait until they are in the log, before their commands count as dealt with.
+
+    Raises:
+        LogError: they could not be written; the round must not go on.
+    """
+    partitions = await log.partition_count(log.topics.dead_letters)
+    target = TopicPartition(log.topics.dead_letters, commands_tp.partition % partitions)
+    for letter in letters:
+        await log.send(target, dead_letter_record(letter, commands_tp))

@@ -1,0 +1,135 @@
+"""The definitions as every decider reads them, and how a partition adopts new ones."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from schemas.events.log import DefinitionsAdopted
+from services.domain.context import Tool
+from services.domain.definitions import Definitions
+from services.domain.policy import Verdict
+from services.domain.state import Call, Execution
+from services.runtime.claim import read_up_to
+from services.runtime.definitions_partition import DefinitionsPartition
+from services.runtime.ledger import Ledger
+from services.runtime.log import Log, LogTruncated, TopicPartition
+
+
+@dataclass(slots=True)
+class DefinitionsBook:
+    """Follows `placet.definitions` under the term rule and tells who listens."""
+
+    log: Log
+    empty: Definitions
+    listeners: set[Callable[[], None]] = field(default_factory=set)
+    _ledger: Ledger = field(init=False)
+    _folded: DefinitionsPartition = field(init=False)
+    _read: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def __post_init__(self) -> None:
+        self._folded = DefinitionsPartition(self.empty)
+        self._ledger = Ledger(self._folded)
+
+    @property
+    def tp(self) -> TopicPartition:
+        """Where definitions are."""
+        return TopicPartition(self.log.topics.definitions, 0)
+
+    @property
+    def current(self) -> Definitions:
+        """Everything published so far, as an immutable value."""
+        return self._folded.current
+
+    @property
+    def last_record(self) -> tuple[str, int]:
+        """The id of the last accepted record, and the claim in force."""
+        return self._ledger.last_record_id, self._ledger.rule.claim
+
+    async def follow(self) -> None:
+        """Read on for ever.
+
+        Raises:
+            LogError: the log failed.
+        """
+        async for _, raws in self.log.tail(self.tp.topic, {0: self._ledger.next_offset}):
+            async with self._read:
+                before = self.current.through_offset
+                for raw in raws:
+                    self._ledger.read(raw)
+                self._read.notify_all()
+            if self.current.through_offset != before:
+                for listener in tuple(self.listeners):
+                    listener()
+
+    async def load(self) -> None:
+        """Read once up to the high watermark, before anything is followed."""
+        _, end = await self.log.bounds(self.tp)
+        await read_up_to(self.log, self.tp, self._ledger, end)
+
+    async def catch_up(self) -> None:
+        """Wait until everything below the present high watermark was read by `follow`."""
+        _, end = await self.log.bounds(self.tp)
+        async with self._read:
+            await self._read.wait_for(lambda: self._ledger.next_offset >= end)
+
+
+@dataclass(slots=True)
+class Adoption:
+    """What one partition judges by: changed only together with a `DefinitionsAdopted` in its log."""
+
+    book: DefinitionsBook
+    in_force: Definitions = field(init=False)
+    _next: Definitions | None = None
+
+    def __post_init__(self) -> None:
+        self.in_force = self.book.current
+
+    def pending(self, adopted_through: int) -> DefinitionsAdopted | None:
+        """See `writer.Adoption.pending`.
+
+        Raises:
+            LogTruncated: the partition has adopted more than the definitions hold.
+        """
+        newest = self.book.current
+        if newest.through_offset < adopted_through:
+            raise LogTruncated(self.book.tp, adopted_through, 0, newest.through_offset + 1)
+        self._next = newest
+        if newest.through_offset == adopted_through:
+            self.in_force = newest
+            return None
+        record_id, term = self.book.last_record
+        return DefinitionsAdopted(
+            through_offset=newest.through_offset,
+            through_record_id=record_id,
+            through_term=term,
+            versions=newest.since(adopted_through),
+        )
+
+    def put_in_force(self) -> None:
+        """See `writer.Adoption.put_in_force`."""
+        if self._next is not None:
+            self.in_force = self._next
+
+    async def catch_up(self) -> None:
+        """See `writer.Adoption.catch_up`."""
+        await self.book.catch_up()
+
+
+@dataclass(slots=True)
+class AdoptedRules:
+    """The definitions in force on a partition, as its executions see them (`executions_partition.Rules`)."""
+
+    adoption: Adoption
+
+    @property
+    def through_offset(self) -> int:
+        """The newest definition in force."""
+        return self.adoption.in_force.through_offset
+
+    def tool(self, tenant: str, name: str) -> Tool | None:
+        """A published tool."""
+        return self.adoption.in_force.tool(tenant, name)
+
+    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
+        """The policy's verdict."""
+        return self.adoption.in_force.judge(execution, call, now_ms)

@@ -1,0 +1,38 @@
+"""The definitions as a partition's aggregates: the same loop and rules as for executions."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from schemas.message import Message
+from schemas.record import Command, Event
+from services.domain import definitions
+from services.domain.definitions import Definitions
+
+ANSWERED_MAX = 100_000
+
+
+@dataclass(slots=True)
+class DefinitionsPartition:
+    """All definitions, with the publishing commands that were answered."""
+
+    current: Definitions
+    versions: dict[bytes, int] = field(default_factory=dict)
+    answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def decide(self, command: Command, now_ms: int) -> list[Message]:
+        """See `Aggregates.decide`."""
+        if command.command_id in self.answered:
+            return []
+        return definitions.decide(self.current, command.key, command.body, command.actor)
+
+    def apply(self, event: Event) -> None:
+        """See `Aggregates.apply`."""
+        self.current = definitions.evolve(self.current, event.body, event.meta.tenant, event.offset)
+        self.versions[event.key] = event.meta.version
+        self.answered[event.meta.command_id] = None
+        if len(self.answered) > ANSWERED_MAX:
+            self.answered.popitem(last=False)
+
+    def next_version(self, key: bytes) -> int:
+        """See `Aggregates.next_version`."""
+        return self.versions.get(key, 0) + 1

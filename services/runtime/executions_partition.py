@@ -1,0 +1,142 @@
+"""The executions of one partition, with the command ids that each has answered."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from msgspec import Struct
+
+from schemas.events.executions import ExecutionStarted
+from schemas.ids import split_execution_key
+from schemas.message import Message
+from schemas.record import Command, Event
+from services.domain import executions
+from services.domain.context import Context, Tool
+from services.domain.deadlines import next_due
+from services.domain.evolve import evolve, start
+from services.domain.policy import Verdict
+from services.domain.state import Call, Execution
+
+Due = tuple[int, str]  # the moment (ms) and the call or hold that is due
+
+RECENT_MAX = 1_000
+ORPHANS_MAX = 10_000
+
+
+class Rules(Protocol):
+    """The definitions in force, as decisions see them."""
+
+    @property
+    def through_offset(self) -> int:
+        """The offset of the newest definition in force."""
+        ...
+
+    def tool(self, tenant: str, name: str) -> Tool | None:
+        """A published tool."""
+        ...
+
+    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
+        """The policy's verdict."""
+        ...
+
+
+class Entry(Struct):
+    """One execution with the count of its events and the commands it has answered."""
+
+    state: Execution
+    version: int
+    commands: set[str]
+
+
+@dataclass(slots=True)
+class ExecutionsPartition:
+    """All executions of a partition.
+
+    An execution that has ended and has nothing left to settle moves to `recent`, where late commands still get
+    their exact refusal; from there, in order of ending, only its key is kept, so that its id is never used again.
+    """
+
+    rules: Callable[[], Rules]
+    on_due: Callable[[bytes, Due | None], None] = lambda key, due: None
+    live: dict[bytes, Entry] = field(default_factory=dict)
+    recent: OrderedDict[bytes, Entry] = field(default_factory=OrderedDict)
+    forgotten: set[bytes] = field(default_factory=set)
+    orphans: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def decide(self, command: Command, now_ms: int) -> list[Message]:
+        """See `Aggregates.decide`."""
+        entry = self._entry(command.key)
+        if command.command_id in self.orphans or (entry and command.command_id in entry.commands):
+            return []
+        ctx = self._context(command, now_ms)
+        if command.key in self.forgotten:
+            return executions.decide_forgotten(command.body, ctx)
+        return executions.decide(entry.state if entry else None, command.body, ctx)
+
+    def apply(self, event: Event) -> None:
+        """See `Aggregates.apply`."""
+        entry = self._entry(event.key)
+        if entry is None:
+            entry = self._begin(event)
+        if entry is None:
+            self._remember_orphan(event.meta.command_id)
+            return
+        entry.state = evolve(entry.state, event.body, event.meta.at_ms)
+        entry.version = event.meta.version
+        entry.commands.add(event.meta.command_id)
+        self._settle(event.key, entry)
+
+    def next_version(self, key: bytes) -> int:
+        """See `Aggregates.next_version`."""
+        entry = self._entry(key)
+        return entry.version + 1 if entry else 1
+
+    def due_of(self, key: bytes) -> Due | None:
+        """The execution's next deadline, or None."""
+        entry = self.live.get(key)
+        return next_due(entry.state) if entry else None
+
+    def _entry(self, key: bytes) -> Entry | None:
+        return self.live.get(key) or self.recent.get(key)
+
+    def _context(self, command: Command, now_ms: int) -> Context:
+        rules = self.rules()
+        tenant = command.actor.tenant
+        return Context(
+            actor=command.actor,
+            command_id=command.command_id,
+            now_ms=now_ms,
+            definitions_through=rules.through_offset,
+            tool=lambda name: rules.tool(tenant, name),
+            judge=lambda execution, call: rules.judge(execution, call, now_ms),
+        )
+
+    def _begin(self, event: Event) -> Entry | None:
+        if not isinstance(event.body, ExecutionStarted):
+            return None
+        entry = Entry(start(split_execution_key(event.key), event.body), 0, set())
+        self.live[event.key] = entry
+        return entry
+
+    def _remember_orphan(self, command_id: str) -> None:
+        self.orphans[command_id] = None
+        if len(self.orphans) > ORPHANS_MAX:
+            self.orphans.popitem(last=False)
+
+    def _settle(self, key: bytes, entry: Entry) -> None:
+        if key in self.live:
+            if entry.state.closed and not _unsettled(entry.state):
+                self.recent[key] = self.live.pop(key)
+                self._forget_oldest()
+            self.on_due(key, self.due_of(key))
+
+    def _forget_oldest(self) -> None:
+        if len(self.recent) > RECENT_MAX:
+            key, _ = self.recent.popitem(last=False)
+            self.forgotten.add(key)
+
+
+def _unsettled(state: Execution) -> bool:
+    """Whether a call may still report, or a person must still settle one."""
+    return bool(state.due) or any(hold.status == "open" for hold in state.holds.values())

@@ -1,0 +1,102 @@
+"""The ledger: what the accepted records of one events partition say, whatever its aggregates are.
+
+It is a fold and nothing else: read in offset order, from the beginning or from a snapshot, it always comes to
+the same end. Live decisions and recovery go through the same `apply`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
+from schemas.headers import read_event
+from schemas.message import Message
+from schemas.record import Command, Event, RawRecord, UnreadableRecord
+from schemas.term import TermRule
+
+
+class Aggregates(Protocol):
+    """The aggregates of a partition: executions, or definitions."""
+
+    def decide(self, command: Command, now_ms: int) -> list[Message]:
+        """The events of a command; empty for a repeat and for a nudge that came early."""
+        ...
+
+    def apply(self, event: Event) -> None:
+        """Fold an accepted event."""
+        ...
+
+    def next_version(self, key: bytes) -> int:
+        """The number of the aggregate's next event, from 1."""
+        ...
+
+
+@dataclass(slots=True)
+class Ledger:
+    """One partition's fold.
+
+    Attributes:
+        aggregates: the fold of its own events.
+        rule: the term rule with the claim in force.
+        next_offset: one past the last record read.
+        last_record_id: the event id of the last record accepted.
+        now_ms: the log's time: the newest time of any accepted record.
+        commands_through: every command up to this offset is dealt with.
+        adopted_through: the definitions in force here end at this offset.
+        attempting: the command that a careful writer was about to decide, if it left no trace since.
+        idle_claims: claims that won since the last progress; 2 mean that two writers died here.
+        events_since_snapshot: how many records were read since the fold began or its snapshot.
+        unreadable: how many records could not be read at all.
+    """
+
+    aggregates: Aggregates
+    rule: TermRule = field(default_factory=TermRule)
+    next_offset: int = 0
+    last_record_id: str = ""
+    now_ms: int = 0
+    commands_through: int = -1
+    adopted_through: int = -1
+    attempting: int = -1
+    idle_claims: int = 0
+    events_since_snapshot: int = 0
+    unreadable: int = 0
+
+    def read(self, raw: RawRecord) -> Event | None:
+        """Take the next record of the partition; the event if it counts."""
+        self.next_offset = raw.offset + 1
+        self.events_since_snapshot += 1
+        try:
+            event = read_event(raw)
+        except UnreadableRecord:
+            # A foreign record on the events topic holds no term, so by the term rule it changes nothing.
+            self.unreadable += 1
+            return None
+        if not self.rule.admits(event):
+            return None
+        self.apply(event)
+        return event
+
+    def apply(self, event: Event) -> None:
+        """Fold an event that counts."""
+        self.next_offset = event.offset + 1
+        self.last_record_id = event.meta.event_id
+        self.now_ms = max(self.now_ms, event.meta.at_ms)
+        body = event.body
+        if isinstance(body, WriterClaimed):
+            self.idle_claims += 1
+        elif isinstance(body, WriterAlive):
+            self._progress(body.commands_through)
+            if body.attempting >= 0:
+                self.attempting = body.attempting
+        elif isinstance(body, DefinitionsAdopted):
+            self.adopted_through = body.through_offset
+        else:
+            self._progress(event.meta.command_offset)
+            self.aggregates.apply(event)
+
+    def _progress(self, command_offset: int) -> None:
+        if command_offset <= self.commands_through:
+            return
+        self.commands_through = command_offset
+        self.idle_claims = 0
+        if self.attempting <= command_offset:
+            self.attempting = -1

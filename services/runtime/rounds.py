@@ -1,0 +1,181 @@
+"""A round: what has come in is decided command by command, and becomes one batch.
+
+A round is cut only between two commands. Each decision is folded at once, so that the next command of the same
+round sees it; if the batch then fails, the ledger is thrown away with it and read again from the log.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from schemas.envelope import Verifier
+from schemas.events.executions import CommandAbandoned, CommandRefused
+from schemas.events.log import DefinitionsAdopted, WriterAlive
+from schemas.headers import event_record
+from schemas.ids import derived_id, event_id
+from schemas.limits import DECISION_MAX_BYTES, ROUND_MAX_BYTES
+from schemas.message import Message
+from schemas.record import Command, Event, EventMeta, OutRecord, RawRecord, UnreadableRecord
+from schemas.refusals import Refusal
+from services.runtime.addressing import check_address
+from services.runtime.claim import log_key
+from services.runtime.ledger import Ledger
+
+ABANDON_AFTER_ATTEMPTS = 3
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A command that cannot be read or believed, and why."""
+
+    raw: RawRecord
+    reason: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Round:
+    """A batch in the making. `base` is the offset that it must land at."""
+
+    base: int
+    records: list[OutRecord] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    size_bytes: int = 0
+    commands: int = 0
+    through: int = -1
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Decides commands of one partition under one term.
+
+    Attributes:
+        ledger: the partition's fold; this round's events are folded into it before they are appended.
+        verifier: proves who sent a command.
+        partition: its number, and `partitions` their count: a command must be where its key belongs.
+        commands_topic: named in the dead letters.
+    """
+
+    ledger: Ledger
+    verifier: Verifier
+    partition: int
+    partitions: int
+
+    def begin(self) -> Round:
+        """An empty round that continues where the ledger stands."""
+        return Round(base=self.ledger.next_offset)
+
+    def adopt(self, round_: Round, adopted: DefinitionsAdopted) -> None:
+        """Put new definitions in force for every command after this."""
+        self._log_record(round_, adopted, "adopted", adopted.through_offset)
+
+    def alive(self, round_: Round, commands_through: int, attempting: int = -1) -> None:
+        """Say that the writer is there and how far it has come; or which command it dares next."""
+        body = WriterAlive(commands_through=commands_through, attempting=attempting)
+        self._log_record(round_, body, "alive", commands_through)
+
+    def decide(self, round_: Round, raws: Iterator[RawRecord]) -> None:
+        """Decide commands until there are no more, or the round is full."""
+        for raw in raws:
+            self.decide_one(round_, raw)
+            if round_.size_bytes >= ROUND_MAX_BYTES:
+                return
+
+    def decide_one(self, round_: Round, raw: RawRecord) -> None:
+        """Decide one command: its events join the round, or it joins the dead letters."""
+        round_.commands += 1
+        round_.through = raw.offset
+        try:
+            command = self.verifier.read(raw)
+            check_address(command, self.partition, self.partitions)
+        except UnreadableRecord as error:
+            round_.dead_letters.append(DeadLetter(raw, error.reason, error.detail))
+            return
+        now_ms = max(command.at_ms, self.ledger.now_ms)
+        bodies = self.ledger.aggregates.decide(command, now_ms)
+        records = self._encoded(round_, command, bodies, now_ms)
+        if sum(record.size_bytes() for _, record in records) > DECISION_MAX_BYTES:
+            records = self._encoded(round_, command, [_too_large(command)], now_ms)
+        self._join(round_, records)
+
+    def abandon(self, round_: Round, raw: RawRecord) -> None:
+        """Give up a command that killed its writers; what it was about stays as it was."""
+        headers = dict(raw.headers)
+        round_.commands += 1
+        round_.through = raw.offset
+        body = CommandAbandoned(
+            command=headers.get("ce_type", b"").decode(errors="replace").rpartition(".")[2],
+            command_offset=raw.offset,
+            attempts=ABANDON_AFTER_ATTEMPTS,
+        )
+        command_id = headers.get("ce_id", b"").decode(errors="replace")
+        term, version = self.ledger.rule.claim, self.ledger.aggregates.next_version(raw.key)
+        meta = EventMeta(
+            event_id=event_id(command_id or f"offset-{raw.offset}", term, 0),
+            at_ms=max(raw.timestamp_ms, self.ledger.now_ms),
+            term=term,
+            version=version,
+            command_id=command_id,
+            command_digest="",
+            tenant=headers.get("placet_tenant", b"").decode(errors="replace"),
+            command_offset=raw.offset,
+        )
+        self._join(round_, [self._event(round_, 0, body, meta, raw.key)])
+        logger.error("command at offset %d killed its writers and was abandoned", raw.offset)
+
+    def _encoded(
+        self, round_: Round, command: Command, bodies: list[Message], now_ms: int
+    ) -> list[tuple[Event, OutRecord]]:
+        term = self.ledger.rule.claim
+        version = self.ledger.aggregates.next_version(command.key)
+        return [
+            self._event(
+                round_,
+                index,
+                body,
+                EventMeta(
+                    event_id=event_id(command.command_id, term, index),
+                    at_ms=now_ms,
+                    term=term,
+                    version=version + index,
+                    command_id=command.command_id,
+                    command_digest=command.digest,
+                    tenant=command.actor.tenant,
+                    command_offset=command.offset,
+                ),
+                command.key,
+            )
+            for index, body in enumerate(bodies)
+        ]
+
+    def _event(
+        self, round_: Round, index: int, body: Message, meta: EventMeta, key: bytes
+    ) -> tuple[Event, OutRecord]:
+        offset = round_.base + len(round_.records) + index
+        return Event(body, meta, key, self.partition, offset), event_record(body, meta, key)
+
+    def _join(self, round_: Round, records: Iterable[tuple[Event, OutRecord]]) -> None:
+        for event, record in records:
+            self.ledger.apply(event)
+            round_.records.append(record)
+            round_.size_bytes += record.size_bytes()
+
+    def _log_record(self, round_: Round, body: Message, what: str, number: int) -> None:
+        term = self.ledger.rule.claim
+        seed = derived_id(what, self.partition, term, round_.base + len(round_.records), number)
+        meta = EventMeta(event_id(seed, term, 0), self.ledger.now_ms, term, 0, seed, "", "")
+        self._join(round_, [self._event(round_, 0, body, meta, log_key(self.partition))])
+
+
+def _too_large(command: Command) -> CommandRefused:
+    return CommandRefused(
+        code=Refusal.TOO_LARGE,
+        command=type(command.body).__name__,
+        subject_id="",
+        detail=f"what it would record is over {DECISION_MAX_BYTES} bytes",
+        by=command.actor.subject,
+    )
+
+

@@ -1,0 +1,175 @@
+"""A worker: the partitions that its group gives it, each with its one writer.
+
+The group only assigns. Two workers that both believe to own a partition are told apart by the log (`claim.py`),
+so nothing here has to be quick or exact about who lost what.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from schemas.record import RawRecord
+from services.runtime.appenders import Appenders
+from services.runtime.log import (
+    AppendFailed,
+    Appender,
+    CommandFeed,
+    Log,
+    LogRefused,
+    LogTruncated,
+    LogUnreachable,
+    TopicMissing,
+    TopicPartition,
+)
+from services.runtime.writer import Deposed, PartitionWriter
+
+GROUP = "placet-decider"
+POLL_MS = 500
+CROWDED_POLL_MS = 20
+BACKOFF_S = 0.05
+BACKOFF_MAX_S = 2.0
+FATAL = (TopicMissing, LogTruncated, LogRefused)
+
+logger = logging.getLogger(__name__)
+
+# Builds a writer on a fresh ledger; called anew for every claim.
+BuildWriter = Callable[[TopicPartition, Appender, CommandFeed], PartitionWriter]
+
+
+@dataclass(slots=True)
+class Slot:
+    """One assigned partition: who writes it now, and the task that keeps somebody writing it."""
+
+    tp: TopicPartition
+    writer: PartitionWriter | None = None
+    task: "asyncio.Task[None] | None" = None
+    paused: bool = False
+    stopping: bool = False
+
+
+@dataclass(slots=True)
+class Worker:
+    """One member of the decider group.
+
+    Attributes:
+        log: where the partitions are.
+        worker_id: its name in the group and in claims.
+        build: makes a writer for a commands partition.
+        jitter: a number in [0, 1), for back-off.
+    """
+
+    log: Log
+    worker_id: str
+    build: BuildWriter
+    jitter: Callable[[], float]
+    _slots: dict[TopicPartition, Slot] = field(default_factory=dict)
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _appenders: Appenders = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._appenders = Appenders(self.log)
+
+    @property
+    def writing(self) -> Sequence[TopicPartition]:
+        """The partitions that a writer of this worker serves now."""
+        return [tp for tp, slot in self._slots.items() if slot.writer is not None and slot.writer.serving]
+
+    def wake(self) -> None:
+        """Let every writer look again: new definitions are there."""
+        for slot in self._slots.values():
+            if slot.writer is not None:
+                slot.writer.wake()
+
+    def stop(self) -> None:
+        """Finish what is under way and return from `run`."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Work until stopped.
+
+        Raises:
+            LogError: the operator has to act; see its kinds.
+        """
+        topics = (self.log.topics.commands, self.log.topics.definition_commands)
+        feed = await self.log.feed(GROUP, self.worker_id, topics)
+        try:
+            while not self._stop.is_set():
+                await self._turn(feed)
+        finally:
+            await self._end_all()
+            await feed.close()
+            await self._appenders.close()
+
+    async def _turn(self, feed: CommandFeed) -> None:
+        polled = await feed.poll(CROWDED_POLL_MS if self._crowded(feed) else POLL_MS)
+        await self._reconcile(feed)
+        self._hand_over(polled)
+        for slot in self._slots.values():
+            if slot.task is not None and slot.task.done() and not slot.stopping:
+                # Only a failure that no new claim can mend ends a slot's task.
+                slot.task.result()
+
+    def _crowded(self, feed: CommandFeed) -> bool:
+        for tp, slot in self._slots.items():
+            crowded = slot.writer is not None and slot.writer.crowded
+            if crowded != slot.paused:
+                slot.paused = crowded
+                (feed.pause if crowded else feed.resume)(tp)
+        return any(slot.paused for slot in self._slots.values())
+
+    def _hand_over(self, polled: Mapping[TopicPartition, Sequence[RawRecord]]) -> None:
+        for tp, raws in polled.items():
+            slot = self._slots.get(tp)
+            if slot is not None and slot.writer is not None:
+                slot.writer.offer(raws)
+
+    async def _reconcile(self, feed: CommandFeed) -> None:
+        assigned = feed.assignment()
+        for tp in sorted(self._slots.keys() - assigned):
+            await self._end(self._slots.pop(tp))
+        for tp in sorted(assigned - self._slots.keys()):
+            slot = Slot(tp)
+            slot.task = asyncio.create_task(self._keep_writing(slot, feed), name=f"writer {tp}")
+            self._slots[tp] = slot
+
+    async def _end_all(self) -> None:
+        slots, self._slots = list(self._slots.values()), {}
+        await asyncio.gather(*(self._end(slot) for slot in slots))
+
+    async def _end(self, slot: Slot) -> None:
+        slot.stopping = True
+        if slot.writer is not None:
+            slot.writer.stop()
+        if slot.task is not None:
+            done, pending = await asyncio.wait([slot.task], timeout=BACKOFF_MAX_S * 2)
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*done, *pending, return_exceptions=True)
+
+    async def _keep_writing(self, slot: Slot, feed: CommandFeed) -> None:
+        """Keep a writer on the partition until it is taken away, with a fresh claim after every failure."""
+        failures = 0
+        while not slot.stopping:
+            appender = await self._appenders.current()
+            slot.writer = self.build(slot.tp, appender, feed)
+            try:
+                await slot.writer.run()
+            except FATAL:
+                raise
+            except AppendFailed as error:
+                logger.warning("%s", error)
+                await self._appenders.spoiled(appender)
+            except (Deposed, LogUnreachable) as error:
+                logger.warning("%s: %s", slot.tp, error)
+            except Exception:
+                # A command that kills its writer is tried again under a new claim, then alone, then abandoned.
+                logger.exception("the writer of %s died", slot.tp)
+            failures = 0 if slot.writer.serving else failures + 1
+            slot.writer = None
+            if not slot.stopping:
+                await self._back_off(failures)
+
+    async def _back_off(self, failures: int) -> None:
+        longest_s = min(BACKOFF_MAX_S, BACKOFF_S * 2 ** min(failures, 8))
+        await asyncio.sleep(longest_s * (0.5 + self.jitter() / 2))

@@ -1,0 +1,223 @@
+"""The single writer of one partition: claims it, recovers it, and decides commands in atomic rounds.
+
+The steps, in the order that makes them safe (design, section 1):
+
+1.–3. Claim (see `claim.py`): read to the end, append a claim, read back to it.
+4. Adopt the definitions that stand at their high watermark.
+5. Serve, round by round: dead letters first, then one batch. Go on only when the batch was acknowledged exactly
+   where the last one ended: anything else means that somebody else may be writing.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from schemas.envelope import NUDGE_TYPE
+from schemas.events.log import DefinitionsAdopted
+from schemas.record import OutRecord, RawRecord
+from services.runtime.claim import claim
+from services.runtime.clock import LogClock
+from services.runtime.dead_letters import send_dead_letters
+from services.runtime.deadlines import Deadlines
+from services.runtime.ledger import Ledger
+from services.runtime.log import Appender, Log, TopicPartition
+from services.runtime.rounds import Round, Rounds
+
+ALIVE_EVERY_S = 60.0
+ALIVE_EVERY_RECORDS = 1_000
+# The claim of this writer is one; two more without progress mean that two writers died on the same command.
+CAREFUL_AFTER_CLAIMS = 3
+CAREFUL_COMMANDS = 100
+INBOX_HIGH = 5_000
+
+logger = logging.getLogger(__name__)
+
+
+class Deposed(Exception):
+    """Another writer may hold the partition: step down, read the log, and claim again if it is still ours."""
+
+
+class Adoption(Protocol):
+    """Where a writer gets new definitions from."""
+
+    def pending(self, adopted_through: int) -> DefinitionsAdopted | None:
+        """What to adopt, or None when the partition is up to date."""
+        ...
+
+    def put_in_force(self) -> None:
+        """From now on decide by what `pending` named."""
+        ...
+
+    async def catch_up(self) -> None:
+        """Read the definitions to their high watermark."""
+        ...
+
+
+@dataclass(slots=True)
+class PartitionWriter:
+    """Writes one events partition from one commands partition, under one term at a time.
+
+    Attributes:
+        log: where both are.
+        commands_tp, events_tp: the pair.
+        worker_id: named in the claim, for people.
+        rounds: decides commands; holds the ledger.
+        adoption: the definitions, or None where none are needed.
+        start_commands: asks the feed for the partition's commands from an offset on.
+    """
+
+    log: Log
+    appender: Appender
+    commands_tp: TopicPartition
+    events_tp: TopicPartition
+    worker_id: str
+    rounds: Rounds
+    adoption: Adoption | None
+    start_commands: Callable[[int], None]
+    fresh_id: Callable[[], str]
+    deadlines: Deadlines | None = None
+    clock: LogClock = field(default_factory=LogClock)
+    stopping: bool = False
+    serving: bool = False
+    _inbox: deque[RawRecord] = field(default_factory=deque)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _records_since_alive: int = 0
+    _alive_at_s: float = 0.0
+    _careful: int = 0
+
+    @property
+    def ledger(self) -> Ledger:
+        """The partition's fold."""
+        return self.rounds.ledger
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more is waiting than should be; the feed pauses the partition meanwhile."""
+        return len(self._inbox) > INBOX_HIGH
+
+    def offer(self, raws: Sequence[RawRecord]) -> None:
+        """Hand over commands in offset order."""
+        self._inbox.extend(raws)
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Look again: new definitions may be there."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Finish the round under way and return from `run`."""
+        self.stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Claim, recover and serve until stopped.
+
+        Raises:
+            Deposed: the claim was lost, or a batch landed elsewhere than expected.
+            LogError: the log failed; see its kinds.
+        """
+        claim_id = self.fresh_id()
+        if not await claim(
+            self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id
+        ):
+            raise Deposed(f"another worker claimed {self.events_tp} first")
+        if self.adoption is not None:
+            await self.adoption.catch_up()
+        if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:
+            self._careful = CAREFUL_COMMANDS
+        self._alive_at_s = _loop_time_s()
+        await self._round(iter(()))
+        self.start_commands(self.ledger.commands_through + 1)
+        self.serving = True
+        logger.info("writing %s under term %d", self.events_tp, self.ledger.rule.claim)
+        while not self.stopping:
+            await self._wait()
+            await self._serve()
+
+    async def _wait(self) -> None:
+        if self._inbox or self.stopping:
+            return
+        timeout_s = ALIVE_EVERY_S
+        if self.deadlines is not None:
+            timeout_s = min(timeout_s, self.deadlines.wait_ms() / 1000)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _serve(self) -> None:
+        if self.deadlines is not None and not self._inbox:
+            await self.deadlines.nudge_due(self._send_nudge)
+        if self._careful and self._inbox:
+            await self._carefully(self._inbox.popleft())
+        else:
+            await self._round(self._drain())
+
+    async def _send_nudge(self, record: OutRecord) -> int:
+        return await self.log.send(self.commands_tp, record)
+
+    def _drain(self) -> Iterator[RawRecord]:
+        while self._inbox:
+            raw = self._inbox.popleft()
+            self.clock.observe(raw.timestamp_ms, exact=(("ce_type", NUDGE_TYPE) in raw.headers))
+            yield raw
+
+    async def _carefully(self, raw: RawRecord) -> None:
+        """Decide one command alone, having said so first; give up one that was dared before and left no trace."""
+        if self.ledger.attempting == raw.offset:
+            round_ = self._begin()
+            self.rounds.abandon(round_, raw)
+            await self._append(round_)
+        else:
+            round_ = self._begin()
+            self.rounds.alive(round_, raw.offset - 1, attempting=raw.offset)
+            await self._append(round_)
+            await self._round(iter((raw,)))
+            await self._say_alive(raw.offset)
+        self._careful -= 1
+
+    async def _round(self, raws: Iterator[RawRecord]) -> None:
+        round_ = self._begin()
+        self.rounds.decide(round_, raws)
+        if round_.dead_letters:
+            await send_dead_letters(self.log, self.commands_tp, round_.dead_letters)
+        self._maybe_alive(round_)
+        await self._append(round_)
+
+    def _begin(self) -> Round:
+        round_ = self.rounds.begin()
+        adopted = self.adoption.pending(self.ledger.adopted_through) if self.adoption else None
+        if adopted is not None and self.adoption is not None:
+            self.adoption.put_in_force()
+            self.rounds.adopt(round_, adopted)
+        return round_
+
+    def _maybe_alive(self, round_: Round) -> None:
+        self._records_since_alive += round_.commands
+        overdue = _loop_time_s() - self._alive_at_s >= ALIVE_EVERY_S
+        silent = round_.through > self.ledger.commands_through
+        if self._records_since_alive >= ALIVE_EVERY_RECORDS or overdue or (silent and round_.dead_letters):
+            self.rounds.alive(round_, max(round_.through, self.ledger.commands_through))
+            self._records_since_alive = 0
+            self._alive_at_s = _loop_time_s()
+
+    async def _say_alive(self, commands_through: int) -> None:
+        if self.ledger.commands_through < commands_through:
+            round_ = self._begin()
+            self.rounds.alive(round_, commands_through)
+            await self._append(round_)
+
+    async def _append(self, round_: Round) -> None:
+        if not round_.records:
+            return
+        base = await self.appender.append(self.events_tp, round_.records)
+        if base != round_.base:
+            raise Deposed(f"a batch for {self.events_tp} landed at {base} instead of {round_.base}")
+
+
+def _loop_time_s() -> float:
+    return asyncio.get_running_loop().time()
