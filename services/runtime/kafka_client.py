@@ -1,0 +1,176 @@
+"""What every client of Kafka here shares: safe settings, typed errors, and a close that ends.
+
+aiokafka's defaults are unsafe: acks=1, no idempotence, auto-commit, `latest` for an offset that is gone, and
+a 16 KB batch. Everything that matters is set here by name, for aiokafka 0.14.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import errors as kafka_errors
+from aiokafka.client import AIOKafkaClient
+
+from schemas.topics import MAX_MESSAGE_BYTES
+from services.runtime.log import LogError, LogRefused, LogUnreachable, TopicMissing
+
+logger = logging.getLogger(__name__)
+
+START_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 2.0
+MAX_RECORDS = 1000
+# A member that died is missed after this long, and learns of others' coming and going this often.
+SESSION_TIMEOUT_MS = 6_000
+HEARTBEAT_INTERVAL_MS = 500
+# No retry makes these go away.
+REFUSALS = (
+    kafka_errors.AuthenticationFailedError,
+    kafka_errors.AuthenticationMethodNotSupported,
+    kafka_errors.ClusterAuthorizationFailedError,
+    kafka_errors.GroupAuthorizationFailedError,
+    kafka_errors.IllegalSaslStateError,
+    kafka_errors.InconsistentGroupProtocolError,
+    kafka_errors.IncompatibleBrokerVersion,
+    kafka_errors.InvalidGroupIdError,
+    kafka_errors.InvalidSessionTimeoutError,
+    kafka_errors.TopicAuthorizationFailedError,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.UnsupportedVersionError,
+)
+
+# Tasks that are still closing something after their time was up; the loop itself keeps only weak references.
+_closing: set[asyncio.Task[None]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """Where the cluster is and how to sign in.
+
+    Attributes:
+        bootstrap_servers: host:port, several by comma.
+        security: extra settings of every client (`security_protocol`, `sasl_…`, `ssl_context`).
+        append_timeout_ms: how long one append may take, retries included.
+    """
+
+    bootstrap_servers: str
+    security: Mapping[str, Any] = field(default_factory=dict)
+    append_timeout_ms: int = 10_000
+
+    def client(self) -> AIOKafkaClient:
+        """A bare client, for metadata and offsets."""
+        return AIOKafkaClient(
+            bootstrap_servers=self.bootstrap_servers, request_timeout_ms=10_000, **self.security
+        )
+
+    def producer(self) -> AIOKafkaProducer:
+        """An idempotent producer that is told of a batch only when every replica has it."""
+        return AIOKafkaProducer(
+            bootstrap_servers=self.bootstrap_servers,
+            enable_idempotence=True,
+            acks="all",
+            linger_ms=0,
+            compression_type=None,
+            max_batch_size=MAX_MESSAGE_BYTES,
+            max_request_size=MAX_MESSAGE_BYTES,
+            request_timeout_ms=self.append_timeout_ms,
+            **self.security,
+        )
+
+    def consumer(self, **settings: Any) -> AIOKafkaConsumer:
+        """A consumer that never commits and never chooses an offset by itself."""
+        defaults: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap_servers,
+            "enable_auto_commit": False,
+            "auto_offset_reset": "none",
+            "isolation_level": "read_committed",
+            # Answer at the first byte. A fetch in flight names fixed partitions, so that one that is resumed
+            # meanwhile waits for it to end: hence not aiokafka's 500 ms.
+            "fetch_min_bytes": 1,
+            "fetch_max_wait_ms": 200,
+            "max_partition_fetch_bytes": 2 * MAX_MESSAGE_BYTES,
+            # Longer than a group may take to gather: the broker answers a join only then.
+            "request_timeout_ms": 15_000,
+            "max_poll_records": MAX_RECORDS,
+        }
+        return AIOKafkaConsumer(**{**defaults, **settings, **self.security})
+
+    def group_consumer(self, group: str, worker_id: str, assignor: type) -> AIOKafkaConsumer:
+        """A consumer for which a group chooses the partitions."""
+        return self.consumer(
+            group_id=group,
+            client_id=worker_id,
+            partition_assignment_strategy=(assignor,),
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=SESSION_TIMEOUT_MS,
+            heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+            # A worker that folds a long partition does not poll meanwhile; that it hangs is for its
+            # supervisor to see.
+            max_poll_interval_ms=2**31 - 1,
+        )
+
+    def translate(self, error: Exception, topic: str = "") -> LogError:
+        """The typed error for what aiokafka raised."""
+        reason = f"{type(error).__name__} {error}".strip()
+        if isinstance(error, LogError):
+            return error
+        if isinstance(error, kafka_errors.UnknownTopicOrPartitionError | kafka_errors.InvalidTopicError):
+            return TopicMissing(topic)
+        if isinstance(error, REFUSALS):
+            return LogRefused(self.bootstrap_servers, reason)
+        return LogUnreachable(self.bootstrap_servers, reason)
+
+
+async def start(client: AIOKafkaConsumer | AIOKafkaProducer, settings: KafkaSettings) -> None:
+    """Start a client, or close it and say why it did not start.
+
+    Raises:
+        LogUnreachable: nobody answered in time.
+        LogRefused: the broker did not let it in.
+    """
+    try:
+        async with asyncio.timeout(START_TIMEOUT_S):
+            await client.start()
+    except BaseException as error:
+        await stop(client)
+        if isinstance(error, kafka_errors.KafkaError | OSError | TimeoutError):
+            raise settings.translate(error) from error
+        raise
+
+
+async def stop(client: AIOKafkaConsumer | AIOKafkaProducer) -> None:
+    """Stop a client within about two seconds; what is then left ends by itself in the background."""
+    connections = client.client if isinstance(client, AIOKafkaProducer) else client._client
+    await finish(_stop_and_disconnect(client, connections))
+
+
+async def finish(closing: Coroutine[Any, Any, None]) -> None:
+    """Give a close its bounded time; it goes on in the background when that is over or we are cancelled."""
+    task = asyncio.ensure_future(closing)
+    _closing.add(task)
+    task.add_done_callback(_closed)
+    await asyncio.wait({task}, timeout=CLOSE_TIMEOUT_S)
+
+
+def _closed(task: asyncio.Task[None]) -> None:
+    _closing.discard(task)
+    if not task.cancelled() and (error := task.exception()):
+        logger.warning("closing a Kafka client failed: %s: %s", type(error).__name__, error)
+
+
+async def _stop_and_disconnect(
+    client: AIOKafkaConsumer | AIOKafkaProducer, connections: AIOKafkaClient
+) -> None:
+    # aiokafka's fetcher awaits tasks that it cancelled, and one that sleeps after an error ends stop() with a
+    # CancelledError before the sockets are closed.
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT_S * 0.75):
+            await client.stop()
+    except (asyncio.CancelledError, TimeoutError) as error:
+        logger.info(
+            "a Kafka client did not stop by itself (%s): cutting its connections", type(error).__name__
+        )
+    finally:
+        await connections.close()

@@ -1,0 +1,201 @@
+"""Commands by consumer group: the group assigns partitions, nothing is committed, the log fences.
+
+What aiokafka 0.14 does, and what this module does about it:
+
+* A rebalance revokes everything and makes new positions for all partitions, also for those that stay. So the
+  listener puts each that stays back to where the feed was and holds each new one until `start_from`. It does
+  so without awaiting, so that no fetch comes in between.
+* `getmany` hands out records in its last step, without awaiting after it. So cancelling it loses none; but a
+  poll that is cancelled when `getmany` has just ended would, hence the step back there.
+* During a rebalance `getmany` waits without a timeout for the assignment: hence a timeout of our own.
+* The sticky assignor keeps what it was assigned in class attributes, shared by all consumers of a process:
+  hence a class for each feed. Sticky, because every partition that moves costs a claim and a fold.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import TopicPartition as KafkaPartition
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
+from aiokafka.structs import ConsumerRecord
+
+from schemas.record import RawRecord
+from services.runtime.kafka_client import KafkaSettings, start, stop
+from services.runtime.kafka_reader import Bounds, raw_record, truncated
+from services.runtime.log import LogError, LogUnreachable, TopicPartition
+
+Fetched = Mapping[KafkaPartition, Sequence[ConsumerRecord]]
+
+# How much longer than it was asked to, `getmany` may take when no rebalance holds it up.
+SLACK_S = 0.05
+
+
+class KafkaFeed:
+    """See `CommandFeed`. Make one with `open_feed`."""
+
+    def __init__(
+        self,
+        consumer: AIOKafkaConsumer,
+        settings: KafkaSettings,
+        bounds: Bounds,
+        forget: Callable[["KafkaFeed"], None],
+    ) -> None:
+        self._consumer = consumer
+        self._settings = settings
+        self._bounds = bounds
+        self._forget = forget
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._next: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+        self._rebalancing = True
+        self._changed = asyncio.Event()
+        self._ended: LogError | None = None
+
+    async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
+        """See `CommandFeed.poll`."""
+        if self._ended is not None:
+            raise self._ended
+        try:
+            return self._take(await self._fetch(timeout_ms))
+        except OffsetOutOfRangeError as error:
+            raise await truncated(error, self._bounds) from error
+        except (KafkaError, ConsumerStoppedError) as error:
+            # For good: behind a corrupt batch aiokafka would go on after it, and nothing may be skipped.
+            self._ended = self._settings.translate(error)
+            raise self._ended from error
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """See `CommandFeed.assignment`."""
+        return self._assigned
+
+    def start_from(self, tp: TopicPartition, offset: int) -> None:
+        """See `CommandFeed.start_from`."""
+        if tp in self._assigned:
+            self._next[tp] = offset
+            self._place(tp)
+
+    def pause(self, tp: TopicPartition) -> None:
+        """See `CommandFeed.pause`."""
+        if tp in self._assigned:
+            self._paused.add(tp)
+            self._consumer.pause(KafkaPartition(*tp))
+
+    def resume(self, tp: TopicPartition) -> None:
+        """See `CommandFeed.resume`."""
+        self._paused.discard(tp)
+        if tp in self._next:
+            self._consumer.resume(KafkaPartition(*tp))
+
+    async def close(self) -> None:
+        """See `CommandFeed.close`."""
+        self._ended = self._ended or LogUnreachable(self._settings.bootstrap_servers, "the feed is closed")
+        self._assigned = frozenset()
+        self._forget(self)
+        await stop(self._consumer)
+
+    def revoked(self) -> None:
+        """A rebalance began; nothing is delivered until it ends."""
+        self._rebalancing = True
+
+    def assigned(self, partitions: Iterable[KafkaPartition]) -> None:
+        """A rebalance ended: put each partition where it was, and hold the new ones."""
+        before, self._assigned = self._assigned, frozenset(TopicPartition(*tp) for tp in partitions)
+        self._next = {tp: offset for tp, offset in self._next.items() if tp in self._assigned}
+        self._paused &= self._assigned
+        for tp in self._assigned:
+            self._place(tp)
+        self._rebalancing = False
+        if self._assigned != before:
+            self._changed.set()
+
+    def _place(self, tp: TopicPartition) -> None:
+        # A position is needed even where nothing is fetched: without one aiokafka looks for a committed
+        # offset and fails, because there is none.
+        partition = KafkaPartition(*tp)
+        self._consumer.seek(partition, self._next.get(tp, 0))
+        if tp in self._next and tp not in self._paused:
+            self._consumer.resume(partition)
+        else:
+            self._consumer.pause(partition)
+
+    async def _fetch(self, timeout_ms: int) -> Fetched:
+        await asyncio.sleep(0)
+        ready: Fetched = {} if self._rebalancing else await self._consumer.getmany()
+        if ready:
+            return ready
+        if timeout_ms == 0 or self._changed.is_set():
+            self._changed.clear()
+            return {}
+        return await self._wait_and_fetch(timeout_ms)
+
+    async def _wait_and_fetch(self, timeout_ms: int) -> Fetched:
+        fetching = asyncio.ensure_future(self._consumer.getmany(timeout_ms=timeout_ms))
+        changing = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait(
+                {fetching, changing},
+                timeout=timeout_ms / 1000 + SLACK_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        except asyncio.CancelledError:
+            for tp in self._next:
+                self._place(tp)
+            raise
+        finally:
+            changing.cancel()
+            if not fetching.done():
+                fetching.cancel()
+        self._changed.clear()
+        return fetching.result() if fetching.done() else {}
+
+    def _take(self, fetched: Fetched) -> dict[TopicPartition, Sequence[RawRecord]]:
+        found: dict[TopicPartition, Sequence[RawRecord]] = {}
+        for partition, records in fetched.items():
+            tp = TopicPartition(*partition)
+            if tp in self._next and records:
+                found[tp] = [raw_record(record) for record in records]
+                self._next[tp] = records[-1].offset + 1
+        return found
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, feed: KafkaFeed) -> None:
+        self._feed = feed
+
+    def on_partitions_revoked(self, revoked: Iterable[KafkaPartition]) -> None:
+        self._feed.revoked()
+
+    def on_partitions_assigned(self, assigned: Iterable[KafkaPartition]) -> None:
+        self._feed.assigned(assigned)
+
+
+async def open_feed(
+    settings: KafkaSettings,
+    bounds: Bounds,
+    group: str,
+    worker_id: str,
+    topics: Sequence[str],
+    forget: Callable[[KafkaFeed], None],
+) -> KafkaFeed:
+    """A member of a group, once the group has given it its partitions.
+
+    Args:
+        settings: where the cluster is.
+        bounds: asks for a partition's bounds.
+        group: the group's name.
+        worker_id: names the member.
+        topics: with the commands; they must exist.
+        forget: told when the feed is closed.
+
+    Raises:
+        LogUnreachable: nobody answers.
+        LogRefused: the broker does not let it read.
+    """
+    assignor = type("FeedAssignor", (StickyPartitionAssignor,), {})
+    consumer = settings.group_consumer(group, worker_id, assignor)
+    feed = KafkaFeed(consumer, settings, bounds, forget)
+    consumer.subscribe(topics, listener=_Listener(feed))
+    await start(consumer, settings)
+    return feed

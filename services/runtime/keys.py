@@ -1,0 +1,73 @@
+"""Public keys by name, read from a file that may gain keys while we run."""
+
+import base64
+import binascii
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+READ_EVERY_S = 1.0
+
+
+class KeysUnreadable(Exception):
+    """A file of public keys cannot be read. The operator restores it; until then nobody can be believed.
+
+    Attributes:
+        path: the file.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"The public keys in {path} cannot be read ({reason}): restore the file, "
+            "which is JSON of key id to base64 raw Ed25519 public key."
+        )
+        self.path = path
+        self.reason = reason
+
+
+class PublicKeyFile:
+    """The keys of one file, `{kid: base64 raw Ed25519 public key}`; usable as `schemas.envelope.PublicKeys`.
+
+    The file is read at the first question and again, at most every second, for a key id that is not known.
+
+    Args:
+        path: the file.
+        monotonic_s: a clock in seconds, for tests and simulations.
+    """
+
+    def __init__(self, path: Path, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._monotonic_s = monotonic_s
+        self._keys: dict[str, Ed25519PublicKey] = {}
+        self._read_at_s: float | None = None
+
+    def __call__(self, kid: str) -> Ed25519PublicKey | None:
+        """The key of that name, or None.
+
+        Raises:
+            KeysUnreadable: the file had to be read and cannot be.
+        """
+        key = self._keys.get(kid)
+        if key is None and self._is_due():
+            self._keys = _read(self._path)
+            self._read_at_s = self._monotonic_s()
+            key = self._keys.get(kid)
+        return key
+
+    def _is_due(self) -> bool:
+        return self._read_at_s is None or self._monotonic_s() - self._read_at_s >= READ_EVERY_S
+
+
+def _read(path: Path) -> dict[str, Ed25519PublicKey]:
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            kid: Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
+            for kid, text in entries.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError, binascii.Error) as error:
+        raise KeysUnreadable(path, f"{type(error).__name__}: {error}") from error
