@@ -1,0 +1,188 @@
+"""Every request of the interface, as data: route, body, and the WebSocket message where there is one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from placet.ids import InvalidId, check_id, new_id
+from placet.transport.port import Frame, Request
+
+Body = Mapping[str, Any]
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _params(**fields: Any) -> dict[str, str]:
+    return {name: str(value) for name, value in fields.items() if value not in (None, "")}
+
+
+def _id(text: str, what: str) -> str:
+    # A path of "." or ".." would be another path.
+    if set(check_id(text, what)) == {"."}:
+        raise InvalidId(f"{what} {text!r} can't be part of an address")
+    return text
+
+
+def _execution(execution_id: str) -> str:
+    return f"/executions/{_id(execution_id, 'execution id')}"
+
+
+def _call(execution_id: str, call_id: str) -> str:
+    return f"{_execution(execution_id)}/tool-calls/{_id(call_id, 'call id')}"
+
+
+def start_execution(
+    execution_id: str | None,
+    agent: str | None,
+    user: str | None,
+    workspace: str | None,
+    request: Any,
+    context: Body | None,
+) -> Request:
+    """Open an execution; the id is made here, so that a repeat over another transport is the same one."""
+    body = _given(
+        execution_id=_id(execution_id or new_id(), "execution id"),
+        agent=agent,
+        user=user,
+        workspace=workspace,
+        request=request,
+        context=context,
+    )
+    return Request("POST", "/executions", body, frame=Frame("start_execution", {}))
+
+
+def finish_execution(execution_id: str, outcome: str, detail: Any) -> Request:
+    """End an execution: outcome completed (detail: its result), failed or cancelled (its reason)."""
+    verb = {"completed": "complete", "failed": "fail", "cancelled": "cancel"}[outcome]
+    name = "result" if outcome == "completed" else "reason"
+    return Request(
+        "POST",
+        f"{_execution(execution_id)}/{verb}",
+        _given(**{name: detail}),
+        frame=Frame(
+            "finish_execution", {"execution_id": execution_id}, _given(outcome=outcome, detail=detail)
+        ),
+    )
+
+
+def change_execution(execution_id: str, verb: str, body: Body) -> Request:
+    """Pause or resume an execution."""
+    return Request("POST", f"{_execution(execution_id)}/{verb}", body)
+
+
+def get_execution(execution_id: str, at: str | None = None, after: str | None = None) -> Request:
+    """An execution now, or as it was at a time or version."""
+    return Request("GET", _execution(execution_id), params=_params(at=at, after=after))
+
+
+def list_executions(state: str | None, agent: str | None, cursor: str | None, limit: int | None) -> Request:
+    """Executions, newest first."""
+    return Request("GET", "/executions", params=_params(state=state, agent=agent, cursor=cursor, limit=limit))
+
+
+def execution_events(execution_id: str, cursor: str | None = None) -> Request:
+    """What happened in an execution."""
+    return Request("GET", f"{_execution(execution_id)}/events", params=_params(cursor=cursor))
+
+
+def propose(execution_id: str, body: Body, wait_s: float | None) -> Request:
+    """Propose a call; the answer comes with its verdict."""
+    _id(str(body["call_id"]), "call id")
+    return Request(
+        "POST",
+        f"{_execution(execution_id)}/tool-calls",
+        body,
+        params=_wait(wait_s),
+        waits_s=wait_s or 0.0,
+        frame=Frame("propose", {"execution_id": execution_id}),
+    )
+
+
+def get_call(execution_id: str, call_id: str, wait_s: float | None, after: str | None) -> Request:
+    """A call as it stands, or once it is decided."""
+    params = {**_wait(wait_s), **_params(after=after)}
+    return Request("GET", _call(execution_id, call_id), params=params, waits_s=wait_s or 0.0)
+
+
+def consume(execution_id: str, call_id: str, digest: str, attempt_id: str) -> Request:
+    """Use a grant, once."""
+    return Request(
+        "POST",
+        f"{_call(execution_id, call_id)}/consume",
+        {"digest": digest, "attempt_id": attempt_id},
+        frame=Frame("consume", {"execution_id": execution_id, "call_id": call_id}),
+    )
+
+
+def result(execution_id: str, call_id: str, body: Body) -> Request:
+    """Report how a consumed call ended."""
+    return Request(
+        "POST",
+        f"{_call(execution_id, call_id)}/result",
+        body,
+        frame=Frame("result", {"execution_id": execution_id, "call_id": call_id}),
+    )
+
+
+def list_holds(filters: Mapping[str, str | None]) -> Request:
+    """Holds, by status, kind, agent and assignee."""
+    return Request("GET", "/holds", params=_params(**filters))
+
+
+def get_hold(hold_id: str, after: str | None = None) -> Request:
+    """One hold."""
+    return Request("GET", f"/holds/{_id(hold_id, 'hold id')}", params=_params(after=after))
+
+
+def change_hold(hold_id: str, verb: str, body: Body) -> Request:
+    """Claim, release, escalate, delegate, extend or decide a hold."""
+    return Request("POST", f"/holds/{_id(hold_id, 'hold id')}/{verb}", body)
+
+
+def decide_many(items: list[Body]) -> Request:
+    """Decide several holds of low risk."""
+    return Request("POST", "/holds/decisions", {"items": items})
+
+
+def ask_person(body: Body) -> Request:
+    """Ask a person something."""
+    return Request("POST", "/requests", {"request_id": new_id(), **body}, frame=Frame("request", {}))
+
+
+def get_request(request_id: str, wait_s: float | None) -> Request:
+    """A question and its answer, if there is one."""
+    return Request(
+        "GET", f"/requests/{_id(request_id, 'request id')}", params=_wait(wait_s), waits_s=wait_s or 0.0
+    )
+
+
+def put_tool(name: str, definition: Body) -> Request:
+    """Publish a tool's definition."""
+    return Request("PUT", f"/tools/{quote(name, safe='')}", {"name": name, **definition})
+
+
+def put_policy(name: str, document: str | Body) -> Request:
+    """Publish a policy: YAML text as it is, or the document as an object."""
+    path = f"/policies/{quote(name, safe='')}"
+    if isinstance(document, str):
+        return Request("PUT", path, yaml=document)
+    return Request("PUT", path, document)
+
+
+def policy_versions(name: str) -> Request:
+    """The published versions of a policy."""
+    return Request("GET", f"/policies/{quote(name, safe='')}/versions")
+
+
+def read(path: str, **params: Any) -> Request:
+    """Anything else that is only read."""
+    return Request("GET", path, params=_params(**params))
+
+
+def _wait(wait_s: float | None) -> dict[str, str]:
+    return {} if wait_s is None else {"wait": str(math.ceil(wait_s))}

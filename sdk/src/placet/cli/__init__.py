@@ -1,0 +1,5 @@
+"""The terminal."""
+
+from placet.cli.app import main, run
+
+__all__ = ["main", "run"]

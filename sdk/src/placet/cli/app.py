@@ -1,0 +1,113 @@
+"""The `placet` command: this distribution's commands, and those that others add."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version as installed_version
+from typing import Annotated
+
+import typer
+
+from placet.cli import decide, events, executions, inbox, lists, policy, safe
+from placet.cli.plugins import group_class
+from placet.cli.session import Settings
+from placet.config import NotConfigured
+from placet.errors import PlacetError, Refused, Unavailable, Unreachable
+from placet.ids import InvalidId
+from placet.parsing import UnexpectedAnswer
+
+DONE, REFUSED, USAGE, NOT_REACHABLE = 0, 1, 2, 3
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="placet",
+    cls=group_class(""),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"placet {installed_version('placet')}")
+        raise typer.Exit(DONE)
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    url: Annotated[str | None, typer.Option(help="The gateway; else PLACET_URL, else .placet/ here.")] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Who asks; else PLACET_TOKEN, else .placet/ here.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Agents propose; people assent; the log remembers."""
+    context.obj = Settings(url, token)
+
+
+for _command in (
+    inbox.inbox,
+    inbox.show,
+    decide.approve,
+    decide.edit,
+    decide.reject,
+    decide.answer,
+    events.events,
+    executions.state,
+    executions.executions,
+    lists.tools,
+    lists.components,
+):
+    app.command()(_command)
+app.add_typer(policy.app)
+app.add_typer(lists.audit_app)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Returns:
+        0 done, 1 refused or not found, 2 wrong usage, 3 not reachable.
+    """
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="placet")
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (PlacetError, UnexpectedAnswer, InvalidId) as error:
+        print(safe.escaped(explained(error), lines=True), file=sys.stderr)
+        return exit_code(error)
+    return DONE
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code that tells what went wrong."""
+    if isinstance(error, Unreachable | Unavailable):
+        return NOT_REACHABLE
+    if isinstance(error, NotConfigured | InvalidId):
+        return USAGE
+    return REFUSED
+
+
+def explained(error: Exception) -> str:
+    """One sentence, and what a refusal carries besides."""
+    lines = [str(error)]
+    if isinstance(error, Refused):
+        for item in error.fields.get("errors") or ():
+            place, said = (item.get("path"), item.get("message")) if isinstance(item, dict) else ("", item)
+            lines.append(f"  {place}: {said}" if place else f"  {said}")
+        winner = error.fields.get("winning_decision_id")
+        if winner:
+            lines.append(f"  decided by {winner}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run())

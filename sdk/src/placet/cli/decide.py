@@ -1,0 +1,166 @@
+"""`placet approve`, `edit`, `reject`, `answer`: a person's word, on exactly what was shown."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from placet.canonical import MalformedJson, call_digest, parse_strict
+from placet.cli import safe
+from placet.cli.inbox import print_hold
+from placet.cli.session import IdArgument, JsonFlag, connect, console, find_hold, is_interactive, print_json
+from placet.errors import DigestMismatch
+from placet.models import Hold, Recorded
+
+FeedbackOption = Annotated[str, typer.Option("--feedback", help="What the agent should know.")]
+SHORTEST_DIGEST = 8
+
+
+def approve(
+    context: typer.Context,
+    id: IdArgument,  # noqa: A002
+    digest: Annotated[
+        str, typer.Option("--digest", help="Approve only this digest (8 characters or more).")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    feedback: FeedbackOption = "",
+    scope: Annotated[str, typer.Option(help="once, execution or rule.")] = "once",
+    as_json: JsonFlag = False,
+) -> None:
+    """Approve a call with exactly the arguments shown."""
+    if not yes and not is_interactive():
+        raise typer.BadParameter("nobody can be asked here: give --yes", param_hint="--yes")
+    with connect(context) as placet:
+        hold = find_hold(placet, id)
+        check_digest(hold, digest)
+        if not as_json:
+            print_hold(hold)
+        if not yes and not typer.confirm(f"Approve digest {hold.digest[:12]}?", err=True):
+            raise typer.Exit(1)
+        recorded = placet.holds.decide(
+            hold.hold_id, "approve", digest=hold.digest, feedback=feedback, scope=scope
+        )
+    _print_recorded(hold, "approved", recorded, as_json)
+
+
+def check_digest(hold: Hold, wanted: str) -> None:
+    """Refuse to decide what is not what was meant, or not what is shown.
+
+    Raises:
+        DigestMismatch: the hold's digest is not the wanted one, or not that of its arguments.
+    """
+    if wanted and (len(wanted) < SHORTEST_DIGEST or not hold.digest.startswith(wanted)):
+        detail = f"the hold is about {hold.digest or 'no digest'}, not {safe.escaped(wanted)}: look again"
+        raise DigestMismatch("digest_mismatch", 0, detail)
+    raw = hold.raw
+    if hold.arguments is None or not {"tenant", "tool_version"} <= set(raw):
+        return
+    shown = call_digest(
+        str(raw["tenant"]), hold.agent, hold.tool, str(raw["tool_version"] or ""), dict(hold.arguments)
+    )
+    if shown != hold.digest:
+        detail = "the arguments shown are not those of the digest: nothing was decided"
+        raise DigestMismatch("digest_mismatch", 0, detail, {"shown": shown, "digest": hold.digest})
+
+
+def edit(
+    context: typer.Context,
+    id: IdArgument,  # noqa: A002
+    arguments: Annotated[str, typer.Option("--arguments", help="JSON; @FILE reads a file, - the input.")],
+    feedback: FeedbackOption = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Change a call's arguments; the policy judges the changed call again."""
+    edited = _read_object(arguments)
+    with connect(context) as placet:
+        hold = find_hold(placet, id)
+        if not as_json:
+            _print_difference(dict(hold.arguments or {}), edited)
+        recorded = placet.holds.decide(
+            hold.hold_id, "edit", digest=hold.digest, edited_arguments=edited, feedback=feedback
+        )
+    _print_recorded(hold, "edited", recorded, as_json)
+
+
+def reject(
+    context: typer.Context,
+    id: IdArgument,  # noqa: A002
+    feedback: Annotated[str, typer.Option("--feedback", help="Why, for the agent.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Say no; the agent is told why."""
+    with connect(context) as placet:
+        hold = find_hold(placet, id)
+        recorded = placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=feedback)
+    _print_recorded(hold, "rejected", recorded, as_json)
+
+
+def answer(
+    context: typer.Context,
+    id: IdArgument,  # noqa: A002
+    value: Annotated[str, typer.Argument(help="One of the options, JSON, or text.")],
+    feedback: FeedbackOption = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Answer a question."""
+    with connect(context) as placet:
+        hold = find_hold(placet, id)
+        recorded = placet.holds.decide(
+            hold.hold_id,
+            "respond",
+            digest=hold.digest,
+            value=answer_value(hold, value),
+            feedback=feedback,
+        )
+    _print_recorded(hold, "answered", recorded, as_json)
+
+
+def answer_value(hold: Hold, text: str) -> Any:
+    """What was meant by an answer: an option as it is, text where text is asked for, else JSON or text."""
+    for option in hold.options:
+        if option == text or (
+            isinstance(option, dict) and text in (option.get("value"), option.get("label"))
+        ):
+            return option.get("value", text) if isinstance(option, dict) else option
+    if (hold.input_schema or {}).get("type") == "string":
+        return text
+    try:
+        return parse_strict(text)
+    except MalformedJson:
+        return text
+
+
+def _read_object(text: str) -> dict[str, Any]:
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text("utf-8")
+        value = parse_strict(text)
+    except (OSError, MalformedJson, UnicodeDecodeError) as error:
+        raise typer.BadParameter(str(error), param_hint="--arguments") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter("arguments are a JSON object", param_hint="--arguments")
+    return value
+
+
+def _print_difference(before: Any, after: Any) -> None:
+    lines = difflib.unified_diff(
+        safe.pretty_json(before).splitlines(), safe.pretty_json(after).splitlines(), "asked", "edited", "", ""
+    )
+    for line in lines:
+        style = {"+": "green", "-": "red"}.get(line[:1], "")
+        console().print(safe.text(line, style=style))
+
+
+def _print_recorded(hold: Hold, done: str, recorded: Recorded, as_json: bool) -> None:
+    if as_json:
+        print_json({"hold_id": hold.hold_id, "digest": hold.digest, **recorded.raw})
+        return
+    waits = " (recorded; more votes are needed)" if recorded.status == "recorded" else ""
+    name = hold.tool or hold.kind
+    console().print(safe.text(f"{done}: {name} {hold.hold_id}{waits}\ndigest {hold.digest}", lines=True))

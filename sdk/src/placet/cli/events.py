@@ -1,0 +1,133 @@
+"""`placet events`: what happened, and with --follow what happens, one line an event."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Annotated, Any
+
+import typer
+
+from placet.cli import safe
+from placet.cli.executions import find_execution
+from placet.cli.session import JsonFlag, connect, console, every, print_json
+from placet.models import Object
+from placet.parsing import parse_time
+from placet.sync import Placet
+
+_OFFSETS = re.compile(r"\d+=\d+(,\d+=\d+)*")
+_DAWN = datetime.min.replace(tzinfo=timezone.utc)
+# What is in a line already, or only of use to machines.
+_LEFT_OUT = frozenset({"event_id", "type", "at", "time", "execution_id", "tenant", "project", "version"})
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin: a time, offsets by partition, or the live stream's cursor."""
+
+    at: datetime = _DAWN
+    offsets: dict[int, int] = field(default_factory=dict)
+    cursor: str | None = None
+
+    def reached_by(self, row: Object) -> bool:
+        """Whether an event is not before it."""
+        partition = row.get("partition")
+        if self.offsets and isinstance(partition, int):
+            return int(row.get("offset", -1)) >= self.offsets.get(partition, 0)
+        return moment(row) >= self.at
+
+
+def read_start(text: str | None) -> Start:
+    """What `--from` says: `PARTITION=OFFSET,…`, an RFC 3339 time, or a cursor."""
+    if text is None:
+        return Start()
+    if _OFFSETS.fullmatch(text):
+        pairs = (pair.split("=") for pair in text.split(","))
+        return Start(offsets={int(partition): int(offset) for partition, offset in pairs})
+    try:
+        return Start(at=parse_time(text))
+    except ValueError:
+        if re.match(r"\d{4}-\d\d-\d\d", text):
+            raise typer.BadParameter(
+                f"{text} is no RFC 3339 time with an offset", param_hint="--from"
+            ) from None
+        return Start(cursor=text)
+
+
+def events(
+    context: typer.Context,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what comes.")] = False,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="OFFSETS|TIME", help="0=120,3=7, a time (RFC 3339), or a cursor."),
+    ] = None,
+    execution: Annotated[str | None, typer.Option(help="Only this execution's.")] = None,
+    kind: Annotated[str | None, typer.Option("--type", help="Only events of this type.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what happened. With --follow what happens from now on, or from --from on."""
+    begin = read_start(start)
+    with connect(context) as placet:
+        only = None if execution is None else find_execution(placet, execution).execution_id
+        seen: set[str] = set()
+        if begin.cursor is None and (start is not None or not follow):
+            for row in past(placet, only, begin):
+                seen.add(str(row.get("event_id")))
+                _print(row, kind, as_json)
+        if follow or begin.cursor is not None:
+            _follow(placet, only, begin, kind, seen, as_json)
+
+
+def past(placet: Placet, execution_id: str | None, start: Start) -> list[Object]:
+    """The events of one execution or of all, from a moment on, in the order of time."""
+    if execution_id is not None:
+        ids = [execution_id]
+    else:
+        known = every(lambda cursor: placet.executions.list(cursor=cursor))
+        ids = [one.execution_id for one in known if moment(one.raw, "updated_at", start.at) >= start.at]
+    rows = [row for one in ids for row in _of_execution(placet, one) if start.reached_by(row)]
+    return sorted(rows, key=lambda row: (moment(row), row.get("partition", 0), row.get("offset", 0)))
+
+
+def _of_execution(placet: Placet, execution_id: str) -> Iterator[Object]:
+    for row in every(lambda cursor: placet.executions.events(execution_id, cursor=cursor)):
+        yield {"execution_id": execution_id, **row}
+
+
+def moment(row: Object, name: str = "at", default: datetime = _DAWN) -> datetime:
+    """When an event happened."""
+    said = row.get(name) or row.get("time")
+    return parse_time(said) if isinstance(said, str) else default
+
+
+def _follow(
+    placet: Placet, execution_id: str | None, start: Start, kind: str | None, seen: set[str], as_json: bool
+) -> None:
+    channel = "events" if execution_id is None else f"executions:{execution_id}"
+    with closing(placet.events((channel,), cursor=start.cursor)) as stream:
+        for event in stream:
+            row = {"type": event.type, "cursor": event.cursor, **event.body}
+            if event.type == "resync_required":
+                console(stderr=True).print(safe.text("some events were missed: read them with --from"))
+            elif str(row.get("event_id")) not in seen and event.type != "snapshot":
+                _print(row, kind, as_json)
+
+
+def _print(row: Object, kind: str | None, as_json: bool) -> None:
+    if kind is not None and row.get("type") != kind:
+        return
+    if as_json:
+        print_json(dict(row))
+        return
+    body = row.get("body")
+    rest: dict[str, Any] = dict(body) if isinstance(body, dict) else dict(row)
+    told = {
+        name: value for name, value in rest.items() if value not in (None, "", []) and name not in _LEFT_OUT
+    }
+    at = str(row.get("at") or row.get("time") or "")
+    head = f"{at:<27} {row.get('type')!s:<22} {row.get('execution_id', '')}"
+    console().print(safe.text(f"{head} {json.dumps(told, ensure_ascii=False)}"), soft_wrap=True)

@@ -1,0 +1,79 @@
+"""`placet tools`, `components` and `audit`: what is published, what runs, who did what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from placet.cli.plugins import group_class
+from placet.cli.session import JsonFlag, connect, every, print_json, print_table
+from placet.models import AuditRow
+
+audit_app = typer.Typer(
+    name="audit", help="Who did what, when.", cls=group_class("audit"), invoke_without_command=True
+)
+
+
+def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """List published tools."""
+    with connect(context) as placet:
+        found = every(lambda cursor: placet.tools.list(cursor=cursor))
+    if as_json:
+        print_json([one.raw for one in found])
+        return
+    print_table(
+        ("tool", "version", "idempotent", "annotations", "description"),
+        [
+            (
+                one.name,
+                one.version,
+                "yes" if one.idempotent else "",
+                ", ".join(one.annotations),
+                one.description,
+            )
+            for one in found
+        ],
+        "No tools are published.",
+    )
+
+
+def components(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """List the parts of the installation and their state."""
+    with connect(context) as placet:
+        found = placet.components()
+    if as_json:
+        print_json([one.raw for one in found])
+        return
+    print_table(
+        ("component", "state", "address"),
+        [(one.name, one.state, one.raw.get("address")) for one in found],
+        "No components are known.",
+    )
+
+
+@audit_app.callback()
+def audit(
+    context: typer.Context,
+    subject: Annotated[str | None, typer.Option(help="Only this subject's acts.")] = None,
+    since: Annotated[str | None, typer.Option(help="From this time (RFC 3339) on.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List who did what, when."""
+    if context.invoked_subcommand is not None:
+        return
+    with connect(context) as placet:
+        rows = every(lambda cursor: placet.audit(subject=subject, since=since, cursor=cursor))
+    if as_json:
+        print_json([row.raw for row in rows])
+        return
+    print_table(
+        ("at", "subject", "action", "execution", "call", "digest", "result"),
+        [_cells(row) for row in rows],
+        "Nothing was done.",
+    )
+
+
+def _cells(row: AuditRow) -> tuple[object, ...]:
+    result = row.result.get("status") if isinstance(row.result, dict) else row.result
+    return (row.at, row.subject, row.action, row.execution_id, row.call_id[:12], row.digest[:12], result)

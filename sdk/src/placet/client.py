@@ -1,0 +1,192 @@
+"""The asynchronous client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+from placet import asks
+from placet.canonical import check_json
+from placet.channel import Channel
+from placet.config import find_config
+from placet.execution import AsyncExecution
+from placet.ids import attempt_id as new_attempt_id
+from placet.ids import new_id
+from placet.models import AuditRow, Component, Event, Object, Page, ToolCall
+from placet.resources import AsyncExecutions, AsyncHolds, AsyncPolicies, AsyncRequests, AsyncTools
+from placet.transport.auto import AutoTransport, Mode
+from placet.transport.feed import feed
+from placet.transport.port import Patience
+
+
+class AsyncPlacet:
+    """A client of one gateway, for one event loop.
+
+    Args:
+        url: of the gateway; by default `PLACET_URL`, else what `placet up` left in `.placet/`.
+        token: the bearer token, or a function that gives a fresh one; by default `PLACET_TOKEN`.
+        agent: the name under which executions are started.
+        transport: `auto` (the WebSocket, REST where it isn't spoken), `ws` or `rest`.
+        patience: how long to try.
+
+    Raises:
+        NotConfigured: no gateway or no token is known.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | Callable[[], str] | None = None,
+        agent: str | None = None,
+        transport: Mode = "auto",
+        patience: Patience | None = None,
+    ) -> None:
+        config = find_config(url, "from a function" if callable(token) else token)
+        self.url = config.url
+        self.agent = agent
+        self._token = token if callable(token) else lambda: config.token
+        self._mode: Mode = transport
+        self._patience = patience or Patience()
+        self._transport = AutoTransport(self.url, self._token, self._patience, transport)
+        self.channel = Channel(self._transport, self._patience)
+        self.executions = AsyncExecutions(self.channel, agent)
+        self.holds = AsyncHolds(self.channel)
+        self.requests = AsyncRequests(self.channel)
+        self.policies = AsyncPolicies(self.channel)
+        self.tools = AsyncTools(self.channel)
+
+    async def __aenter__(self) -> AsyncPlacet:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._transport.close()
+
+    def execution(
+        self,
+        id: str | None = None,  # noqa: A002 - the interface's word
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        request: Any = None,
+        context: Object | None = None,
+    ) -> AsyncExecution:
+        """A run of the agent as a block of code; with an `id`, resumable after a crash."""
+        start = {"user": user, "workspace": workspace, "request": request, "context": context}
+        return AsyncExecution(self.channel, self.agent, id, start)
+
+    async def propose(
+        self,
+        execution_id: str,
+        tool: str,
+        arguments: Object,
+        *,
+        call_id: str | None = None,
+        annotations: Object | None = None,
+        context: Object | None = None,
+        reason: str = "",
+        wait_s: float | None = None,
+    ) -> ToolCall:
+        """Propose a call; the answer comes with its verdict, at the latest after `wait_s`.
+
+        Raises:
+            Refused: `id_reused` when the id stands for another proposal.
+        """
+        check_json(arguments, "arguments")
+        given = {"context": context, "reason": reason, "annotations": annotations}
+        body = {"call_id": call_id or new_id(), "tool": tool, "arguments": arguments}
+        body.update({name: value for name, value in given.items() if value})
+        return await self.channel.one(ToolCall, asks.propose(execution_id, body, wait_s))
+
+    async def call(
+        self, execution_id: str, call_id: str, *, wait_s: float | None = None, after: str | None = None
+    ) -> ToolCall:
+        """A call as it stands."""
+        return await self.channel.one(ToolCall, asks.get_call(execution_id, call_id, wait_s, after))
+
+    async def wait(self, execution_id: str, call_id: str, *, timeout_s: float | None = None) -> ToolCall:
+        """Wait for a call's decision, pushed where the transport can.
+
+        Raises:
+            StillHeld: nobody decided within `timeout_s`.
+        """
+        return await self.channel.decided(await self.call(execution_id, call_id), timeout_s)
+
+    async def consume(
+        self, execution_id: str, call_id: str, digest: str, *, attempt_id: str | None = None
+    ) -> str:
+        """Use a grant, once.
+
+        Returns:
+            The attempt id to report the result under.
+
+        Raises:
+            AlreadyConsumed: another attempt has it.
+            DigestMismatch: the release is for something else.
+            NotReleased: there is none, or not any more.
+        """
+        attempt = attempt_id or new_attempt_id()
+        await self.channel.ask(asks.consume(execution_id, call_id, digest, attempt))
+        return attempt
+
+    async def result(
+        self,
+        execution_id: str,
+        call_id: str,
+        attempt_id: str,
+        outcome: str,
+        *,
+        output: Any = None,
+        error: str = "",
+        duration_ms: int = 0,
+    ) -> ToolCall:
+        """Report how a consumed call ended: outcome succeeded, failed or unknown."""
+        body: dict[str, Any] = {"attempt_id": attempt_id, "outcome": outcome, "duration_ms": duration_ms}
+        body.update({"error": error} if error else {"output": output})
+        known = {"execution_id": execution_id, "call_id": call_id, "status": outcome}
+        return await self.channel.one(ToolCall, asks.result(execution_id, call_id, body), **known)
+
+    async def audit(
+        self,
+        *,
+        subject: str | None = None,
+        since: datetime | str | None = None,
+        cursor: str | None = None,
+    ) -> Page[AuditRow]:
+        """Who did what."""
+        moment = since.isoformat() if isinstance(since, datetime) else since
+        return await self.channel.page(
+            AuditRow, asks.read("/audit", subject=subject, since=moment, cursor=cursor)
+        )
+
+    async def components(self) -> tuple[Component, ...]:
+        """The parts of the installation and their state."""
+        return (await self.channel.page(Component, asks.read("/components"))).items
+
+    async def fetch(self, path: str, /, **params: Any) -> Any:
+        """Any other GET of the interface, such as `fetch("/reviewers")`: its body as it came."""
+        return await self.channel.ask(asks.read(path, **params))
+
+    def events(
+        self, channels: Sequence[str] = ("events",), *, cursor: str | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """Follow the live stream, over reconnects, without loss or repeat.
+
+        An event of type `resync_required` says that what follows starts anew: read again what you show.
+
+        Args:
+            channels: `holds`, `executions:ID`, `calls:EXECUTION/CALL`, `events`.
+            cursor: of the last event seen.
+
+        Raises:
+            Unreachable: the gateway was away for too long.
+        """
+        return feed(self.url, self._token, channels, cursor, self._patience, self._mode)

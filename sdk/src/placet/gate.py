@@ -1,0 +1,262 @@
+"""The passage of one call: proposed, decided, verified, consumed; and afterwards its result.
+
+The order is the promise:
+1. the call is proposed under an id that a restarted process would make again;
+2. its decision is waited for;
+3. the grant's digest is computed again, here, from what would run;
+4. the approved arguments are fitted to the function;
+5. the grant is consumed under a fresh attempt id;
+6. only then the caller runs the function;
+7. its result is reported.
+Dying between 5 and 7 leaves the call to a person; dying anywhere else leaves nothing behind that matters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placet import asks
+from placet.canonical import call_digest, canonical, check_json, parse_strict
+from placet.channel import Channel
+from placet.errors import (
+    AlreadyConsumed,
+    Denied,
+    DigestMismatch,
+    NotReleased,
+    OutcomeUnknown,
+    OutputNotRecorded,
+    PlacetError,
+    Refused,
+    ResultNotReported,
+    ToolFailed,
+)
+from placet.ids import attempt_id
+from placet.models import Object, ToolCall
+
+MOST_ROUNDS = 100
+MOST_ERROR_CHARS = 4000
+MOST_SHOWN_CHARS = 1000
+UNRECORDED = "placet_unrecorded_output"
+
+Encode = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is asked: `arguments` as their canonical JSON reads back."""
+
+    execution_id: str
+    call_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    agent: str | None = None
+    annotations: Object | None = None
+    context: Object | None = None
+    reason: str = ""
+
+    def body(self) -> dict[str, Any]:
+        """The proposal as the interface has it."""
+        body: dict[str, Any] = {"call_id": self.call_id, "tool": self.tool, "arguments": self.arguments}
+        if self.annotations:
+            body["annotations"] = dict(self.annotations)
+        if self.context:
+            body["context"] = dict(self.context)
+        if self.reason:
+            body["reason"] = self.reason
+        return body
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """The leave to run now, once, with exactly these arguments."""
+
+    call: ToolCall
+    arguments: Mapping[str, Any]
+    attempt_id: str
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """An earlier attempt succeeded; this is what it returned."""
+
+    call: ToolCall
+    output: Any
+
+
+async def clear(
+    channel: Channel,
+    proposal: Proposal,
+    fit: Callable[[Mapping[str, Any]], object],
+    timeout_s: float | None = None,
+) -> Cleared | Replayed:
+    """Bring a call to the point where it may run (steps 1 to 5).
+
+    Args:
+        channel: to the gateway.
+        proposal: the call.
+        fit: raises when approved arguments do not fit the function.
+        timeout_s: for a person's decision; None waits as long as the hold does.
+
+    Raises:
+        Denied: it will not run.
+        StillHeld: nobody decided in time.
+        DigestMismatch: what was granted is not what would run.
+        OutcomeUnknown: another attempt has it.
+        ToolFailed: another attempt ran it and failed.
+    """
+    call = await channel.one(ToolCall, asks.propose(proposal.execution_id, proposal.body(), None))
+    for _ in range(MOST_ROUNDS):
+        call = await channel.decided(call, timeout_s)
+        if call.status != "released":
+            return settled(call)
+        arguments = verified(call, proposal)
+        fit(arguments)
+        try:
+            return await _consume(channel, call, arguments)
+        except NotReleased:
+            # The definitions became stricter after the release: the call is held again.
+            call = await _read(channel, call)
+        except AlreadyConsumed as error:
+            return _settled_elsewhere(await _read(channel, call), error)
+    raise NotReleased("not_released", 409, f"{call.tool} was released and taken back {MOST_ROUNDS} times")
+
+
+async def _consume(channel: Channel, call: ToolCall, arguments: Mapping[str, Any]) -> Cleared:
+    attempt = attempt_id()
+    digest = granted_digest(call)
+    await channel.ask(asks.consume(call.execution_id, call.call_id, digest, attempt))
+    return Cleared(call, arguments, attempt)
+
+
+async def _read(channel: Channel, call: ToolCall) -> ToolCall:
+    return await channel.one(ToolCall, asks.get_call(call.execution_id, call.call_id, None, None))
+
+
+def _settled_elsewhere(call: ToolCall, error: AlreadyConsumed) -> Replayed:
+    if call.status == "released":
+        # The view is behind the log: what counts is that somebody else has the grant.
+        raise OutcomeUnknown(call) from error
+    return settled(call)
+
+
+def settled(call: ToolCall) -> Replayed:
+    """What a call that can't be run any more means to its caller.
+
+    Raises:
+        Denied, ToolFailed, OutputNotRecorded, OutcomeUnknown: by its status.
+    """
+    if call.stopped:
+        raise Denied(call)
+    if call.status == "failed":
+        raise ToolFailed(call, call.error)
+    if call.status != "succeeded":
+        raise OutcomeUnknown(call)
+    if isinstance(call.output, Mapping) and UNRECORDED in call.output:
+        raise OutputNotRecorded(call, str(call.output[UNRECORDED]))
+    return Replayed(call, call.output)
+
+
+def granted_digest(call: ToolCall) -> str:
+    """The digest that the release names."""
+    return call.grant.digest if call.grant is not None else call.digest
+
+
+def verified(call: ToolCall, proposal: Proposal) -> Mapping[str, Any]:
+    """The arguments to run with, once the grant's digest is that of exactly them.
+
+    Args:
+        call: the released call, as the gateway tells it.
+        proposal: what was asked here; its arguments count unless a later revision was approved.
+
+    Returns:
+        The approved arguments, read back from their canonical bytes.
+
+    Raises:
+        DigestMismatch: the release is for something else.
+    """
+    chosen = proposal.arguments if call.approved_arguments is None else call.approved_arguments
+    asked = (proposal.execution_id, proposal.call_id, proposal.tool, proposal.agent or call.agent)
+    if (call.execution_id, call.call_id, call.tool, call.agent) != asked:
+        raise _mismatch(call, "it names another call", "")
+    try:
+        expected = call_digest(call.tenant, call.agent, call.tool, call.tool_version, chosen)
+        same = call.revision > 1 or canonical(chosen) == canonical(proposal.arguments)
+        arguments = parse_strict(canonical(chosen))
+    except (TypeError, ValueError) as error:
+        raise _mismatch(call, f"its arguments have no digest ({error})", "") from error
+    if not same:
+        raise _mismatch(call, "its arguments were changed without a new revision", expected)
+    if granted_digest(call) != expected:
+        raise _mismatch(call, "its digest is not that of what would run", expected)
+    assert isinstance(arguments, dict)
+    return arguments
+
+
+def _mismatch(call: ToolCall, why: str, expected: str) -> DigestMismatch:
+    detail = f"the release of {call.tool} was not used: {why}"
+    fields = {"call_id": call.call_id, "granted": granted_digest(call), "expected": expected}
+    return DigestMismatch("digest_mismatch", 0, detail, fields)
+
+
+async def report_success(
+    channel: Channel, cleared: Cleared, output: Any, duration_ms: int, encode: Encode | None
+) -> None:
+    """Report what the function returned (step 7).
+
+    Raises:
+        ResultNotReported: it ran, and the log does not know.
+    """
+    body = {"outcome": "succeeded", "output": _recordable(output, encode), "duration_ms": duration_ms}
+    try:
+        try:
+            await _report(channel, cleared, body)
+        except Refused as refused:
+            if refused.code not in ("too_large", "malformed", "invalid"):
+                raise
+            await _report(channel, cleared, {**body, "output": _unrecorded(output)})
+    except PlacetError as error:
+        raise ResultNotReported(cleared.call, output, "") from error
+
+
+async def report_failure(channel: Channel, cleared: Cleared, failure: Exception, duration_ms: int) -> None:
+    """Report what the function raised (step 7).
+
+    Raises:
+        ResultNotReported: it ran, and the log does not know.
+    """
+    text = f"{type(failure).__name__}: {failure}".encode("utf-8", "replace").decode()[:MOST_ERROR_CHARS]
+    try:
+        await _report(channel, cleared, {"outcome": "failed", "error": text, "duration_ms": duration_ms})
+    except PlacetError as error:
+        raise ResultNotReported(cleared.call, None, text) from error
+
+
+async def _report(channel: Channel, cleared: Cleared, body: Mapping[str, Any]) -> None:
+    call = cleared.call
+    await channel.ask(
+        asks.result(call.execution_id, call.call_id, {"attempt_id": cleared.attempt_id, **body})
+    )
+
+
+def _recordable(output: Any, encode: Encode | None) -> Any:
+    try:
+        value = encode(output) if encode is not None else _plain(output)
+        check_json(value, "the output")
+    except Exception:
+        # The tool has run: whatever is wrong with its output must not hide that.
+        return _unrecorded(output)
+    return value
+
+
+def _plain(output: Any) -> Any:
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        return dataclasses.asdict(output)
+    return output
+
+
+def _unrecorded(output: Any) -> dict[str, str]:
+    shown = repr(output).encode("utf-8", "replace").decode()
+    return {UNRECORDED: shown[:MOST_SHOWN_CHARS]}

@@ -1,0 +1,229 @@
+"""The decorator: a function becomes one that runs only when it was released."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, overload
+
+from placet.binding import Binding
+from placet.channel import Channel
+from placet.errors import Denied, NoExecution, PlacetError
+from placet.gate import Cleared, Encode, Proposal, Replayed, clear, report_failure, report_success
+from placet.models import Object, ToolCall
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+OnDenied = Literal["raise", "return"]
+
+
+class Run(Protocol):
+    """An execution in progress, sync or async."""
+
+    @property
+    def channel(self) -> Channel:
+        """To the gateway."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether synchronous functions are gated by blocking, or by a coroutine."""
+
+    def block(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the client's work from a thread that may wait."""
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Do the client's work from a coroutine."""
+
+    def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
+        """The call's proposal with its id."""
+
+    def give_back(self, proposal: Proposal) -> None:
+        """The proposal came to no end: the next same call is this one, tried again."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a function is gated.
+
+    Attributes:
+        tool: its name to Placet; the function's own by default.
+        annotations: claims about it (MCP's hints). They can raise a risk, never lower it.
+        reason: why the agent wants it, for the reviewer.
+        context: anything else for the reviewer.
+        call_id: the call's id, or a function of the arguments; by default uuid5(execution, tool,
+            arguments' digest, occurrence).
+        timeout_s: for the decision; None waits as long as the hold does.
+        on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model.
+        encode: makes a JSON value of what the function returns, for the record.
+    """
+
+    tool: str | None = None
+    annotations: Object | None = None
+    reason: str = ""
+    context: Object | None = None
+    call_id: str | Callable[[Mapping[str, Any]], str] | None = None
+    timeout_s: float | None = None
+    on_denied: OnDenied = "raise"
+    encode: Encode | None = None
+
+
+class GatedOptions(TypedDict, total=False):
+    """The keywords of `gated`: the attributes of `Options`."""
+
+    tool: str | None
+    annotations: Object | None
+    reason: str
+    context: Object | None
+    call_id: str | Callable[[Mapping[str, Any]], str] | None
+    timeout_s: float | None
+    on_denied: OnDenied
+    encode: Encode | None
+
+
+current_run: ContextVar[Run | None] = ContextVar("placet_run", default=None)
+_current_call: ContextVar[ToolCall | None] = ContextVar("placet_call", default=None)
+
+
+def current_call() -> ToolCall:
+    """The released call that runs right now; `idempotency_key` is what to hand to the outside world.
+
+    Raises:
+        NoExecution: no gated function is running.
+    """
+    call = _current_call.get()
+    if call is None:
+        raise NoExecution("current_call() has an answer only while a gated function runs")
+    return call
+
+
+def _run_of_context() -> Run:
+    run = current_run.get()
+    if run is None:
+        raise NoExecution(
+            "a gated function was called outside an execution: use `with placet.execution(...) as run`,"
+            " or decorate with `run.gated` where another thread calls it"
+        )
+    return run
+
+
+@overload
+def gated(function: F, /) -> F: ...
+@overload
+def gated(**options: Unpack[GatedOptions]) -> Callable[[F], F]: ...
+def gated(function: F | None = None, /, **options: Unpack[GatedOptions]) -> F | Callable[[F], F]:
+    """Gate a function by whatever execution it is called in.
+
+    Args:
+        function: when used without parentheses.
+        **options: see `Options`.
+    """
+    return decorate(_run_of_context, function, options)
+
+
+def decorate(find_run: Callable[[], Run], function: F | None, options: GatedOptions) -> F | Callable[[F], F]:
+    """The decorator, for whatever finds the execution."""
+    chosen = Options(**options)
+    if function is not None:
+        return _wrap(find_run, function, chosen)
+    return lambda given: _wrap(find_run, given, chosen)
+
+
+def _wrap(find_run: Callable[[], Run], function: F, options: Options) -> F:
+    binding = Binding.of(function)
+
+    @functools.wraps(function)
+    async def gated_async(*args: Any, **kwargs: Any) -> Any:
+        return await _gate_async(find_run(), binding, options, binding.arguments(args, kwargs))
+
+    @functools.wraps(function)
+    def gated_sync(*args: Any, **kwargs: Any) -> Any:
+        run, arguments = find_run(), binding.arguments(args, kwargs)
+        if run.blocks:
+            return _gate_blocking(run, binding, options, arguments)
+        return _gate_async(run, binding, options, arguments)
+
+    wrapped: Any = gated_async if inspect.iscoroutinefunction(function) else gated_sync
+    return wrapped  # type: ignore[no-any-return]
+
+
+async def _passage(
+    run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]
+) -> Cleared | Replayed:
+    proposal = run.proposal(options, options.tool or binding.function.__name__, arguments)
+    try:
+        return await clear(run.channel, proposal, binding.call, options.timeout_s)
+    except PlacetError as error:
+        if error.acts == "retry":
+            run.give_back(proposal)
+        raise
+
+
+def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
+    try:
+        passed = run.block(_passage(run, binding, options, arguments))
+    except Denied as denied:
+        return _answer_denied(denied, options)
+    if isinstance(passed, Replayed):
+        return passed.output
+    bound, clock = binding.call(passed.arguments), _Stopwatch()
+    try:
+        with _running(passed.call):
+            output = binding.function(*bound.args, **bound.kwargs)
+    except Exception as failure:
+        run.block(report_failure(run.channel, passed, failure, clock.ms()))
+        raise
+    run.block(report_success(run.channel, passed, output, clock.ms(), options.encode))
+    return output
+
+
+async def _gate_async(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
+    try:
+        passed = await run.wait(_passage(run, binding, options, arguments))
+    except Denied as denied:
+        return _answer_denied(denied, options)
+    if isinstance(passed, Replayed):
+        return passed.output
+    bound, clock = binding.call(passed.arguments), _Stopwatch()
+    try:
+        with _running(passed.call):
+            if inspect.iscoroutinefunction(binding.function):
+                output = await binding.function(*bound.args, **bound.kwargs)
+            else:
+                output = await asyncio.to_thread(binding.function, *bound.args, **bound.kwargs)
+    except Exception as failure:
+        await run.wait(report_failure(run.channel, passed, failure, clock.ms()))
+        raise
+    await run.wait(report_success(run.channel, passed, output, clock.ms(), options.encode))
+    return output
+
+
+def _answer_denied(denied: Denied, options: Options) -> str:
+    if options.on_denied == "return":
+        return denied.feedback or str(denied)
+    raise denied
+
+
+@contextmanager
+def _running(call: ToolCall) -> Iterator[None]:
+    token = _current_call.set(call)
+    try:
+        yield
+    finally:
+        _current_call.reset(token)
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self._started_ns = time.perf_counter_ns()
+
+    def ms(self) -> int:
+        return (time.perf_counter_ns() - self._started_ns) // 1_000_000

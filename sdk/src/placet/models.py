@@ -1,0 +1,245 @@
+"""What Placet answers, as frozen dataclasses. Each keeps the object as it came in `raw`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+Object = Mapping[str, Any]
+
+PENDING = frozenset({"proposed", "held"})
+STOPPED = frozenset({"denied", "expired", "cancelled", "revoked"})
+
+
+@dataclass(frozen=True)
+class Risk:
+    """How much a call could do: `score` and `required` from 0 to 1, `level` low, medium or high."""
+
+    score: float = 0.0
+    level: str = ""
+    parts: tuple[Any, ...] = ()
+    required: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the policy said: `effect` is allow, hold or deny."""
+
+    effect: str = ""
+    rules: tuple[str, ...] = ()
+    risk: Risk | None = None
+    trust: Any = None
+    policy_version: Any = None
+    reason: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A person's word: approve, edit, reject or respond."""
+
+    decision: str
+    decision_id: str = ""
+    by: str = ""
+    at: datetime | None = None
+    feedback: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The leave to run exactly one digest, once, until it expires."""
+
+    digest: str
+    expires_at: datetime | None = None
+    token: str = field(default="", repr=False)
+    decision_id: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call of a tool, as it stands."""
+
+    execution_id: str
+    call_id: str
+    status: str
+    tool: str = ""
+    tenant: str = ""
+    agent: str = ""
+    tool_version: str = ""
+    revision: int = 1
+    arguments: Object = field(default_factory=dict)
+    digest: str = ""
+    approved_arguments: Object | None = None
+    verdict: Verdict | None = None
+    hold_id: str = ""
+    deadline_at: datetime | None = None
+    decision: Decision | None = None
+    grant: Grant | None = None
+    output: Any = None
+    error: str = ""
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def pending(self) -> bool:
+        """Nobody has decided yet."""
+        return self.status in PENDING
+
+    @property
+    def stopped(self) -> bool:
+        """It will never run."""
+        return self.status in STOPPED
+
+    @property
+    def feedback(self) -> str:
+        """Why it was stopped, in words meant for the agent; may be empty."""
+        decided = self.decision.feedback if self.decision is not None else ""
+        said = self.raw.get("feedback")
+        return decided or (said if isinstance(said, str) else "") or self.error or self._policy_reason()
+
+    def _policy_reason(self) -> str:
+        return self.verdict.reason if self.verdict is not None else ""
+
+    @property
+    def idempotency_key(self) -> str:
+        """What to hand to the outside world so that a repeat is recognised: the releasing decision's id."""
+        if self.grant is not None and self.grant.decision_id:
+            return self.grant.decision_id
+        return self.decision.decision_id if self.decision is not None else self.call_id
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run of an agent."""
+
+    execution_id: str
+    state: str = ""
+    agent: str = ""
+    request: Any = None
+    started_at: datetime | None = None
+    version: int | None = None
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Something that waits, or waited, for a person."""
+
+    hold_id: str
+    status: str = ""
+    execution_id: str = ""
+    call_id: str = ""
+    kind: str = ""
+    agent: str = ""
+    tool: str = ""
+    arguments: Object | None = None
+    digest: str = ""
+    question: str = ""
+    options: tuple[Any, ...] = ()
+    input_schema: Object | None = None
+    risk: Risk | None = None
+    trust: Any = None
+    verdict: Verdict | None = None
+    quorum: int = 1
+    votes: tuple[Any, ...] = ()
+    deadline_at: datetime | None = None
+    on_timeout: Any = None
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The answer to a decision: `resolved`, or `recorded` while the quorum is not yet met."""
+
+    status: str
+    decision_id: str = ""
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class HumanRequest:
+    """A question that an agent asked; `response` is the answer once there is one."""
+
+    request_id: str
+    hold_id: str = ""
+    execution_id: str = ""
+    status: str = ""
+    response: Any = None
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A definition's version; `pending` names the partitions that have not adopted it yet."""
+
+    version: Any = None
+    cursor: str = ""
+    name: str = ""
+    warnings: tuple[Any, ...] = ()
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A published tool: its MCP definition."""
+
+    name: str
+    version: Any = None
+    description: str = ""
+    annotations: Object = field(default_factory=dict)
+    idempotent: bool = False
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """Who did what, when, to which call, with which result."""
+
+    event_id: str
+    at: datetime | None = None
+    subject: str = ""
+    action: str = ""
+    execution_id: str = ""
+    call_id: str = ""
+    hold_id: str = ""
+    digest: str = ""
+    before: Any = None
+    after: Any = None
+    feedback: str = ""
+    result: Any = None
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of the installation and whether it works."""
+
+    name: str
+    state: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One message of the live stream; resume with its `cursor`."""
+
+    type: str
+    cursor: str = ""
+    body: Object = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """A part of a list; `next_cursor` is None at its end."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None

@@ -1,0 +1,35 @@
+"""Which of several equal calls this one is."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from heapq import heappop, heappush
+
+CallKind = tuple[str, str]
+
+
+class Occurrences:
+    """Counts equal calls (tool, arguments' digest) of a run, from 0, in the order in which they are made.
+
+    A call that came to no end gives its number back, so that trying again is the same call and not a new
+    one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used: dict[CallKind, int] = defaultdict(int)
+        self._free: dict[CallKind, list[int]] = defaultdict(list)
+
+    def next(self, kind: CallKind) -> int:
+        """The lowest number not in use."""
+        with self._lock:
+            if self._free[kind]:
+                return heappop(self._free[kind])
+            self._used[kind] += 1
+            return self._used[kind] - 1
+
+    def give_back(self, kind: CallKind, number: int) -> None:
+        """Let the next equal call have this number."""
+        with self._lock:
+            heappush(self._free[kind], number)

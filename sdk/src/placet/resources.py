@@ -1,0 +1,253 @@
+"""The parts of the client that are grouped: executions, holds, requests, policies, tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from placet import asks
+from placet.channel import Channel
+from placet.models import Execution, Hold, HumanRequest, Object, Page, Published, Recorded, Tool
+from placet.transport.port import Request
+from placet.transport.rest import MOST_WAIT_S
+
+
+@dataclass(frozen=True)
+class AsyncExecutions:
+    """Runs of agents."""
+
+    channel: Channel
+    agent: str | None = None
+
+    async def start(
+        self,
+        execution_id: str | None = None,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        workspace: str | None = None,
+        request: Any = None,
+        context: Object | None = None,
+    ) -> Execution:
+        """Open an execution; with the id of an open one, go on with it.
+
+        Raises:
+            ExecutionClosed: the id was used and its execution has ended.
+        """
+        asked = asks.start_execution(execution_id, agent or self.agent, user, workspace, request, context)
+        return await self.channel.one(Execution, asked)
+
+    async def get(
+        self, execution_id: str, *, at: datetime | str | int | None = None, after: str | None = None
+    ) -> Execution:
+        """An execution now; with `at`, as it was at a time or version."""
+        moment = at.isoformat() if isinstance(at, datetime) else at
+        text = None if moment is None else str(moment)
+        return await self.channel.one(Execution, asks.get_execution(execution_id, text, after))
+
+    async def list(
+        self,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Execution]:
+        """Executions, filtered."""
+        return await self.channel.page(Execution, asks.list_executions(state, agent, cursor, limit))
+
+    async def events(self, execution_id: str, *, cursor: str | None = None) -> Page[Object]:
+        """What happened in an execution, as the log has it."""
+        return await self.channel.objects(asks.execution_events(execution_id, cursor))
+
+    async def pause(self, execution_id: str, reason: str = "") -> Execution:
+        """Let nothing more be judged or run until it is resumed."""
+        return await self._change(
+            execution_id, asks.change_execution(execution_id, "pause", {"reason": reason})
+        )
+
+    async def resume(self, execution_id: str, feedback: str = "") -> Execution:
+        """Go on after a pause."""
+        body = {"feedback": feedback} if feedback else {}
+        return await self._change(execution_id, asks.change_execution(execution_id, "resume", body))
+
+    async def complete(self, execution_id: str, result: Any = None) -> Execution:
+        """End it with its result."""
+        return await self._change(execution_id, asks.finish_execution(execution_id, "completed", result))
+
+    async def fail(self, execution_id: str, reason: str) -> Execution:
+        """End it with an error."""
+        return await self._change(execution_id, asks.finish_execution(execution_id, "failed", reason))
+
+    async def cancel(self, execution_id: str, reason: str = "") -> Execution:
+        """End it without a result."""
+        return await self._change(execution_id, asks.finish_execution(execution_id, "cancelled", reason))
+
+    async def _change(self, execution_id: str, request: Request) -> Execution:
+        return await self.channel.one(Execution, request, execution_id=execution_id)
+
+
+@dataclass(frozen=True)
+class AsyncHolds:
+    """What waits for a person."""
+
+    channel: Channel
+
+    async def list(
+        self,
+        *,
+        status: str | None = "open",
+        kind: str | None = None,
+        agent: str | None = None,
+        assignee: str | None = None,
+        cursor: str | None = None,
+    ) -> Page[Hold]:
+        """Holds, filtered; `assignee="me"` are those that the token's subject may decide."""
+        filters = {"status": status, "kind": kind, "agent": agent, "assignee": assignee, "cursor": cursor}
+        return await self.channel.page(Hold, asks.list_holds(filters))
+
+    async def get(self, hold_id: str, *, after: str | None = None) -> Hold:
+        """One hold."""
+        return await self.channel.one(Hold, asks.get_hold(hold_id, after))
+
+    async def decide(
+        self,
+        hold_id: str,
+        decision: str,
+        *,
+        digest: str = "",
+        edited_arguments: Object | None = None,
+        feedback: str = "",
+        value: Any = None,
+        scope: str = "once",
+    ) -> Recorded:
+        """Approve, edit, reject or respond, on exactly the digest that was seen.
+
+        Raises:
+            AlreadyDecided: somebody was faster; `fields["winning_decision_id"]` names the decision.
+            DigestMismatch: the hold is about other arguments now: look again.
+            Expired: too late.
+        """
+        body: dict[str, Any] = {"decision": decision, "digest": digest, "scope": scope}
+        if edited_arguments is not None:
+            body["edited_arguments"] = edited_arguments
+        if feedback:
+            body["feedback"] = feedback
+        if decision == "respond":
+            body["value"] = value
+        return await self.channel.one(Recorded, asks.change_hold(hold_id, "decision", body))
+
+    async def decide_many(self, items: Sequence[Object]) -> tuple[Object, ...]:
+        """Decide several holds of low risk: one answer an item, in order."""
+        page = await self.channel.objects(asks.decide_many(list(items)))
+        return page.items
+
+    async def claim(self, hold_id: str) -> Hold:
+        """Tell the others that one is on it."""
+        return await self._change(hold_id, "claim")
+
+    async def release(self, hold_id: str) -> Hold:
+        """Give a claimed hold back."""
+        return await self._change(hold_id, "release")
+
+    async def escalate(self, hold_id: str) -> Hold:
+        """Ask the roles of the rule's escalation now."""
+        return await self._change(hold_id, "escalate")
+
+    async def delegate(self, hold_id: str, to: str) -> Hold:
+        """Hand it to another subject."""
+        return await self._change(hold_id, "delegate", to=to)
+
+    async def extend(self, hold_id: str, seconds: int) -> Hold:
+        """Move its deadline."""
+        return await self._change(hold_id, "extend", seconds=seconds)
+
+    async def _change(self, hold_id: str, verb: str, **body: Any) -> Hold:
+        return await self.channel.one(Hold, asks.change_hold(hold_id, verb, body), hold_id=hold_id)
+
+
+@dataclass(frozen=True)
+class AsyncRequests:
+    """Questions to people."""
+
+    channel: Channel
+
+    async def ask(
+        self,
+        question: str,
+        /,
+        *,
+        kind: str = "clarification",
+        execution_id: str | None = None,
+        request_id: str | None = None,
+        options: Sequence[Any] | None = None,
+        fields: Sequence[Any] | None = None,
+        decision_type: str | None = None,
+        timeout_seconds: float | None = None,
+        **more: Any,
+    ) -> HumanRequest:
+        """Ask a person: kind clarification, decision, env_var or permission."""
+        given = {
+            "question": question,
+            "kind": kind,
+            "execution_id": execution_id,
+            "request_id": request_id,
+            "options": options,
+            "fields": fields,
+            "decision_type": decision_type,
+            "timeout_seconds": timeout_seconds,
+            **more,
+        }
+        body = {name: value for name, value in given.items() if value is not None}
+        return await self.channel.one(HumanRequest, asks.ask_person(body))
+
+    async def get(self, request_id: str, *, wait_s: float | None = None) -> HumanRequest:
+        """A question as it stands; answered at once when there is a response, else after `wait_s`."""
+        return await self.channel.one(HumanRequest, asks.get_request(request_id, wait_s))
+
+    async def wait(self, request_id: str, *, timeout_s: float | None = None) -> HumanRequest:
+        """Wait for the answer; after `timeout_s` the question as it stands."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + (float("inf") if timeout_s is None else timeout_s)
+        while True:
+            left_s = until - clock()
+            found = await self.get(request_id, wait_s=max(min(left_s, MOST_WAIT_S), 0.0))
+            if found.status not in ("open", "pending", "") or clock() >= until:
+                return found
+
+
+@dataclass(frozen=True)
+class AsyncPolicies:
+    """Policy documents."""
+
+    channel: Channel
+
+    async def publish(self, name: str, document: str | Object) -> Published:
+        """Publish a version: YAML text, sent as it is, or the document as an object.
+
+        Raises:
+            Refused: `invalid`, with `fields["errors"]`.
+        """
+        return await self.channel.one(Published, asks.put_policy(name, document))
+
+    async def versions(self, name: str) -> Page[Object]:
+        """The published versions, with their documents."""
+        return await self.channel.objects(asks.policy_versions(name))
+
+
+@dataclass(frozen=True)
+class AsyncTools:
+    """Published tools."""
+
+    channel: Channel
+
+    async def put(self, name: str, definition: Object) -> Published:
+        """Publish an MCP tool definition {description, inputSchema, annotations, idempotent}."""
+        return await self.channel.one(Published, asks.put_tool(name, definition))
+
+    async def list(self, *, cursor: str | None = None) -> Page[Tool]:
+        """All tools."""
+        return await self.channel.page(Tool, asks.read("/tools", cursor=cursor))

@@ -1,0 +1,265 @@
+"""The synchronous client: the asynchronous one, on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from contextvars import Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+
+from placet.client import AsyncPlacet
+from placet.execution import AsyncExecution
+from placet.gate import Proposal
+from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
+from placet.loopthread import LoopThread
+from placet.models import Event, Object
+from placet.resources import AsyncExecutions, AsyncHolds, AsyncPolicies, AsyncRequests, AsyncTools
+from placet.transport.auto import Mode
+from placet.transport.port import Patience
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A")
+CLOSE_S = 2.0
+
+
+def _blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The same method, waited for: signature, types and documentation are those of the asynchronous one."""
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = self._thread.run(method(self._inner, *args, **kwargs))
+        return result
+
+    return call
+
+
+class _Blocking:
+    """An asynchronous object and the thread to run it on."""
+
+    def __init__(self, inner: Any, thread: LoopThread) -> None:
+        self._inner = inner
+        self._thread = thread
+
+
+class Executions(_Blocking):
+    """Runs of agents."""
+
+    start = _blocking(AsyncExecutions.start)
+    get = _blocking(AsyncExecutions.get)
+    list = _blocking(AsyncExecutions.list)
+    events = _blocking(AsyncExecutions.events)
+    pause = _blocking(AsyncExecutions.pause)
+    resume = _blocking(AsyncExecutions.resume)
+    complete = _blocking(AsyncExecutions.complete)
+    fail = _blocking(AsyncExecutions.fail)
+    cancel = _blocking(AsyncExecutions.cancel)
+
+
+class Holds(_Blocking):
+    """What waits for a person."""
+
+    list = _blocking(AsyncHolds.list)
+    get = _blocking(AsyncHolds.get)
+    decide = _blocking(AsyncHolds.decide)
+    decide_many = _blocking(AsyncHolds.decide_many)
+    claim = _blocking(AsyncHolds.claim)
+    release = _blocking(AsyncHolds.release)
+    escalate = _blocking(AsyncHolds.escalate)
+    delegate = _blocking(AsyncHolds.delegate)
+    extend = _blocking(AsyncHolds.extend)
+
+
+class Requests(_Blocking):
+    """Questions to people."""
+
+    ask = _blocking(AsyncRequests.ask)
+    get = _blocking(AsyncRequests.get)
+    wait = _blocking(AsyncRequests.wait)
+
+
+class Policies(_Blocking):
+    """Policy documents."""
+
+    publish = _blocking(AsyncPolicies.publish)
+    versions = _blocking(AsyncPolicies.versions)
+
+
+class Tools(_Blocking):
+    """Published tools."""
+
+    put = _blocking(AsyncTools.put)
+    list = _blocking(AsyncTools.list)
+
+
+class RunningExecution(_Blocking):
+    """One run of an agent: `with placet.execution(id=…) as run`; see `AsyncExecution`."""
+
+    _inner: AsyncExecution
+
+    complete = _blocking(AsyncExecution.complete)
+    fail = _blocking(AsyncExecution.fail)
+    cancel = _blocking(AsyncExecution.cancel)
+    ask = _blocking(AsyncExecution.ask)
+
+    def __init__(self, inner: AsyncExecution, thread: LoopThread) -> None:
+        super().__init__(inner, thread)
+        self.channel = inner.channel
+        self.id = inner.id
+        self._token: Token[Run | None] | None = None
+
+    def __enter__(self) -> RunningExecution:
+        self._thread.run(self._inner.start())
+        self._token = current_run.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            current_run.reset(self._token)
+        self._thread.run(self._inner.leave(error))
+
+    @property
+    def result(self) -> Any:
+        """What is recorded as the execution's result when the block ends; JSON."""
+        return self._inner.result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self._inner.result = value
+
+    @overload
+    def gated(self, function: F, /) -> F: ...
+    @overload
+    def gated(self, /, **options: Unpack[GatedOptions]) -> Callable[[F], F]: ...
+    def gated(self, function: F | None = None, /, **options: Unpack[GatedOptions]) -> F | Callable[[F], F]:
+        """Gate a function, synchronous or not, by this execution; see `placet.gated.Options`."""
+        return decorate(lambda: self, function, options)
+
+    @property
+    def blocks(self) -> bool:
+        """See `Run`."""
+        return True
+
+    def block(self, work: Coroutine[Any, Any, T]) -> T:
+        """See `Run`."""
+        return self._thread.run(work)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """See `Run`."""
+        return asyncio.wrap_future(self._thread.submit(work))
+
+    def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
+        """See `Run`."""
+        return self._inner.proposal(options, tool, arguments)
+
+    def give_back(self, proposal: Proposal) -> None:
+        """See `Run`."""
+        self._inner.give_back(proposal)
+
+
+class Placet(_Blocking):
+    """A client of one gateway, for any number of threads; arguments as of `AsyncPlacet`."""
+
+    _inner: AsyncPlacet
+
+    propose = _blocking(AsyncPlacet.propose)
+    call = _blocking(AsyncPlacet.call)
+    wait = _blocking(AsyncPlacet.wait)
+    consume = _blocking(AsyncPlacet.consume)
+    result = _blocking(AsyncPlacet.result)
+    audit = _blocking(AsyncPlacet.audit)
+    components = _blocking(AsyncPlacet.components)
+    fetch = _blocking(AsyncPlacet.fetch)
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | Callable[[], str] | None = None,
+        agent: str | None = None,
+        transport: Mode = "auto",
+        patience: Patience | None = None,
+    ) -> None:
+        thread = LoopThread()
+        try:
+            inner = thread.run(_made(url, token, agent, transport, patience))
+        except BaseException:
+            thread.stop()
+            raise
+        super().__init__(inner, thread)
+        self.url = inner.url
+        self.agent = agent
+        self.executions = Executions(inner.executions, thread)
+        self.holds = Holds(inner.holds, thread)
+        self.requests = Requests(inner.requests, thread)
+        self.policies = Policies(inner.policies, thread)
+        self.tools = Tools(inner.tools, thread)
+        self._finalizer = weakref.finalize(self, _shut, inner, thread)
+
+    def __enter__(self) -> Placet:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections and the thread; harmless when repeated."""
+        self._finalizer()
+
+    def execution(
+        self,
+        id: str | None = None,  # noqa: A002 - the interface's word
+        *,
+        user: str | None = None,
+        workspace: str | None = None,
+        request: Any = None,
+        context: Object | None = None,
+    ) -> RunningExecution:
+        """A run of the agent as a block of code; with an `id`, resumable after a crash."""
+        inner = self._inner.execution(id, user=user, workspace=workspace, request=request, context=context)
+        return RunningExecution(inner, self._thread)
+
+    def events(
+        self, channels: Sequence[str] = ("events",), *, cursor: str | None = None
+    ) -> Generator[Event, None, None]:
+        """Follow the live stream; see `AsyncPlacet.events`."""
+        stream = self._inner.events(channels, cursor=cursor)
+        try:
+            while True:
+                yield self._thread.run(_next(stream))
+        finally:
+            self._thread.run(stream.aclose())
+
+
+async def _made(
+    url: str | None,
+    token: str | Callable[[], str] | None,
+    agent: str | None,
+    transport: Mode,
+    patience: Patience | None,
+) -> AsyncPlacet:
+    return AsyncPlacet(url, token=token, agent=agent, transport=transport, patience=patience)
+
+
+async def _next(stream: Any) -> Event:
+    event: Event = await stream.__anext__()
+    return event
+
+
+def _shut(inner: AsyncPlacet, thread: LoopThread) -> None:
+    try:
+        thread.submit(inner.close()).result(CLOSE_S)
+    finally:
+        thread.stop()

@@ -1,0 +1,125 @@
+"""The live stream: a subscription that outlives its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+from websockets.exceptions import ConnectionClosed
+
+from placet.errors import Unreachable, refusal
+from placet.models import Event
+from placet.transport.auto import Mode
+from placet.transport.port import ConnectionLost, Patience, TokenSource
+from placet.transport.retry import delays
+from placet.transport.socket import NoWebSocket, closed_error, open_socket
+from placet.transport.sse import parse_lines
+
+# Answers to what the stream itself sends, and signs of life: nothing for whoever follows.
+_UNSEEN = frozenset({"pong", "reply", "authenticated", "subscribed"})
+
+
+async def feed(
+    url: str,
+    token: TokenSource,
+    channels: Sequence[str],
+    cursor: str | None,
+    patience: Patience,
+    mode: Mode = "auto",
+) -> AsyncGenerator[Event, None]:
+    """Every message of some channels, over reconnects, from a cursor on.
+
+    Raises:
+        Unreachable: nobody answers: at first for `Patience.request_s`, later for `Patience.outage_s`.
+        Unauthenticated: the token is not believed.
+    """
+    clock = asyncio.get_running_loop().time
+    heard_at, heard, by_sse = clock(), False, mode == "rest"
+    pauses = delays(patience)
+    while True:
+        source = (_sse if by_sse else _socket)(url, token, channels, cursor, patience)
+        try:
+            async with aclosing(source) as events:
+                async for event in events:
+                    heard_at, heard, pauses = clock(), True, delays(patience)
+                    cursor = None if event.type == "resync_required" else event.cursor or cursor
+                    yield event
+        except NoWebSocket:
+            if mode == "ws":
+                raise
+            by_sse = True
+            continue
+        except ConnectionLost as lost:
+            if clock() - heard_at >= (patience.outage_s if heard else patience.request_s):
+                raise Unreachable(str(lost)) from lost
+        await asyncio.sleep(next(pauses))
+
+
+async def _socket(
+    url: str, token: TokenSource, channels: Sequence[str], cursor: str | None, patience: Patience
+) -> AsyncGenerator[Event, None]:
+    served = False
+    try:
+        async with open_socket(url, token(), patience.open_s) as connection:
+            await connection.send(_subscribe(channels, cursor))
+            while True:
+                message = json.loads(await connection.recv())
+                served = True
+                if message.get("type") == "error":
+                    raise refusal(int(message.get("status", 400)), message)
+                if message.get("type") == "resync_required":
+                    await connection.send(_subscribe(channels, None))
+                if message.get("type") not in _UNSEEN:
+                    yield _event(message)
+    except ConnectionClosed as closed:
+        raise closed_error(closed, served) from closed
+
+
+async def _sse(
+    url: str, token: TokenSource, channels: Sequence[str], cursor: str | None, patience: Patience
+) -> AsyncGenerator[Event, None]:
+    headers = {"Authorization": f"Bearer {token()}", "Accept": "text/event-stream"}
+    if cursor is not None:
+        headers["Last-Event-ID"] = cursor
+    timeout = httpx.Timeout(patience.open_s, read=None)
+    try:
+        async with (
+            httpx.AsyncClient(timeout=timeout) as client,
+            client.stream(
+                "GET",
+                f"{url}/v1/events/stream",
+                params={"channels": ",".join(channels)},
+                headers=headers,
+            ) as response,
+        ):
+            if not response.is_success:
+                await response.aread()
+                raise _refused(response)
+            async for kind, data, last_id in parse_lines(response.aiter_lines()):
+                message = json.loads(data)
+                yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
+    except httpx.TransportError as error:
+        raise ConnectionLost(f"{url} is not reachable ({error or type(error).__name__})") from error
+
+
+def _refused(response: httpx.Response) -> Exception:
+    if response.status_code == 429 or response.status_code >= 500:
+        return ConnectionLost(f"{response.url} answers {response.status_code} for now")
+    try:
+        return refusal(response.status_code, response.json())
+    except ValueError:
+        return refusal(response.status_code, response.text)
+
+
+def _subscribe(channels: Sequence[str], cursor: str | None) -> str:
+    message: dict[str, Any] = {"type": "subscribe", "channels": list(channels)}
+    return json.dumps(message if cursor is None else {**message, "cursor": cursor})
+
+
+def _event(message: Mapping[str, Any]) -> Event:
+    body = {name: value for name, value in message.items() if name not in ("type", "cursor")}
+    return Event(str(message.get("type", "")), str(message.get("cursor") or ""), body)

@@ -1,0 +1,78 @@
+"""Where pushed decisions wait for whoever asks for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from placet.models import PENDING
+from placet.transport.port import CallKey
+
+MOST_BOXES = 10_000
+
+
+@dataclass
+class _Box:
+    body: Mapping[str, Any] | None = None
+    awaited: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Mailbox:
+    """One box a call, opened before the call is proposed, so that no push is too early.
+
+    Boxes nobody asks for are dropped oldest first; a wait without a push falls back to reading the call.
+    """
+
+    def __init__(self) -> None:
+        self._boxes: OrderedDict[CallKey, _Box] = OrderedDict()
+
+    def open(self, key: CallKey) -> None:
+        """Keep what is pushed for a call from now on."""
+        self._boxes.setdefault(key, _Box())
+        while len(self._boxes) > MOST_BOXES:
+            self._boxes.popitem(last=False)
+
+    def close(self, key: CallKey) -> None:
+        """Forget a call unless somebody waits for it."""
+        box = self._boxes.get(key)
+        if box is not None and not box.awaited:
+            del self._boxes[key]
+
+    def deliver(self, key: CallKey, body: Mapping[str, Any]) -> None:
+        """Take in a push; one that decides nothing is not kept."""
+        box = self._boxes.get(key)
+        if box is not None and body.get("status") not in PENDING:
+            box.body = body
+            box.changed.set()
+
+    def rouse(self) -> None:
+        """Let every waiting one look for itself: pushes may have been lost."""
+        for box in self._boxes.values():
+            box.changed.set()
+
+    def awaited(self) -> Iterable[CallKey]:
+        """The calls that somebody waits for right now."""
+        return [key for key, box in self._boxes.items() if box.awaited]
+
+    async def take(self, key: CallKey, wait_s: float) -> Mapping[str, Any] | None:
+        """The pushed call, at once if it is here.
+
+        Returns:
+            None after `wait_s`, or when the wait was roused without a push.
+        """
+        self.open(key)
+        box = self._boxes[key]
+        box.awaited += 1
+        try:
+            await asyncio.wait_for(box.changed.wait(), wait_s)
+        except asyncio.TimeoutError:
+            return None
+        finally:
+            box.awaited -= 1
+        box.changed.clear()
+        body, box.body = box.body, None
+        return body

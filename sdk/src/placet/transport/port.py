@@ -1,0 +1,133 @@
+"""The words both transports share: a request said once, its answer, and the settings of patience."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from placet.errors import Unreachable
+from placet.ids import new_id
+
+CallKey = tuple[str, str]
+TokenSource = Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How a request is said on the agents' WebSocket: a message type and what it is about.
+
+    `body` is None where it is the REST body.
+    """
+
+    type: str
+    about: Mapping[str, str]
+    body: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, for either transport.
+
+    `ref` is its idempotency key: it stays the same however often the request is sent again.
+
+    Attributes:
+        waits_s: seconds that the gateway may take on purpose before it answers.
+        frame: None when only REST has words for it.
+        yaml: a body that is YAML text instead of JSON.
+    """
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    frame: Frame | None = None
+    waits_s: float = 0.0
+    yaml: str | None = None
+    ref: str = field(default_factory=new_id)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it asks for a change, and so carries an idempotency key."""
+        return self.method != "GET"
+
+    def frame_text(self) -> str:
+        """The WebSocket message of it.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.frame is None:
+            raise ValueError(f"{self.method} {self.path} is not spoken on the WebSocket")
+        body = self.body if self.frame.body is None else self.frame.body
+        message = {"type": self.frame.type, "ref": self.ref, **self.frame.about, "body": body or {}}
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer: HTTP status, and the resource or the RFC 9457 problem."""
+
+    status: int
+    body: Any = None
+    retry_after_s: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request was taken."""
+        return 200 <= self.status < 300
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether the same request may well be taken later: 429 and what gateways say when they are down."""
+        return self.status in (429, 502, 503, 504)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to try.
+
+    Attributes:
+        request_s: until an unanswered or unserved request is given up as `Unreachable`.
+        open_s: for one connection to come about.
+        first_delay_s: before the first new try; it doubles up to `most_delay_s`, each time at random
+            between half and whole.
+        most_delay_s: the longest pause between two tries.
+        subscribe_after_s: waiting this long for a decision without a push, its channel is subscribed to.
+        poll_s: while waiting for a push, the call is read this often, so that a lost push costs no more.
+        outage_s: how long a wait for a person outlives a gateway that is away.
+    """
+
+    request_s: float = 30.0
+    open_s: float = 10.0
+    first_delay_s: float = 0.1
+    most_delay_s: float = 5.0
+    subscribe_after_s: float = 1.0
+    poll_s: float = 20.0
+    outage_s: float = 600.0
+
+
+class ConnectionLost(Unreachable):
+    """The connection failed; whether the request arrived is not known."""
+
+
+class Transport(Protocol):
+    """Sends requests and waits for decisions."""
+
+    async def send(self, request: Request) -> Reply:
+        """The gateway's answer.
+
+        Raises:
+            Unreachable: none came within `Patience.request_s`.
+        """
+
+    async def decision(self, key: CallKey, wait_s: float) -> Reply:
+        """The call as it stands once it is decided, or after `wait_s` at the latest.
+
+        Raises:
+            Unreachable: it could not be read.
+        """
+
+    async def close(self) -> None:
+        """Let go of every connection."""

@@ -1,0 +1,92 @@
+"""Requests over HTTP: one idempotency key a request, tried again under the same key."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import httpx
+
+from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
+from placet.transport.retry import send_retrying
+
+MOST_WAIT_S = 60.0
+
+
+class RestTransport:
+    """The `/v1` interface by httpx."""
+
+    def __init__(self, url: str, token: TokenSource, patience: Patience | None = None) -> None:
+        self._token = token
+        self._patience = patience or Patience()
+        self._client = httpx.AsyncClient(
+            base_url=url.rstrip("/") + "/v1",
+            limits=httpx.Limits(max_connections=64, max_keepalive_connections=64),
+        )
+
+    async def send(self, request: Request) -> Reply:
+        """The gateway's answer; see `Transport.send`."""
+        return await send_retrying(self._send_once, request, self._patience)
+
+    async def decision(self, key: CallKey, wait_s: float) -> Reply:
+        """Long-poll a call; see `Transport.decision`."""
+        return await self.send(read_call(key, min(wait_s, MOST_WAIT_S)))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _send_once(self, request: Request, timeout_s: float) -> Reply:
+        try:
+            response = await self._client.request(
+                request.method,
+                request.path,
+                params=dict(request.params),
+                headers=self._headers(request),
+                timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, self._patience.open_s)),
+                **_content(request),
+            )
+        except httpx.TransportError as error:
+            what = str(error) or type(error).__name__
+            raise ConnectionLost(f"{self._client.base_url} is not reachable ({what})") from error
+        return Reply(response.status_code, _body(response), _retry_after(response))
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {"Authorization": f"Bearer {self._token()}"}
+        if request.writes:
+            headers["Idempotency-Key"] = request.ref
+        if request.yaml is not None:
+            headers["Content-Type"] = "application/yaml"
+        return headers
+
+
+def read_call(key: CallKey, wait_s: float) -> Request:
+    """The request that reads a call, answered when it is decided or after `wait_s`."""
+    seconds = max(math.ceil(wait_s), 0)
+    return Request(
+        "GET",
+        f"/executions/{key[0]}/tool-calls/{key[1]}",
+        params={"wait": str(seconds)} if seconds else {},
+        waits_s=float(seconds),
+    )
+
+
+def _content(request: Request) -> dict[str, Any]:
+    if request.yaml is not None:
+        return {"content": request.yaml.encode()}
+    return {"json": dict(request.body)} if request.body is not None else {}
+
+
+def _body(response: httpx.Response) -> Any:
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError:
+        # A proxy's page is no JSON: its text is what there is to show, and the status decides.
+        return response.text
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    said = response.headers.get("Retry-After", "")
+    return float(said) if said.isdecimal() else None

@@ -1,0 +1,62 @@
+"""Trying again: pauses that grow and spread, and one budget of time for a request."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+
+from placet.errors import Unreachable
+from placet.transport.port import ConnectionLost, Patience, Reply, Request
+
+MOST_RETRY_AFTER_S = 60.0
+SendOnce = Callable[[Request, float], Awaitable[Reply]]
+
+
+def delays(patience: Patience) -> Iterator[float]:
+    """Endless pauses in seconds: doubling up to a ceiling, at random between half and whole."""
+    whole = patience.first_delay_s
+    while True:
+        yield whole * random.uniform(0.5, 1.0)  # noqa: S311 - spreads clients out; nothing secret
+        whole = min(whole * 2, patience.most_delay_s)
+
+
+async def send_retrying(send_once: SendOnce, request: Request, patience: Patience) -> Reply:
+    """Send a request until it is answered, each time under the same idempotency key.
+
+    Args:
+        send_once: one try of at most so many seconds; raises `ConnectionLost` when there is no answer.
+        request: what to send.
+        patience: the budget, on top of what the request itself waits.
+
+    Returns:
+        The first answer that isn't a passing one (429, 502, 503, 504), or the last of those.
+
+    Raises:
+        Unreachable: no answer within the budget.
+    """
+    clock = asyncio.get_running_loop().time
+    budget_s = patience.request_s + request.waits_s
+    give_up_at = clock() + budget_s
+    pauses = delays(patience)
+    while True:
+        reply, lost = await _try(send_once, request, max(give_up_at - clock(), 0.001))
+        if reply is not None and not reply.comes_back:
+            return reply
+        pause_s = next(pauses)
+        if reply is not None and reply.retry_after_s is not None:
+            pause_s = max(pause_s, min(reply.retry_after_s, MOST_RETRY_AFTER_S))
+        if clock() + pause_s >= give_up_at:
+            if reply is not None:
+                return reply
+            raise Unreachable(f"{lost}; gave up after {budget_s:g} s") from lost
+        await asyncio.sleep(pause_s)
+
+
+async def _try(
+    send_once: SendOnce, request: Request, timeout_s: float
+) -> tuple[Reply | None, ConnectionLost | None]:
+    try:
+        return await send_once(request, timeout_s), None
+    except ConnectionLost as lost:
+        return None, lost

@@ -1,0 +1,93 @@
+"""One authenticated WebSocket connection, and what its failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
+from websockets.typing import Subprotocol
+
+from placet.errors import PlacetError, Unauthenticated
+from placet.transport.port import ConnectionLost
+
+SUBPROTOCOL = Subprotocol("placet.v1")
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+# 1008 is the protocol's own "policy violation"; 4401 and 4403 are what applications say for 401 and 403.
+_AUTHENTICATION_CLOSES = frozenset({1008, 4401, 4403})
+
+
+class NoWebSocket(PlacetError):
+    """What answers at this address does not speak this WebSocket protocol: a proxy, an older gateway."""
+
+
+def ws_url(url: str) -> str:
+    """The WebSocket address of a gateway's address."""
+    scheme, _, rest = url.rstrip("/").partition("://")
+    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
+
+
+@asynccontextmanager
+async def open_socket(url: str, token: str, open_s: float) -> AsyncIterator[ClientConnection]:
+    """Connect and show the token as the first message.
+
+    Args:
+        url: of the gateway, http or https.
+        token: the bearer token.
+        open_s: seconds that connecting may take.
+
+    Raises:
+        NoWebSocket: HTTP is spoken there, this protocol is not.
+        ConnectionLost: nobody answered, or not now.
+    """
+    connection = await _connect(ws_url(url), open_s)
+    try:
+        if connection.subprotocol != SUBPROTOCOL:
+            raise NoWebSocket(f"{ws_url(url)} does not speak {SUBPROTOCOL}")
+        await connection.send(json.dumps({"type": "authenticate", "token": token}))
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _connect(url: str, open_s: float) -> ClientConnection:
+    try:
+        # Reading is never held back: a sender that waits for a full peer while the peer waits for it
+        # would be a deadlock. What may be in flight is bounded by what was asked.
+        return await connect(
+            url,
+            subprotocols=[SUBPROTOCOL],
+            open_timeout=open_s,
+            close_timeout=1,
+            compression=None,
+            max_size=MAX_MESSAGE_BYTES,
+            max_queue=None,
+        )
+    except InvalidStatus as error:
+        status = error.response.status_code
+        if status == 429 or status >= 500:
+            raise ConnectionLost(f"{url} answers {status} for now") from error
+        raise NoWebSocket(f"{url} answers {status} to a WebSocket") from error
+    except InvalidMessage as error:
+        raise ConnectionLost(f"{url} broke off while connecting") from error
+    except InvalidHandshake as error:
+        raise NoWebSocket(f"{url} does not take a WebSocket: {error}") from error
+    except (OSError, asyncio.TimeoutError) as error:
+        raise ConnectionLost(f"{url} is not reachable ({error})") from error
+
+
+def closed_error(closed: ConnectionClosed, served: bool) -> PlacetError:
+    """What the end of a connection means.
+
+    Args:
+        closed: how it ended.
+        served: whether anything was said on it; a token that expires on a socket is told apart from one
+            that was never believed by this.
+    """
+    frame = closed.rcvd
+    if not served and frame is not None and frame.code in _AUTHENTICATION_CLOSES:
+        return Unauthenticated("unauthenticated", 401, frame.reason or "the token was not accepted")
+    return ConnectionLost(f"the connection ended: {closed}")

@@ -1,0 +1,43 @@
+"""Server-sent events, as far as Placet's stream needs them (WHATWG HTML, 9.2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+
+@dataclass
+class SseParser:
+    """Lines in, (event, data, id) out."""
+
+    _event: str = ""
+    _data: list[str] = field(default_factory=list)
+    _id: str = ""
+
+    def feed(self, line: str) -> tuple[str, str, str] | None:
+        """Take in a line; an empty one ends an event."""
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            self._event = value
+        elif name == "data":
+            self._data.append(value)
+        elif name == "id":
+            self._id = value
+        return None
+
+    def _dispatch(self) -> tuple[str, str, str] | None:
+        event, data = self._event or "message", "\n".join(self._data)
+        self._event, self._data = "", []
+        return (event, data, self._id) if data else None
+
+
+async def parse_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str, str]]:
+    """The events in a stream of lines."""
+    parser = SseParser()
+    async for line in lines:
+        event = parser.feed(line)
+        if event is not None:
+            yield event

@@ -1,0 +1,253 @@
+"""Requests pipelined over one WebSocket.
+
+What happens on every connection, in this order:
+1. the token is shown as the first message;
+2. the channels of calls that somebody waits for are subscribed to, from the last cursor seen;
+3. the connection is given to senders;
+4. every request without an answer is sent again, in the order in which it was asked, under the same `ref`;
+5. messages are read until the connection ends.
+Between 3 and the first look of 4 nothing awaits: a request is sent by its sender, by 4, or by both under
+one `ref`, and never by none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from placet.errors import PlacetError, Unauthenticated, Unreachable
+from placet.models import PENDING
+from placet.transport.mailbox import Mailbox
+from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
+from placet.transport.retry import delays, send_retrying
+from placet.transport.socket import NoWebSocket, closed_error, open_socket
+
+_log = logging.getLogger(__name__)
+
+
+class WsTransport:
+    """The agents' half of the WebSocket protocol. It belongs to the event loop that first uses it."""
+
+    def __init__(self, url: str, token: TokenSource, patience: Patience | None = None) -> None:
+        self._url = url
+        self._token = token
+        self._patience = patience or Patience()
+        self._mailbox = Mailbox()
+        self._unanswered: dict[str, tuple[str, asyncio.Future[Reply]]] = {}
+        self._cursor: str | None = None
+        self._connection: ClientConnection | None = None
+        self._wanted = asyncio.Event()
+        self._runner: asyncio.Task[None] | None = None
+        self._lost = ""
+
+    async def send(self, request: Request) -> Reply:
+        """The gateway's answer; see `Transport.send`.
+
+        Raises:
+            NoWebSocket: the other side does not speak this protocol.
+            Unauthenticated: the token was not believed.
+            Unreachable: no answer in time.
+        """
+        key = _proposed_call(request)
+        if key is not None:
+            self._mailbox.open(key)
+        reply = await send_retrying(self._send_once, request, self._patience)
+        if key is not None and not (reply.ok and _is_pending(reply.body)):
+            self._mailbox.close(key)
+        return reply
+
+    async def pushed(self, key: CallKey, wait_s: float) -> Mapping[str, Any] | None:
+        """The call as the gateway pushed it once decided.
+
+        The socket that proposed a call gets its push unasked; waiting longer, or for a call that another
+        process proposed, subscribes to the call, whose snapshot tells what was missed.
+
+        Returns:
+            None after `wait_s`, or when pushes may have been lost: then read the call.
+        """
+        soon_s = min(wait_s, self._patience.subscribe_after_s)
+        body = await self._mailbox.take(key, soon_s)
+        if body is not None or wait_s <= soon_s:
+            return body
+        self._want()
+        if self._connection is not None:
+            await self._write(self._connection, _subscription([key], None))
+        return await self._mailbox.take(key, wait_s - soon_s)
+
+    def forget(self, key: CallKey) -> None:
+        """Keep no more pushes of a call."""
+        self._mailbox.close(key)
+
+    async def close(self) -> None:
+        """Close the connection; requests still open fail as `Unreachable`."""
+        if self._runner is not None:
+            self._runner.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._runner
+            self._runner = None
+        self._fail(Unreachable("the client was closed"))
+
+    async def _send_once(self, request: Request, timeout_s: float) -> Reply:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Reply] = loop.create_future()
+        text = request.frame_text()
+        self._unanswered[request.ref] = (text, future)
+        timer = loop.call_later(timeout_s, self._time_out, future)
+        try:
+            self._want()
+            if self._connection is not None:
+                await self._write(self._connection, text)
+            return await future
+        finally:
+            timer.cancel()
+            self._unanswered.pop(request.ref, None)
+
+    def _time_out(self, future: asyncio.Future[Reply]) -> None:
+        if not future.done():
+            why = self._lost if self._connection is None and self._lost else "no answer in time"
+            future.set_exception(ConnectionLost(f"{why}; the request may have been taken"))
+
+    def _want(self) -> None:
+        self._wanted.set()
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.get_running_loop().create_task(self._run())
+            self._runner.add_done_callback(self._ended)
+
+    def _ended(self, runner: asyncio.Task[None]) -> None:
+        error = None if runner.cancelled() else runner.exception()
+        if error is not None:
+            failed = Unreachable(f"the connection could not be kept: {error!r}")
+            failed.__cause__ = error
+            self._fail(failed)
+
+    async def _run(self) -> None:
+        pauses = delays(self._patience)
+        while True:
+            await self._wanted.wait()
+            served, error = await self._connect_once()
+            if isinstance(error, NoWebSocket | Unauthenticated):
+                self._fail(error)
+                return
+            self._lost = str(error)
+            _log.debug("connection lost: %s", error)
+            if served:
+                pauses = delays(self._patience)
+            if not self._unanswered and not self._mailbox.awaited():
+                self._wanted.clear()
+            await asyncio.sleep(next(pauses))
+
+    async def _connect_once(self) -> tuple[bool, PlacetError]:
+        """Serve one connection to its end: whether anything was said on it, and why it ended."""
+        served = False
+        try:
+            async with open_socket(self._url, self._token(), self._patience.open_s) as connection:
+                await self._begin(connection)
+                while True:
+                    served = self._receive(_message(await connection.recv())) or served
+        except ConnectionClosed as closed:
+            return served, closed_error(closed, served)
+        except ValueError as error:
+            return served, ConnectionLost(f"{self._url} sent what is no message: {error}")
+        except (ConnectionLost, NoWebSocket, Unauthenticated) as error:
+            return served, ConnectionLost(str(error)) if served else error
+        finally:
+            self._connection = None
+
+    async def _begin(self, connection: ClientConnection) -> None:
+        waited_for = self._mailbox.awaited()
+        if waited_for:
+            await connection.send(_subscription(waited_for, self._cursor))
+        self._connection = connection
+        for text, future in list(self._unanswered.values()):
+            if not future.done():
+                await connection.send(text)
+
+    async def _write(self, connection: ClientConnection, text: str) -> None:
+        try:
+            await connection.send(text)
+        except ConnectionClosed as closed:
+            # Step 4 of the next connection sends it.
+            _log.debug("not sent yet: %s", closed)
+
+    def _receive(self, message: Mapping[str, Any]) -> bool:
+        """Take in one message; whether it shows that the token was believed."""
+        kind = message.get("type")
+        cursor = message.get("cursor")
+        if isinstance(cursor, str):
+            self._cursor = cursor
+        if kind == "reply":
+            self._answer(message.get("ref"), message.get("status", 500), message.get("body"), cursor)
+        elif kind == "tool_call_decided":
+            self._deliver(message)
+        elif kind == "snapshot":
+            self._deliver_all(message.get("items", ()))
+        elif kind == "resync_required":
+            self._cursor = None
+            self._mailbox.rouse()
+        elif kind == "error":
+            return self._receive_error(message)
+        return True
+
+    def _receive_error(self, message: Mapping[str, Any]) -> bool:
+        ref, code = message.get("ref"), message.get("code")
+        if ref in self._unanswered:
+            self._answer(ref, message.get("status", 400), message, None)
+        elif code == "unauthenticated":
+            raise Unauthenticated("unauthenticated", 401, str(message.get("detail", "")))
+        else:
+            _log.warning("the gateway says: %s", message.get("detail") or code)
+        return False
+
+    def _answer(self, ref: Any, status: int, body: Any, cursor: Any) -> None:
+        found = self._unanswered.get(ref)
+        if found is None or found[1].done():
+            return
+        if isinstance(body, dict) and isinstance(cursor, str):
+            body.setdefault("cursor", cursor)
+        retry_after = body.get("retry_after") if isinstance(body, Mapping) else None
+        found[1].set_result(
+            Reply(status, body, retry_after if isinstance(retry_after, int | float) else None)
+        )
+
+    def _deliver_all(self, items: Iterable[Any]) -> None:
+        for item in items:
+            if isinstance(item, Mapping):
+                self._deliver(item)
+
+    def _deliver(self, call: Mapping[str, Any]) -> None:
+        self._mailbox.deliver((str(call.get("execution_id")), str(call.get("call_id"))), call)
+
+    def _fail(self, error: PlacetError) -> None:
+        for _, future in self._unanswered.values():
+            if not future.done():
+                future.set_exception(error)
+
+
+def _message(text: str | bytes) -> Mapping[str, Any]:
+    message = json.loads(text)
+    if not isinstance(message, Mapping):
+        raise ValueError("a message is an object")
+    return message
+
+
+def _proposed_call(request: Request) -> CallKey | None:
+    if request.frame is None or request.frame.type != "propose" or request.body is None:
+        return None
+    return request.frame.about["execution_id"], str(request.body["call_id"])
+
+
+def _is_pending(body: Any) -> bool:
+    return isinstance(body, Mapping) and body.get("status") in PENDING
+
+
+def _subscription(keys: Iterable[CallKey], cursor: str | None) -> str:
+    channels = [f"calls:{execution_id}/{call_id}" for execution_id, call_id in keys]
+    message: dict[str, Any] = {"type": "subscribe", "channels": channels}
+    return json.dumps(message if cursor is None else {**message, "cursor": cursor})
