@@ -14,7 +14,8 @@ class Actor(BaseModel):
     `agent` is the only agent in whose name the subject may act; None for people.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # The empty constraint on texts makes pydantic refuse lone surrogates, which no header could carry.
+    model_config = ConfigDict(frozen=True, extra="forbid", str_min_length=0)
 
     subject: str
     tenant: str

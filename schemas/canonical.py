@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
 import rfc8785
@@ -15,6 +16,11 @@ import rfc8785
 from schemas.limits import JSON_MAX_DEPTH
 
 MAX_SAFE_INTEGER = 2**53 - 1
+# From here on ECMAScript, and so RFC 8785, writes a number with an exponent.
+FIRST_EXPONENT = 1e21
+
+_KEYS = "object keys must be strings"
+_BEYOND = "beyond ±(2^53 − 1): send it as a string"
 
 
 class MalformedJson(ValueError):
@@ -25,48 +31,51 @@ def parse_strict(text: str | bytes) -> Any:
     """Parse JSON that has exactly one meaning.
 
     Args:
-        text: JSON text; bytes must be UTF-8.
+        text: JSON text; bytes must be UTF-8 without a byte order mark.
 
     Returns:
-        The parsed value.
+        The parsed value; its canonical form parses to the same value again.
 
     Raises:
         MalformedJson: duplicate keys, NaN or Infinity, a number out of range, an integer beyond
-            ±(2^53 − 1), a lone surrogate, nesting beyond 64 levels, or no JSON at all.
+            ±(2^53 − 1) however it is written, a lone surrogate, nesting beyond 64 levels, or no JSON at all.
     """
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_safe_integer,
-        )
+        # json.loads would guess UTF-16 and UTF-32 from bytes, and let encoded surrogates pass.
+        text = text if isinstance(text, str) else text.decode()
+        value = _STRICT.decode(text)
     except MalformedJson:
         raise
     except (ValueError, RecursionError) as error:
         raise MalformedJson(f"not valid JSON: {error}") from error
-    check_value(value)
+    _no_surrogates(text)
+    # The reader's hooks saw every number and key; only depth and escaped surrogates can be wrong still.
+    if "\\u" in text or text.count("[") + text.count("{") > JSON_MAX_DEPTH:
+        check_value(value)
     return value
 
 
 def check_value(value: Any, depth: int = 0) -> None:
     """Refuse a parsed value that has no canonical form.
 
+    Args:
+        value: what a JSON reader returned.
+        depth: how many objects and arrays the value already stands in.
+
     Raises:
         MalformedJson: see `parse_strict`.
     """
-    if depth > JSON_MAX_DEPTH:
-        raise MalformedJson(f"nested deeper than {JSON_MAX_DEPTH} levels")
     if isinstance(value, str):
         _no_surrogates(value)
     elif isinstance(value, dict):
+        _check_depth(depth)
         for key, item in value.items():
             if not isinstance(key, str):
-                raise MalformedJson("object keys must be strings")
+                raise MalformedJson(_KEYS)
             _no_surrogates(key)
             check_value(item, depth + 1)
     elif isinstance(value, list | tuple):
+        _check_depth(depth)
         for item in value:
             check_value(item, depth + 1)
     else:
@@ -77,12 +86,11 @@ def canonical(value: Any) -> str:
     """The RFC 8785 canonical JSON of a value.
 
     Raises:
-        MalformedJson: the value has no canonical form.
+        MalformedJson: the value has no canonical form; see `parse_strict`.
     """
-    try:
-        return rfc8785.dumps(value).decode()
-    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
-        raise MalformedJson(str(error)) from error
+    text = _write(value, 0)
+    _no_surrogates(text)
+    return text
 
 
 def sha256_hex(text: str | bytes) -> str:
@@ -101,18 +109,60 @@ def call_digest(tenant: str, agent: str, tool: str, tool_version: str, arguments
         tool: its name.
         tool_version: SHA-256 of its canonical definition; empty for an unknown tool.
         arguments: canonical JSON already.
+
+    Raises:
+        MalformedJson: a name has a lone surrogate.
     """
     # The keys stand in RFC 8785's order and `arguments` is canonical, so no second pass over it is needed.
     text = (
-        f'{{"agent":{canonical(agent)},"arguments":{arguments},"tenant":{canonical(tenant)},'
-        f'"tool":{canonical(tool)},"tool_version":{canonical(tool_version)}}}'
+        f'{{"agent":{encode_basestring(agent)},"arguments":{arguments},"tenant":{encode_basestring(tenant)},'
+        f'"tool":{encode_basestring(tool)},"tool_version":{encode_basestring(tool_version)}}}'
     )
+    _no_surrogates(text)
     return sha256_hex(text)
 
 
 def tool_version_of(definition: Mapping[str, Any]) -> str:
     """SHA-256 of the RFC 8785 form of a tool's definition."""
     return sha256_hex(canonical(dict(definition)))
+
+
+def _write(value: Any, depth: int) -> str:
+    if isinstance(value, str):
+        return encode_basestring(value)  # its escapes are exactly RFC 8785's
+    if isinstance(value, dict):
+        return _write_object(value, depth)
+    if isinstance(value, list | tuple):
+        _check_depth(depth)
+        return f"[{','.join([_write(item, depth + 1) for item in value])}]"
+    _check_scalar(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _write_float(value) if isinstance(value, float) else int.__repr__(value)
+
+
+def _write_float(value: float) -> str:
+    text = float.__repr__(value)
+    # Both are the shortest digits that round-trip; only where Python uses an exponent may ECMAScript differ.
+    if "e" in text or value == 0:
+        return rfc8785.dumps(value).decode()
+    return text.removesuffix(".0")
+
+
+def _write_object(value: dict[str, Any], depth: int) -> str:
+    _check_depth(depth)
+    try:
+        keys = sorted(value, key=None if all(map(str.isascii, value)) else _utf16)
+    except TypeError as error:
+        raise MalformedJson(_KEYS) from error
+    return f"{{{','.join([f'{encode_basestring(key)}:{_write(value[key], depth + 1)}' for key in keys])}}}"
+
+
+def _utf16(key: str) -> bytes:
+    """The order of RFC 8785, section 3.2.3: by UTF-16 code units."""
+    return key.encode("utf-16-be", "surrogatepass")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -126,18 +176,22 @@ def _no_constant(name: str) -> NoReturn:
     raise MalformedJson(f"{name} is not JSON")
 
 
-def _finite(text: str) -> float:
+def _exact(text: str) -> float:
     number = float(text)
-    if not math.isfinite(number):
-        raise MalformedJson(f"the number {text[:32]} is out of range")
+    _check_float(number)
     return number
 
 
 def _safe_integer(text: str) -> int:
     # Checked by length first: int() on a long run of digits is quadratic.
     if len(text) > 17 or abs(int(text)) > MAX_SAFE_INTEGER:
-        raise MalformedJson(f"the integer {text[:32]} is beyond ±(2^53 − 1): send it as a string")
+        raise MalformedJson(f"the integer {text[:32]} is {_BEYOND}")
     return int(text)
+
+
+def _check_depth(depth: int) -> None:
+    if depth >= JSON_MAX_DEPTH:
+        raise MalformedJson(f"nested deeper than {JSON_MAX_DEPTH} levels")
 
 
 def _no_surrogates(text: str) -> None:
@@ -153,9 +207,21 @@ def _check_scalar(value: Any) -> None:
         return
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
-            raise MalformedJson("an integer is beyond ±(2^53 − 1): send it as a string")
+            raise MalformedJson(f"an integer is {_BEYOND}")
     elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise MalformedJson("a number is not finite")
+        _check_float(value)
     else:
         raise MalformedJson(f"{type(value).__name__} is not a JSON value")
+
+
+def _check_float(value: float) -> None:
+    if not math.isfinite(value):
+        raise MalformedJson("a number is out of range")
+    # Canonical JSON writes such a float as an integer, which no door would let in again.
+    if MAX_SAFE_INTEGER < abs(value) < FIRST_EXPONENT:
+        raise MalformedJson(f"an integer is {_BEYOND}")
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_exact, parse_int=_safe_integer
+)

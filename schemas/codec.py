@@ -2,8 +2,9 @@
 
 import io
 import struct
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import fastavro
 from pydantic import ValidationError
@@ -24,6 +25,15 @@ MODELS: dict[str, type[Message]] = {
 SUBJECTS: dict[type[Message], str] = {model: subject for subject, model in MODELS.items()}
 
 
+class _Reader(NamedTuple):
+    """How records of one schema id are read; `newest` is None where the id is the newest itself."""
+
+    name: str
+    validate: Callable[[Any], Message]
+    writer: Any
+    newest: Any
+
+
 def encode(message: Message) -> bytes:
     """The framed bytes of a message, by the newest schema of its type."""
     frame, schema = _writer(type(message))
@@ -39,22 +49,49 @@ def decode(value: bytes) -> Message:
     Raises:
         UnreadableRecord: foreign bytes, an unknown schema id, or a body that is not of its schema.
     """
+    reader = _reader(_schema_id(value))
+    buffer = io.BytesIO(value)
+    buffer.seek(_FRAME.size)
+    try:
+        fields = fastavro.schemaless_reader(buffer, reader.writer, reader.newest)
+        message = reader.validate(fields)
+    except (ValidationError, ValueError, EOFError, IndexError, TypeError, OverflowError) as error:
+        raise UnreadableRecord("malformed", f"not a {reader.name}: {_first_line(error)}") from error
+    if buffer.tell() != len(value):
+        raise UnreadableRecord("malformed", "bytes are left over after the record")
+    return message
+
+
+def _schema_id(value: bytes) -> int:
     if len(value) < _FRAME.size:
         raise UnreadableRecord("malformed", "shorter than a Confluent frame")
     magic, schema_id = _FRAME.unpack_from(value)
     if magic != MAGIC:
-        raise UnreadableRecord("malformed", f"magic byte {magic} instead of 0")
-    model, writer, reader = _reader(schema_id)
-    buffer = io.BytesIO(value)
-    buffer.seek(_FRAME.size)
-    try:
-        fields = fastavro.schemaless_reader(buffer, writer, reader)
-        message = model.model_validate(fields)
-    except (ValidationError, ValueError, EOFError, IndexError, TypeError, OverflowError) as error:
-        raise UnreadableRecord("malformed", f"not a {model.__name__}: {_first_line(error)}") from error
-    if buffer.tell() != len(value):
-        raise UnreadableRecord("malformed", "bytes are left over after the record")
-    return message
+        raise UnreadableRecord("malformed", f"magic byte {magic} instead of {MAGIC}")
+    return int(schema_id)
+
+
+def _reader(schema_id: int) -> _Reader:
+    # Looked up before the cache is asked, so that foreign ids do not fill it.
+    if schema_id not in registry.builtin().by_id:
+        raise UnreadableRecord("unknown_schema", f"schema id {schema_id} is not in the manifest")
+    return _reader_of(schema_id)
+
+
+@cache
+def _reader_of(schema_id: int) -> _Reader:
+    book = registry.builtin()
+    subject = book.by_id[schema_id].subject
+    newest = book.latest(subject)
+    model = MODELS[subject]
+    return _Reader(
+        name=model.__name__,
+        # What model_validate calls, without its checks of arguments that are never given here.
+        validate=model.__pydantic_validator__.validate_python,
+        writer=_parsed(schema_id),
+        # Resolution costs time, so it is asked for only where an older version wrote the record.
+        newest=None if newest.schema_id == schema_id else _parsed(newest.schema_id),
+    )
 
 
 @cache
@@ -66,23 +103,6 @@ def _writer(model: type[Message]) -> tuple[bytes, Any]:
 @cache
 def _parsed(schema_id: int) -> Any:
     return fastavro.parse_schema(registry.builtin().by_id[schema_id].schema)
-
-
-def _reader(schema_id: int) -> tuple[type[Message], Any, Any]:
-    entry = registry.builtin().by_id.get(schema_id)
-    if entry is None or entry.subject not in MODELS:
-        raise UnreadableRecord("unknown_schema", f"schema id {schema_id} is not in the manifest")
-    return _reader_of(schema_id)
-
-
-@cache
-def _reader_of(schema_id: int) -> tuple[type[Message], Any, Any]:
-    book = registry.builtin()
-    entry = book.by_id[schema_id]
-    newest = book.latest(entry.subject)
-    # Resolution costs time, so it is asked for only where an older version wrote the record.
-    reader = None if newest.schema_id == schema_id else _parsed(newest.schema_id)
-    return MODELS[entry.subject], _parsed(schema_id), reader
 
 
 def _first_line(error: Exception) -> str:

@@ -5,7 +5,7 @@ Names are imperative. The aggregate a command is for is its record's key; who as
 
 from typing import Literal
 
-from schemas.message import Message
+from schemas.message import Long, Message
 
 Decision = Literal["approve", "edit", "reject", "respond"]
 Scope = Literal["once", "execution", "rule"]
@@ -83,7 +83,7 @@ class ReportResult(Message):
     outcome: Outcome
     output: str = "null"
     error: str = ""
-    duration_ms: int = 0
+    duration_ms: Long = 0
 
 
 class RevokeGrant(Message):
@@ -102,7 +102,7 @@ class RequestHumanInput(Message):
     options: str = "[]"
     fields: str = "[]"
     decision_type: str = ""
-    timeout_ms: int | None = None
+    timeout_ms: Long | None = None
     default: str | None = None
 
 
@@ -135,7 +135,7 @@ class ExtendHold(Message):
     """Move a hold's deadline."""
 
     hold_id: str
-    seconds: int
+    seconds: Long
 
 
 class DecideHold(Message):
@@ -160,8 +160,8 @@ class ExpireDue(Message):
     """
 
     subject_id: str
-    deadline_at_ms: int
-    attempt: int
+    deadline_at_ms: Long
+    attempt: Long
 
 
 class PublishPolicy(Message):

@@ -11,7 +11,6 @@ A service that produces by itself puts its agent's token into `placet_token` ins
 decider, and may ask only for what an agent does. docs/log-contract.md says all of it byte for byte.
 """
 
-import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 
 from schemas import codec, merkle
 from schemas.actor import Actor, system_actor
+from schemas.batch_signature import parse_proof, sign_batch
 from schemas.commands import (
     COMMANDS,
     ConsumeGrant,
@@ -35,17 +35,15 @@ from schemas.ids import is_client_id, split_execution_key
 from schemas.message import Message
 from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRecord, headers_by_name
 
-HASH_BYTES = 32
-CONTEXT = b"placet.command-batch.v1\x00"
 VERIFIED_MAX = 4096
-COUNT_MAX_DIGITS = 9
 # What a token on a record may ask for: all that an agent does of its own, and nothing that a person does.
 BY_TOKEN = (ProposeToolCall, ConsumeGrant, ReportResult, RequestHumanInput)
 NUDGE_TYPE = codec.SUBJECTS[ExpireDue].encode()
 
 # A kid names one key for ever. A token check raises ValueError (or a subclass) for whatever it refuses.
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
-TokenCheck = Callable[[str], Actor]
+# Who a token speaks for at a time (ms): the broker's append time, so that a late reader decides the same.
+TokenCheck = Callable[[str, int], Actor]
 
 _COMMAND_TYPES = frozenset(COMMANDS)
 
@@ -69,17 +67,11 @@ class Signer:
 
     def sign(self, drafts: Sequence[Draft]) -> list[OutRecord]:
         """The drafts as records, under one signature."""
-        if not drafts:
-            return []
         unsigned = [_unsigned(draft) for draft in drafts]
-        root, paths = merkle.root_and_paths([_leaf(record) for record in unsigned])
-        signature = _b64(self.private_key.sign(_signed_bytes(len(drafts), root)))
-        proofs = [
-            f"{self.kid}.{len(drafts)}.{index}.{_b64(b''.join(path))}.{signature}"
-            for index, path in enumerate(paths)
-        ]
+        leaves = [_leaf(record.key, dict(record.headers), record.value) for record in unsigned]
+        proofs = sign_batch(self.kid, self.private_key, leaves)
         return [
-            record._replace(headers=(*record.headers, ("placet_signature", proof.encode())))
+            record._replace(headers=(*record.headers, ("placet_signature", proof)))
             for record, proof in zip(unsigned, proofs, strict=True)
         ]
 
@@ -121,7 +113,7 @@ class Verifier:
             return _actor_of(headers["placet_envelope"])
         if "placet_token" in headers:
             try:
-                return self.check_token(headers["placet_token"].decode())
+                return self.check_token(headers["placet_token"].decode(), raw.timestamp_ms)
             except ValueError as error:
                 raise UnreadableRecord("unbelievable", f"the token was refused: {error}") from error
         if headers.get("ce_type") == NUDGE_TYPE:
@@ -130,40 +122,40 @@ class Verifier:
 
     def _check_signature(self, raw: RawRecord, headers: Mapping[str, bytes]) -> None:
         try:
-            # A kid may have dots in it.
-            kid, size, index, path, signature = headers["placet_signature"].decode("ascii").rsplit(".", 4)
-            leaf = _leaf_hash(raw.key, headers, raw.value)
-            root = merkle.root_of_path(leaf, _count(index), _count(size), _chunks(_unb64(path)))
-            if root is None:
-                raise InvalidSignature
-            self._check_root(kid, _signed_bytes(_count(size), root), _unb64(signature))
-        except (KeyError, ValueError, InvalidSignature) as error:
-            raise UnreadableRecord("unbelievable", "the gateway's signature does not fit") from error
-
-    def _check_root(self, kid: str, signed: bytes, signature: bytes) -> None:
+            proof = parse_proof(headers["placet_signature"])
+            signed = proof.signed_bytes(_leaf(raw.key, headers, raw.value))
+        except (KeyError, ValueError) as error:
+            raise UnreadableRecord("unbelievable", "the gateway's signature is malformed") from error
         # Asked for each time: a key that was withdrawn is believed no longer.
-        key = self.public_keys(kid)
-        if key is None:
-            raise ValueError(f"no gateway has the key {kid}")
-        seen = (kid, signed, signature)
-        if seen in self._verified:
+        key = self.public_keys(proof.kid)
+        if key is None or signed is None:
+            raise UnreadableRecord("unbelievable", "no gateway's key, or no place in its batch")
+        self._check_once(key, (proof.kid, signed, proof.signature))
+
+    def _check_once(self, key: Ed25519PublicKey, signature: tuple[str, bytes, bytes]) -> None:
+        if signature in self._verified:
             return
-        key.verify(signature, signed)
+        _, signed, signed_as = signature
+        try:
+            key.verify(signed_as, signed)
+        except InvalidSignature as error:
+            raise UnreadableRecord("unbelievable", "the gateway's signature does not fit") from error
         if len(self._verified) >= VERIFIED_MAX:
             del self._verified[next(iter(self._verified))]
-        self._verified[seen] = None
+        self._verified[signature] = None
 
 
 def with_token(draft: Draft, token: str) -> OutRecord:
     """A command of a service that produces to Kafka itself, vouched for by its agent token."""
-    record = _unsigned(draft)
-    headers = tuple(pair for pair in record.headers if pair[0] != "placet_envelope")
-    return record._replace(headers=(*headers, ("placet_token", token.encode())))
+    headers = (*_labels(draft, b"/placet/service"), ("placet_token", token.encode()))
+    return OutRecord(draft.key, codec.encode(draft.body), headers)
 
 
 def nudge(body: ExpireDue, command_id: str, key: bytes) -> OutRecord:
-    """The timer's nudge. It is unsigned: nothing depends on who sent it, since it only makes the writer look
-    at the log's time, and what is due at that time expires with any other command as well.
+    """The timer's nudge, unsigned.
+
+    Nothing depends on who sent it: it only makes the writer look at the log's time, and what is due at that
+    time expires with any other command as well.
     """
     headers: Headers = (
         ("ce_specversion", b"1.0"),
@@ -189,30 +181,25 @@ def _timer_of(key: bytes) -> Actor:
 
 
 def _unsigned(draft: Draft) -> OutRecord:
-    headers: Headers = (
-        ("ce_specversion", b"1.0"),
-        ("ce_id", draft.command_id.encode()),
-        ("ce_type", codec.SUBJECTS[type(draft.body)].encode()),
-        ("ce_source", b"/placet/gateway"),
-        ("ce_subject", draft.key),
-        ("placet_tenant", draft.actor.tenant.encode()),
-        ("placet_envelope", draft.actor.model_dump_json().encode()),
-    )
+    envelope = draft.actor.model_dump_json().encode()
+    headers = (*_labels(draft, b"/placet/gateway"), ("placet_envelope", envelope))
     return OutRecord(draft.key, codec.encode(draft.body), headers)
 
 
-def _leaf(record: OutRecord) -> bytes:
-    return _leaf_hash(record.key, dict(record.headers), record.value)
+def _labels(draft: Draft, source: bytes) -> Headers:
+    return (
+        ("ce_specversion", b"1.0"),
+        ("ce_id", draft.command_id.encode()),
+        ("ce_type", codec.SUBJECTS[type(draft.body)].encode()),
+        ("ce_source", source),
+        ("ce_subject", draft.key),
+        ("placet_tenant", draft.actor.tenant.encode()),
+    )
 
 
-def _leaf_hash(key: bytes, headers: Mapping[str, bytes], value: bytes) -> bytes:
+def _leaf(key: bytes, headers: Mapping[str, bytes], value: bytes) -> bytes:
     parts = (key, headers["ce_id"], headers["placet_envelope"], value)
     return merkle.leaf_hash(b"".join(len(part).to_bytes(4, "big") + part for part in parts))
-
-
-def _signed_bytes(size: int, root: bytes) -> bytes:
-    # RFC 6962 signs a head's size with its root; without it some paths fit trees of several sizes.
-    return CONTEXT + size.to_bytes(4, "big") + root
 
 
 def _command_id(headers: Mapping[str, bytes]) -> str:
@@ -257,23 +244,3 @@ def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message) -> N
         raise UnreadableRecord(
             "unbelievable", "a token on a record is an agent's, to propose, consume, report and request"
         )
-
-
-def _chunks(data: bytes) -> list[bytes]:
-    if len(data) % HASH_BYTES:
-        raise ValueError("an audit path is whole hashes")
-    return [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
-
-
-def _b64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _unb64(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-
-
-def _count(text: str) -> int:
-    if len(text) > COUNT_MAX_DIGITS or not text.isdecimal():
-        raise ValueError("not a count")
-    return int(text)

@@ -1,15 +1,28 @@
 """Record headers: CloudEvents (binary mode) and Placet's own, for events and for commands."""
 
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from schemas import codec
-from schemas.commands import COMMANDS
+from schemas.events import EVENTS
 from schemas.message import Message
-from schemas.record import Event, EventMeta, Headers, OutRecord, RawRecord, UnreadableRecord
+from schemas.record import (
+    Event,
+    EventMeta,
+    Headers,
+    OutRecord,
+    RawRecord,
+    UnreadableRecord,
+    headers_by_name,
+)
 
 SOURCE = b"/placet/decider"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INTEGER_MAX_DIGITS = 18
+
+_TYPES: dict[type[Message], bytes] = {model: codec.SUBJECTS[model].encode() for model in EVENTS}
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def event_record(body: Message, meta: EventMeta, key: bytes) -> OutRecord:
@@ -17,7 +30,7 @@ def event_record(body: Message, meta: EventMeta, key: bytes) -> OutRecord:
     headers: Headers = (
         ("ce_specversion", b"1.0"),
         ("ce_id", meta.event_id.encode()),
-        ("ce_type", codec.SUBJECTS[type(body)].encode()),
+        ("ce_type", _TYPES[type(body)]),
         ("ce_source", SOURCE),
         ("ce_subject", key),
         ("ce_time", rfc3339(meta.at_ms).encode()),
@@ -35,22 +48,21 @@ def read_event(raw: RawRecord) -> Event:
     """The event in a record.
 
     Raises:
-        UnreadableRecord: see `codec.decode`; or a header is missing or malformed.
+        UnreadableRecord: see `codec.decode`; no key, or a header is missing or does not fit.
     """
     body = codec.decode(raw.value)
-    if type(body) in _COMMAND_TYPES:
-        raise UnreadableRecord("malformed", "a command stands on an events topic")
-    headers = dict(raw.headers)
+    headers = headers_by_name(raw.headers)
+    _check_labels(raw.key, body, headers)
     try:
         meta = EventMeta(
             event_id=headers["ce_id"].decode(),
             at_ms=epoch_ms(headers["ce_time"].decode()),
-            term=int(headers["placet_term"]),
-            version=int(headers["placet_version"]),
+            term=_integer(headers["placet_term"]),
+            version=_integer(headers["placet_version"]),
             command_id=headers["placet_command_id"].decode(),
             command_digest=headers["placet_command_digest"].decode(),
             tenant=headers["placet_tenant"].decode(),
-            command_offset=int(headers["placet_command_offset"]),
+            command_offset=_integer(headers["placet_command_offset"]),
         )
     except (KeyError, ValueError) as error:
         raise UnreadableRecord("malformed", f"event headers: {error!r}") from error
@@ -71,11 +83,27 @@ def epoch_ms(text: str) -> int:
     Raises:
         ValueError: not such a time.
     """
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"the time {text!r} has no zone: end it with Z")
-    delta = moment - EPOCH
+    # fromisoformat alone takes much that RFC 3339 does not: week dates, times without a zone.
+    if _RFC3339.fullmatch(text) is None:
+        raise ValueError(f"{text[:40]!r} is not a time like 2026-01-31T09:30:00Z")
+    delta = datetime.fromisoformat(text) - EPOCH
     return delta.days * 86_400_000 + delta.seconds * 1000 + delta.microseconds // 1000
 
 
-_COMMAND_TYPES = frozenset(COMMANDS)
+def _check_labels(key: bytes, body: Message, headers: dict[str, bytes]) -> None:
+    expected = _TYPES.get(type(body))
+    if expected is None:
+        raise UnreadableRecord("malformed", "a command stands on an events topic")
+    if headers.get("ce_type") != expected:
+        raise UnreadableRecord("malformed", "ce_type is not the type of the body")
+    if not key or headers.get("ce_subject") != key:
+        raise UnreadableRecord("malformed", "ce_subject is not the record's key")
+
+
+@lru_cache(maxsize=4096)
+def _integer(text: bytes) -> int:
+    # int() would also take blanks, underscores and thousands of digits.
+    digits = text.removeprefix(b"-")
+    if len(digits) > INTEGER_MAX_DIGITS or not digits.isdigit():
+        raise ValueError(f"{text[:40]!r} is not an integer")
+    return int(text)

@@ -1,6 +1,11 @@
 """What all commands and events have in common: frozen, closed, flat, and named in the past or imperative."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# Avro's long. With it, and no text that UTF-8 cannot carry, every message that exists can be written.
+Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 class Message(BaseModel):
@@ -10,4 +15,5 @@ class Message(BaseModel):
     epoch. Whatever every record has (id, key, time, term, tenant) is in the record's headers, not here.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A constraint on texts, even an empty one, is what makes pydantic refuse lone surrogates.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, str_min_length=0)

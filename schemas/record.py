@@ -17,12 +17,15 @@ class OutRecord(NamedTuple):
     headers: Headers
 
     def size_bytes(self) -> int:
-        """An upper bound of its size inside a Kafka batch."""
-        return 32 + len(self.key) + len(self.value) + sum(len(k) + len(v) + 10 for k, v in self.headers)
+        """An upper bound of its size inside a Kafka batch (record format v2, every varint at its longest)."""
+        return 36 + len(self.key) + len(self.value) + sum(len(k) + len(v) + 10 for k, v in self.headers)
 
 
 class RawRecord(NamedTuple):
-    """A record as read from a partition. `timestamp_ms` is the broker's where the topic says so."""
+    """A record as read from a partition. `timestamp_ms` is the broker's where the topic says so.
+
+    Kafka's null key or value is empty bytes here.
+    """
 
     partition: int
     offset: int
@@ -92,3 +95,19 @@ class UnreadableRecord(ValueError):
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+def headers_by_name(headers: Headers) -> dict[str, bytes]:
+    """The headers of a record; those without a value (Kafka's null) are left out.
+
+    Raises:
+        UnreadableRecord: one of CloudEvents' or ours stands there twice, so that two readers could differ.
+    """
+    found = dict(headers)
+    if len(found) != len(headers):
+        ours = [name for name, _ in headers if name.startswith(("ce_", "placet_"))]
+        if len(set(ours)) != len(ours):
+            raise UnreadableRecord("malformed", "a header stands there twice")
+    if None in found.values():
+        return {name: value for name, value in found.items() if value is not None}
+    return found

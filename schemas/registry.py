@@ -1,4 +1,8 @@
-"""The schemas of the wire: which id stands for which version of which record."""
+"""The schemas of the wire: which id stands for which version of which record.
+
+`avro/manifest.json` lists every version ever shipped with its id, file and SHA-256. A shipped file is never
+edited: a change is a new version, with the next free id.
+"""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from schemas.canonical import parse_strict, sha256_hex
+
 AVRO_DIR = Path(__file__).parent / "avro"
+
+
+class ManifestError(Exception):
+    """The manifest contradicts itself; the message says where and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +54,50 @@ class Registry:
 
 @cache
 def builtin() -> Registry:
-    """The registry made of the manifest and the `.avsc` files beside this module."""
-    manifest = json.loads((AVRO_DIR / "manifest.json").read_text())
+    """The registry made of the manifest and the `.avsc` files beside this module.
+
+    Raises:
+        ManifestError: see `load`.
+    """
+    return load(AVRO_DIR)
+
+
+def load(directory: Path) -> Registry:
+    """The registry in a directory: its `manifest.json` and the schema files that it names.
+
+    Raises:
+        ManifestError: an id stands for two schemas, or the versions of a subject are not 1, 2, 3, …
+    """
     by_subject = {
-        subject: tuple(
-            SchemaEntry(subject, row["version"], row["id"], (AVRO_DIR / row["file"]).read_text())
-            for row in rows
-        )
-        for subject, rows in manifest.items()
+        subject: tuple(_entry(directory, subject, row) for row in rows)
+        for subject, rows in _manifest(directory).items()
     }
-    by_id = {entry.schema_id: entry for entries in by_subject.values() for entry in entries}
+    by_id: dict[int, SchemaEntry] = {}
+    for subject, entries in by_subject.items():
+        if [entry.version for entry in entries] != list(range(1, len(entries) + 1)):
+            raise ManifestError(f"the versions of {subject} must be 1, 2, 3, … in order")
+        for entry in entries:
+            if by_id.setdefault(entry.schema_id, entry) is not entry:
+                raise ManifestError(f"schema id {entry.schema_id} is given twice: take the next free one")
     return Registry(by_id, by_subject)
+
+
+def edited_files(directory: Path = AVRO_DIR) -> tuple[str, ...]:
+    """The schema files that are not, byte for byte, what the manifest says was shipped."""
+    manifest = _manifest(directory)
+    rows = [row for rows in manifest.values() for row in rows]
+    return tuple(row["file"] for row in rows if _sha256(directory / row["file"]) != row["sha256"])
+
+
+def _manifest(directory: Path) -> dict[str, list[dict[str, Any]]]:
+    manifest: dict[str, list[dict[str, Any]]] = parse_strict((directory / "manifest.json").read_bytes())
+    return manifest
+
+
+def _sha256(path: Path) -> str:
+    return sha256_hex(path.read_bytes())
+
+
+def _entry(directory: Path, subject: str, row: Mapping[str, Any]) -> SchemaEntry:
+    text = (directory / row["file"]).read_text(encoding="utf-8")
+    return SchemaEntry(subject, row["version"], row["id"], text)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from schemas.message import Message
+from schemas.message import Long, Message
 
 Effect = Literal["allow", "hold", "deny"]
 RiskLevel = Literal["low", "medium", "high"]
@@ -15,7 +15,7 @@ class ToolCallProposed(Message):
     """
 
     call_id: str
-    revision: int
+    revision: Long
     agent: str
     tool: str
     tool_version: str
@@ -31,7 +31,7 @@ class PolicyVerdictIssued(Message):
     """What the policy says of a revision. `rules` are `policy@version/rule`; `trust` is JSON or None."""
 
     call_id: str
-    revision: int
+    revision: Long
     effect: Effect
     rules: tuple[str, ...]
     policy_version: str
@@ -42,7 +42,7 @@ class PolicyVerdictIssued(Message):
     risk_parts: tuple[str, ...]
     risk_required: float
     trust: str | None
-    definitions_through: int
+    definitions_through: Long
 
 
 class ToolCallReleased(Message):
@@ -52,20 +52,20 @@ class ToolCallReleased(Message):
     """
 
     call_id: str
-    revision: int
+    revision: Long
     digest: str
     grant_id: str
     decision_id: str
     released_by: Literal["policy", "decision"]
     arguments: str
-    expires_at_ms: int
+    expires_at_ms: Long
 
 
 class ToolCallDenied(Message):
     """The call will not run."""
 
     call_id: str
-    revision: int
+    revision: Long
     cause: Literal["policy", "rejected", "timeout", "halted"]
     feedback: str
     decision_id: str
@@ -82,10 +82,10 @@ class GrantConsumed(Message):
     """The one attempt that may run the call. Without a result by its run deadline the outcome is unknown."""
 
     call_id: str
-    revision: int
+    revision: Long
     digest: str
     attempt_id: str
-    run_deadline_at_ms: int
+    run_deadline_at_ms: Long
     by: str
 
 
@@ -93,7 +93,7 @@ class GrantRevoked(Message):
     """A release was taken back, or was not used in time (`reason` "expired")."""
 
     call_id: str
-    revision: int
+    revision: Long
     reason: str
     by: str
 
@@ -104,7 +104,7 @@ class ToolCallSucceeded(Message):
     call_id: str
     attempt_id: str
     output: str
-    duration_ms: int
+    duration_ms: Long
     by: str
 
 
@@ -114,7 +114,7 @@ class ToolCallFailed(Message):
     call_id: str
     attempt_id: str
     error: str
-    duration_ms: int
+    duration_ms: Long
     by: str
 
 

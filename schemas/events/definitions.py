@@ -1,13 +1,13 @@
 """Facts about definitions: what an operator published."""
 
-from schemas.message import Message
+from schemas.message import Long, Message
 
 
 class PolicyPublished(Message):
     """A version of a policy document (canonical JSON); versions of a name count from 1."""
 
     name: str
-    version: int
+    version: Long
     document: str
     by: str
 
@@ -16,7 +16,7 @@ class ToolPublished(Message):
     """A version of a tool's definition; `tool_version` is the SHA-256 of its canonical form."""
 
     name: str
-    version: int
+    version: Long
     tool_version: str
     definition: str
     by: str

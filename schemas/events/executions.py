@@ -1,6 +1,6 @@
 """Facts about an execution as a whole, and about commands that came to nothing."""
 
-from schemas.message import Message
+from schemas.message import Long, Message
 from schemas.refusals import Refusal
 
 
@@ -67,8 +67,8 @@ class CommandAbandoned(Message):
     """A command killed its worker three times and was given up; what it was about stays as it was."""
 
     command: str
-    command_offset: int
-    attempts: int
+    command_offset: Long
+    attempts: Long
 
 
 EXECUTION_EVENTS: tuple[type[Message], ...] = (

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from schemas.commands import Decision, RequestKind, Scope
-from schemas.message import Message
+from schemas.message import Long, Message
 from schemas.refusals import Refusal
 
 HoldCause = Literal["policy", "request", "outcome_unknown", "definition_changed"]
@@ -21,7 +21,7 @@ class HoldOpened(Message):
     hold_id: str
     call_id: str
     request_id: str
-    revision: int
+    revision: Long
     digest: str
     kind: RequestKind
     cause: HoldCause
@@ -30,12 +30,12 @@ class HoldOpened(Message):
     input_schema: str
     requester: str
     roles: tuple[str, ...]
-    quorum: int
+    quorum: Long
     exclude_requester: bool
-    deadline_at_ms: int | None
+    deadline_at_ms: Long | None
     on_timeout: OnTimeout
     default_value: str | None
-    escalate_at_ms: int | None
+    escalate_at_ms: Long | None
     escalate_roles: tuple[str, ...]
     on_reject: OnReject
 
@@ -67,7 +67,7 @@ class HoldExtended(Message):
 
     hold_id: str
     by: str
-    deadline_at_ms: int
+    deadline_at_ms: Long
 
 
 class HoldEscalated(Message):
@@ -76,7 +76,7 @@ class HoldEscalated(Message):
     hold_id: str
     by: str
     roles: tuple[str, ...]
-    deadline_at_ms: int | None
+    deadline_at_ms: Long | None
 
 
 class HoldExpired(Message):
@@ -102,7 +102,7 @@ class DecisionRecorded(Message):
     decision_id: str
     hold_id: str
     call_id: str
-    revision: int
+    revision: Long
     digest: str
     decision: Decision
     by: str

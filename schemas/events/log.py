@@ -1,6 +1,6 @@
 """Facts about the log itself: who writes a partition, and which definitions are in force on it."""
 
-from schemas.message import Message
+from schemas.message import Long, Message
 
 
 class WriterClaimed(Message):
@@ -11,19 +11,19 @@ class WriterClaimed(Message):
     """
 
     claim_id: str
-    after: int
+    after: Long
     worker: str
 
 
 class WriterAlive(Message):
     """The writer is there, and every command up to `commands_through` is dealt with.
 
-    `attempting` is set when a writer goes carefully, after others died here: the offset of the command that it
-    decides next, alone. Found without a trace after it, that command has killed this writer as well.
+    `attempting` is set when a writer goes carefully, after others died here: the offset of the command that
+    it decides next, alone. Found without a trace after it, that command has killed this writer as well.
     """
 
-    commands_through: int
-    attempting: int = -1
+    commands_through: Long
+    attempting: Long = -1
 
 
 class DefinitionsAdopted(Message):
@@ -32,10 +32,10 @@ class DefinitionsAdopted(Message):
     `versions` names the newly adopted ones as `{tenant}/{kind}/{name}` → version.
     """
 
-    through_offset: int
+    through_offset: Long
     through_record_id: str
-    through_term: int
-    versions: dict[str, int]
+    through_term: Long
+    versions: dict[str, Long]
 
 
 LOG_EVENTS: tuple[type[Message], ...] = (WriterClaimed, WriterAlive, DefinitionsAdopted)
