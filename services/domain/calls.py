@@ -91,7 +91,9 @@ def revoke(state: Execution, command: k.RevokeGrant, ctx: Context) -> Events:
     if call is None:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
     if ctx.actor.agent is not None or not may_steer(ctx.actor, state):
-        return refuse(ctx, command, Refusal.NOT_AUTHORISED, "only a reviewer or operator revokes", call.call_id)
+        return refuse(
+            ctx, command, Refusal.NOT_AUTHORISED, "only a reviewer or operator revokes", call.call_id
+        )
     if call.status != "released":
         return refuse(ctx, command, Refusal.NOT_RELEASED, f"the call is {call.status}", call.call_id)
     reason = command.reason or "revoked"
@@ -118,13 +120,13 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
         detail = f"the execution is {state.lifecycle}"
         return refuse(ctx, command, Refusal.EXECUTION_CLOSED, detail, command.call_id)
     if earlier is not None:
-        return refuse(ctx, command, Refusal.ID_REUSED, "the call id was used with another body", command.call_id)
+        return refuse(
+            ctx, command, Refusal.ID_REUSED, "the call id was used with another body", command.call_id
+        )
     return None
 
 
-def _refuse_consumption(
-    state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context
-) -> Events | None:
+def _refuse_consumption(state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context) -> Events | None:
     code, detail = _consumption_problem(state, call, command, ctx)
     return None if code is None else refuse(ctx, command, code, detail, call.call_id)
 

@@ -96,9 +96,7 @@ def _edited(
     tool = ctx.tool(call.tool)
     version = tool.version if tool else ""
     digest = call_digest(state.tenant, call.agent, call.tool, version, arguments)
-    proposed, new = revised(
-        call, ctx.actor.subject, arguments=arguments, tool_version=version, digest=digest
-    )
+    proposed, new = revised(call, ctx.actor.subject, arguments=arguments, tool_version=version, digest=digest)
     verdict = ctx.judge(state, new)
     if verdict.effect == "deny":
         return refuse_decision(ctx, command, Refusal.EDIT_DENIED, f"the policy denies this: {verdict.detail}")
@@ -170,7 +168,12 @@ def _on_unknown_outcome(
     hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
     vote = recorded(hold, command, decision_id, ctx)
-    settled = {"call_id": call.call_id, "attempt_id": call.attempt_id, "duration_ms": 0, "by": ctx.actor.subject}
+    settled = {
+        "call_id": call.call_id,
+        "attempt_id": call.attempt_id,
+        "duration_ms": 0,
+        "by": ctx.actor.subject,
+    }
     match command.decision:
         case "approve":
             return [vote, release(call, decision_id, "decision", ctx)]

@@ -79,7 +79,9 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     except (PolicyRefused, ToolRefused, MalformedJson) as error:
         return [_refused(command, actor, Refusal.INVALID, str(error))]
     if earlier is not None and earlier.digest == _digest_of(event):
-        return [_refused(command, actor, Refusal.DUPLICATE, f"already published as version {earlier.version}")]
+        return [
+            _refused(command, actor, Refusal.DUPLICATE, f"already published as version {earlier.version}")
+        ]
     return [event]
 
 

@@ -51,7 +51,9 @@ def _decide_nothing(command: Message, ctx: Context) -> Events:
     if not isinstance(command, k.StartExecution):
         return _refuse_any(command, ctx, Refusal.NOT_FOUND, "no such execution: start it first")
     if not acts_for_agent(ctx.actor, command.agent):
-        return refuse(ctx, command, Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {command.agent}")
+        return refuse(
+            ctx, command, Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {command.agent}"
+        )
     return [x.ExecutionStarted(**command.__dict__, by=ctx.actor.subject)]
 
 
@@ -65,7 +67,9 @@ def _start(state: Execution, command: k.StartExecution, ctx: Context) -> Events:
     if not acts_for_agent(ctx.actor, state.agent):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution")
     if state.closed:
-        return refuse(ctx, command, Refusal.EXECUTION_CLOSED, "the id of a closed execution is never used again")
+        return refuse(
+            ctx, command, Refusal.EXECUTION_CLOSED, "the id of a closed execution is never used again"
+        )
     if start_digest(command) != state.start_digest:
         return refuse(ctx, command, Refusal.ID_REUSED, "the execution was started with another body")
     return refuse(ctx, command, Refusal.DUPLICATE, "already started")

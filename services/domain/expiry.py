@@ -64,7 +64,11 @@ def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:
 
 
 def _call_ended(hold: Hold, call: Call) -> Events:
-    feedback = hold.default_value if hold.on_timeout == "default" and hold.default_value else "nobody decided in time"
+    feedback = (
+        hold.default_value
+        if hold.on_timeout == "default" and hold.default_value
+        else "nobody decided in time"
+    )
     return [denial(call, "timeout", feedback)]
 
 

@@ -98,9 +98,7 @@ def escalation(hold: Hold, by: str, deadline_at_ms: int | None) -> h.HoldEscalat
     )
 
 
-def _on_open_hold(
-    state: Execution, command: Any, ctx: Context, act: Callable[[Hold], Events]
-) -> Events:
+def _on_open_hold(state: Execution, command: Any, ctx: Context, act: Callable[[Hold], Events]) -> Events:
     hold = state.holds.get(command.hold_id)
     if hold is None:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such hold", command.hold_id)

@@ -1,8 +1,8 @@
 """Saying no: a refusal is a fact like any other."""
 
+from schemas.commands import DecideHold
 from schemas.events.executions import CommandRefused
 from schemas.events.holds import DecisionRefused
-from schemas.commands import DecideHold
 from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.context import Context
@@ -14,7 +14,11 @@ def refuse(ctx: Context, command: Message, code: Refusal, detail: str, subject_i
     """The one event of a refused command."""
     return [
         CommandRefused(
-            code=code, command=type(command).__name__, subject_id=subject_id, detail=detail, by=ctx.actor.subject
+            code=code,
+            command=type(command).__name__,
+            subject_id=subject_id,
+            detail=detail,
+            by=ctx.actor.subject,
         )
     ]
 

@@ -37,16 +37,16 @@ def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> E
 def _taken_back(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> Events:
     if verdict.effect == "deny":
         return [denial(call, "policy", verdict.detail)]
-    terms = verdict.hold if verdict.effect == "hold" else _terms_of(state.holds[call.hold_id])
+    terms = verdict.hold or _terms_of(state.holds[call.hold_id])
     return [call_hold(state, call, terms, ctx, cause="definition_changed")]
 
 
 def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
     if verdict.effect == "allow":
         return False
-    if verdict.effect == "deny" or call.released_by == "policy" or decided is None:
-        return True
     terms = verdict.hold
+    if terms is None or call.released_by == "policy" or decided is None:
+        return True
     more_people = terms.quorum > decided.quorum
     other_roles = bool(terms.roles) and set(terms.roles) != set(decided.roles)
     return more_people or other_roles or (terms.exclude_requester and not decided.exclude_requester)

@@ -13,7 +13,16 @@ from services.domain.context import RUN_TIMEOUT_MS, Tool
 
 HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 FIELDS = frozenset(
-    {"name", "title", "description", "inputSchema", "outputSchema", "annotations", "idempotent", "run_timeout_seconds"}
+    {
+        "name",
+        "title",
+        "description",
+        "inputSchema",
+        "outputSchema",
+        "annotations",
+        "idempotent",
+        "run_timeout_seconds",
+    }
 )
 RUN_TIMEOUT_MAX_S = 24 * 60 * 60
 
@@ -66,7 +75,11 @@ def _check_fields(name: str, definition: Mapping[str, Any]) -> None:
     if not isinstance(definition.get("idempotent", False), bool):
         raise ToolRefused("idempotent must be true or false")
     seconds = definition.get("run_timeout_seconds", 1)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= RUN_TIMEOUT_MAX_S:
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not 0 < seconds <= RUN_TIMEOUT_MAX_S
+    ):
         raise ToolRefused(f"run_timeout_seconds must be above 0 and at most {RUN_TIMEOUT_MAX_S}")
 
 

@@ -25,7 +25,7 @@ def consequence(state: Execution, call: Call, verdict: Verdict, ctx: Context) ->
     """What a verdict makes of a call. Anything but a plain allow or deny is a hold."""
     if verdict.effect == "allow":
         return release(call, derived_id("decision", ctx.command_id, call.call_id), "policy", ctx)
-    if verdict.effect == "deny":
+    if verdict.hold is None:
         return denial(call, "policy", verdict.detail)
     return call_hold(state, call, verdict.hold, ctx)
 

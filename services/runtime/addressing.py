@@ -17,7 +17,9 @@ def check_address(command: Command, partition: int, partitions: int) -> None:
         UnreadableRecord: it goes to the dead letters.
     """
     if partition_of(command.key, partitions) != partition:
-        raise UnreadableRecord("wrong_partition", f"the key belongs to partition {partition_of(command.key, partitions)}")
+        raise UnreadableRecord(
+            "wrong_partition", f"the key belongs to partition {partition_of(command.key, partitions)}"
+        )
     if isinstance(command.body, EXECUTION_COMMANDS):
         _check_execution_key(command)
     else:
@@ -38,4 +40,6 @@ def _check_definition_key(command: Command) -> None:
     kind = "policy" if isinstance(body, PublishPolicy) else "tool"
     name = getattr(body, "name", "")
     if not is_client_id(name) or command.key != f"{command.actor.tenant}/{kind}/{name}".encode():
-        raise UnreadableRecord("wrong_key", "the key is not {tenant}/{kind}/{name} of the sender and the body")
+        raise UnreadableRecord(
+            "wrong_key", "the key is not {tenant}/{kind}/{name} of the sender and the body"
+        )

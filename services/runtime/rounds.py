@@ -177,5 +177,3 @@ def _too_large(command: Command) -> CommandRefused:
         detail=f"what it would record is over {DECISION_MAX_BYTES} bytes",
         by=command.actor.subject,
     )
-
-

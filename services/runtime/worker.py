@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from schemas.record import RawRecord
 from services.runtime.appenders import Appenders
 from services.runtime.log import (
-    AppendFailed,
     Appender,
+    AppendFailed,
     CommandFeed,
     Log,
     LogRefused,

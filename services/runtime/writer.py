@@ -121,9 +121,7 @@ class PartitionWriter:
             LogError: the log failed; see its kinds.
         """
         claim_id = self.fresh_id()
-        if not await claim(
-            self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id
-        ):
+        if not await claim(self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id):
             raise Deposed(f"another worker claimed {self.events_tp} first")
         if self.adoption is not None:
             await self.adoption.catch_up()

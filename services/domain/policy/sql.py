@@ -13,9 +13,10 @@ _READS = frozenset({"SELECT", "WITH", "VALUES", "("})
 _DML = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _DDL = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE", "COMMENT", "RENAME"})
 _OTHER_WORDS = """
-    ANALYZE ATTACH BEGIN CALL CHECKPOINT CLUSTER COMMIT COPY DECLARE DESC DESCRIBE DETACH DO EXEC EXECUTE
-    EXPLAIN EXPORT FLUSH GRANT HANDLER IMPORT INSTALL KILL LISTEN LOAD LOCK MERGE NOTIFY OPTIMIZE PRAGMA PREPARE
-    REFRESH REINDEX REPLACE RESET REVOKE ROLLBACK SAVEPOINT SET SHOW START UNLOCK USE VACUUM
+    ANALYZE ATTACH BEGIN CALL CHECKPOINT CLUSTER COMMIT COPY DECLARE DESC DESCRIBE DETACH DO EXEC
+    EXECUTE EXPLAIN EXPORT FLUSH GRANT HANDLER IMPORT INSTALL KILL LISTEN LOAD LOCK MERGE NOTIFY
+    OPTIMIZE PRAGMA PREPARE REFRESH REINDEX REPLACE RESET REVOKE ROLLBACK SAVEPOINT SET SHOW START
+    UNLOCK USE VACUUM
 """
 _OTHER = frozenset(_OTHER_WORDS.split())
 # Text whose strings begin and end at the same places in every dialect: no comments, no backslashes, no dollar
@@ -32,21 +33,23 @@ _COMMON_TEXT = re.compile(
           | [\s(),;.*+%<>=!~|^?:@{}]
           | &(?!['"])
         )*+""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _PURE_FUNCTIONS: tuple[type[Any], ...] = (
     exp.And, exp.Or, exp.Xor, exp.Abs, exp.Avg, exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Ceil,
-    exp.Coalesce, exp.Concat, exp.ConcatWs, exp.Contains, exp.Count, exp.CountIf, exp.CumeDist, exp.CurrentDate,
-    exp.CurrentTime, exp.CurrentTimestamp, exp.Date, exp.DateAdd, exp.DateDiff, exp.DateSub, exp.DateTrunc,
-    exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.DenseRank, exp.EndsWith, exp.Exists, exp.Exp,
-    exp.Extract, exp.First, exp.FirstValue, exp.Floor, exp.Greatest, exp.GroupConcat, exp.Hour, exp.Initcap,
-    exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.Lag, exp.Last,
-    exp.LastValue, exp.Lead, exp.Least, exp.Left, exp.Length, exp.Ln, exp.Log, exp.Lower, exp.Max, exp.Median,
-    exp.Min, exp.Minute, exp.Month, exp.NthValue, exp.Ntile, exp.Nullif, exp.PercentRank, exp.PercentileCont,
-    exp.PercentileDisc, exp.Pow, exp.Quarter, exp.Rank, exp.RegexpLike, exp.Replace, exp.Reverse, exp.Right,
-    exp.Round, exp.RowNumber, exp.Second, exp.Sign, exp.SplitPart, exp.Sqrt, exp.StartsWith, exp.Stddev,
-    exp.StddevPop, exp.StddevSamp, exp.StrPosition, exp.Substring, exp.Sum, exp.TimeToStr, exp.Timestamp,
-    exp.TimestampTrunc, exp.ToChar, exp.Trim, exp.Upper, exp.Variance, exp.Week, exp.Year, exp.ArrayAgg,
+    exp.Coalesce, exp.Concat, exp.ConcatWs, exp.Contains, exp.Count, exp.CountIf, exp.CumeDist,
+    exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Date, exp.DateAdd, exp.DateDiff,
+    exp.DateSub, exp.DateTrunc, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear,
+    exp.DenseRank, exp.EndsWith, exp.Exists, exp.Exp, exp.Extract, exp.First, exp.FirstValue,
+    exp.Floor, exp.Greatest, exp.GroupConcat, exp.Hour, exp.Initcap, exp.JSONExtract,
+    exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.Lag, exp.Last,
+    exp.LastValue, exp.Lead, exp.Least, exp.Left, exp.Length, exp.Ln, exp.Log, exp.Lower, exp.Max,
+    exp.Median, exp.Min, exp.Minute, exp.Month, exp.NthValue, exp.Ntile, exp.Nullif,
+    exp.PercentRank, exp.PercentileCont, exp.PercentileDisc, exp.Pow, exp.Quarter, exp.Rank,
+    exp.RegexpLike, exp.Replace, exp.Reverse, exp.Right, exp.Round, exp.RowNumber, exp.Second,
+    exp.Sign, exp.SplitPart, exp.Sqrt, exp.StartsWith, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+    exp.StrPosition, exp.Substring, exp.Sum, exp.TimeToStr, exp.Timestamp, exp.TimestampTrunc,
+    exp.ToChar, exp.Trim, exp.Upper, exp.Variance, exp.Week, exp.Year, exp.ArrayAgg,
 )  # fmt: skip
 _WRITES: tuple[tuple[type[Any], str], ...] = (
     (exp.Insert, "insert"),
@@ -57,10 +60,11 @@ _WRITES: tuple[tuple[type[Any], str], ...] = (
 )
 # T-SQL needs no semicolon: to it, `SELECT 1 DELETE FROM t` is two statements and DELETE no alias.
 _TSQL_WORDS = """
-    ADD ALTER BACKUP BEGIN BREAK BULK CHECKPOINT CLOSE COMMIT CONTINUE CREATE DBCC DEALLOCATE DECLARE DELETE
-    DENY DISABLE DROP DUMP ENABLE EXEC EXECUTE FETCH GOTO GRANT IF INSERT KILL LOAD MERGE MOVE OPEN PRINT RAISERROR
-    READTEXT RECEIVE RECONFIGURE RESTORE RETURN REVERT REVOKE ROLLBACK SAVE SEND SET SETUSER SHUTDOWN THROW
-    TRUNCATE UPDATE UPDATETEXT USE WAITFOR WHILE WITH WRITETEXT
+    ADD ALTER BACKUP BEGIN BREAK BULK CHECKPOINT CLOSE COMMIT CONTINUE CREATE DBCC DEALLOCATE
+    DECLARE DELETE DENY DISABLE DROP DUMP ENABLE EXEC EXECUTE FETCH GOTO GRANT IF INSERT KILL LOAD
+    MERGE MOVE OPEN PRINT RAISERROR READTEXT RECEIVE RECONFIGURE RESTORE RETURN REVERT REVOKE
+    ROLLBACK SAVE SEND SET SETUSER SHUTDOWN THROW TRUNCATE UPDATE UPDATETEXT USE WAITFOR WHILE WITH
+    WRITETEXT
 """
 _TSQL_STARTS = frozenset(_TSQL_WORDS.split())
 # SELECT ... INTO, row locks, user variables (@x := 1), and statements that sqlglot keeps as text.

@@ -1,0 +1,48 @@
+"""The log that a data directory belongs to: topics recreated under the same names are another log."""
+
+import json
+from pathlib import Path
+
+from services.runtime.log import Log, LogError
+
+
+class OtherLog(LogError):
+    """A topic was recreated, or this data directory belongs to another cluster. The operator decides.
+
+    Attributes:
+        topic: the topic whose id changed.
+    """
+
+    def __init__(self, topic: str, path: Path) -> None:
+        super().__init__(
+            f"The topic {topic} is not the one that this data directory knows (it was recreated, or this is another "
+            f"cluster): restore it, or start with a new data directory; {path} holds the ids."
+        )
+        self.topic = topic
+
+
+async def check_identity(log: Log, path: Path) -> None:
+    """Compare the topics' ids with those of the first start, which are kept in a file.
+
+    Decisions of a recreated commands topic would be made again, and offsets of a recreated events topic would
+    mean other records, so nothing may start on either.
+
+    Raises:
+        OtherLog: an id changed.
+    """
+    topics = log.topics
+    names = (topics.commands, topics.executions, topics.definition_commands, topics.definitions)
+    found = {name: await log.topic_id(name) for name in names}
+    _compare_and_keep(found, path)
+
+
+def _compare_and_keep(found: dict[str, str], path: Path) -> None:
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for name, topic_id in found.items():
+        if known.get(name, topic_id) != topic_id:
+            raise OtherLog(name, path)
+    if known != {**known, **found}:
+        fresh = path.with_name(f".{path.name}.fresh")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(json.dumps({**known, **found}, indent=1))
+        fresh.replace(path)

@@ -1,0 +1,132 @@
+"""The decider process: one worker of the group, until it is told to stop."""
+
+import asyncio
+import json
+import logging
+import random
+import signal
+import sys
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+import uvloop
+
+from schemas import token
+from schemas.actor import Actor
+from schemas.envelope import Verifier
+from schemas.topics import Topics
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
+from services.runtime.assembly import Assembly
+from services.runtime.definitions_book import DefinitionsBook
+from services.runtime.identity import check_identity
+from services.runtime.kafka_log import KafkaLog
+from services.runtime.keys import PublicKeyFile
+from services.runtime.log import Log, LogError
+from services.runtime.status import write_status
+from services.runtime.worker import Worker
+
+EXIT_NOT_REACHABLE = 3
+STATUS_EVERY_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+def run(settings: Mapping[str, str]) -> None:
+    """Run a decider until SIGTERM or SIGINT.
+
+    Args:
+        settings: see docs/architecture.md, Processes.
+
+    Raises:
+        SystemExit: 3 with one sentence, where the log cannot be used.
+    """
+    try:
+        uvloop.run(_serve(settings))
+    except LogError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(EXIT_NOT_REACHABLE) from error
+
+
+async def _serve(settings: Mapping[str, str]) -> None:
+    write_status(settings.get("status_file", ""), "starting")
+    log = KafkaLog(
+        settings["bootstrap_servers"],
+        Topics(settings.get("topic_prefix") or "placet"),
+        _kafka_settings(settings),
+    )
+    try:
+        await check_identity(log, Path(settings["data_dir"]) / "topics.json")
+        await _work(log, settings)
+    finally:
+        await log.close()
+
+
+async def _work(log: Log, settings: Mapping[str, str]) -> None:
+    empty = Definitions(policies=PolicySet())
+    book = DefinitionsBook(log, empty)
+    await book.load()
+    assembly = Assembly(
+        log=log,
+        verifier=_verifier(Path(settings["keys_dir"])),
+        book=book,
+        empty=empty,
+        worker_id=settings["worker_id"],
+        partitions=await log.partition_count(log.topics.executions),
+        fresh_id=lambda: str(uuid.uuid4()),
+    )
+    worker = Worker(log, settings["worker_id"], assembly.build, random.random)
+    book.listeners.add(worker.wake)
+    _stop_on_signals(worker)
+    await _together(worker, book, settings.get("status_file", ""))
+
+
+async def _together(worker: Worker, book: DefinitionsBook, status_file: str) -> None:
+    """Run the worker with what it needs beside it; whichever fails first ends all."""
+    beside = [
+        asyncio.create_task(book.follow(), name="definitions"),
+        asyncio.create_task(_tell_status(worker, status_file), name="status"),
+    ]
+    work = asyncio.create_task(worker.run(), name="worker")
+    try:
+        done, _ = await asyncio.wait([work, *beside], return_when=asyncio.FIRST_COMPLETED)
+        worker.stop()
+        for task in done:
+            task.result()
+        await work
+    finally:
+        for task in (work, *beside):
+            task.cancel()
+        await asyncio.gather(work, *beside, return_exceptions=True)
+
+
+async def _tell_status(worker: Worker, path: str) -> None:
+    told: int | None = None
+    while True:
+        writing = len(worker.writing)
+        if writing != told:
+            write_status(path, "ready" if writing else "starting", partitions=writing)
+            told = writing
+        await asyncio.sleep(STATUS_EVERY_S if writing else STATUS_EVERY_S / 20)
+
+
+def _stop_on_signals(worker: Worker) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.stop)
+
+
+def _verifier(keys_dir: Path) -> Verifier:
+    issuers = PublicKeyFile(keys_dir / "issuers.json")
+
+    def check_token(text: str, at_ms: int) -> Actor:
+        return token.verify(text, issuers, at_ms / 1000)
+
+    return Verifier(PublicKeyFile(keys_dir / "gateways.json"), check_token)
+
+
+def _kafka_settings(settings: Mapping[str, str]) -> dict[str, object]:
+    path = settings.get("kafka_settings", "")
+    found: dict[str, object] = json.loads(Path(path).read_text()) if path else {}
+    return found
