@@ -1,0 +1,151 @@
+"""Evaluates what may not end in a process that can be killed.
+
+Small expressions are evaluated here. A larger one goes to a helper process with a time budget; when it is
+overrun the helper is killed, the call is held, and another helper starts. Until that one is ready, larger
+expressions are held too.
+"""
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from types import TracebackType
+
+import msgspec
+
+from services.domain.policy.cel import (
+    MAX_COST,
+    Bindings,
+    CompiledExpression,
+    EvaluationFailed,
+    ExpressionTooLarge,
+    PolicyTimeout,
+    run,
+)
+from services.runtime.frames import receive_frame, send_frame
+
+BUDGET_MS = 250
+
+
+class CelHelper:
+    """An `Evaluator` for the decider: `judge(…, evaluate=helper.evaluate)`; to be closed, or used in a `with`."""
+
+    def __init__(self, budget_ms: int = BUDGET_MS) -> None:
+        self._budget_ms = budget_ms
+        self._lock = threading.Lock()
+        self._start()
+
+    def _start(self) -> None:
+        self._connection, other = socket.socketpair()
+        with other:
+            command = [sys.executable, "-m", "services.runtime.cel_worker", str(other.fileno()), "2000"]
+            self._process = subprocess.Popen(  # noqa: S603 (our own module)
+                command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self._ready = False
+
+    def evaluate(self, expression: CompiledExpression, bindings: Bindings) -> bool:
+        """Evaluate here if it is surely small, else in the helper.
+
+        Raises:
+            PolicyTimeout: the helper did not answer within the budget.
+            EvaluationFailed: an error, or no answer of true or false.
+        """
+        if bindings.cost(expression) <= MAX_COST:
+            return run(expression, bindings)
+        if bindings.resolve_path is not None and "real_path" in expression.functions:
+            raise ExpressionTooLarge(
+                "real_path() with links cannot be evaluated in the helper; use smaller arguments"
+            )
+        question = _question(expression, bindings)
+        with self._lock:
+            reply = self._ask(question)
+        if "error" in reply:
+            raise EvaluationFailed(str(reply["error"]))
+        return reply["answer"] is True
+
+    def wait_ready(self, timeout_ms: int = 10_000) -> None:
+        """Wait until the helper process can answer.
+
+        Raises:
+            PolicyTimeout: it did not start in time.
+        """
+        with self._lock:
+            self._await_ready(time.monotonic() + timeout_ms / 1000)
+
+    def _ask(self, question: bytes) -> dict[str, object]:
+        # The decider does not wait for a helper that starts: while one is starting, the call is held at once.
+        self._await_ready(time.monotonic())
+        deadline = time.monotonic() + self._budget_ms / 1000
+        try:
+            self._connection.settimeout(_remaining(deadline))
+            send_frame(self._connection, question)
+            self._connection.settimeout(_remaining(deadline))
+            frame = receive_frame(self._connection)
+        except TimeoutError as error:
+            self._restart()
+            raise PolicyTimeout(f"the condition did not end within {self._budget_ms} ms") from error
+        except OSError as error:
+            self._restart()
+            raise EvaluationFailed("the helper process ended; another one is starting") from error
+        if not frame:
+            self._restart()
+            raise EvaluationFailed(
+                "the helper process ended, perhaps for want of memory; another one is starting"
+            )
+        reply: dict[str, object] = msgspec.json.decode(frame)
+        return reply
+
+    def _await_ready(self, deadline: float) -> None:
+        if self._ready:
+            return
+        try:
+            self._connection.settimeout(_remaining(deadline))
+            self._ready = receive_frame(self._connection) == b"ready"
+        except TimeoutError as error:
+            raise PolicyTimeout("the helper process is still starting") from error
+        except OSError as error:
+            raise EvaluationFailed("the helper process ended while it started") from error
+        finally:
+            # One that never said so and has ended will not: start another for the next question.
+            if not self._ready and self._process.poll() is not None:
+                self._restart()
+        if not self._ready:
+            raise EvaluationFailed("the helper process ended while it started")
+
+    def _restart(self) -> None:
+        self._stop()
+        self._start()
+
+    def _stop(self) -> None:
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Stop the helper process."""
+        with self._lock:
+            self._stop()
+
+    def __enter__(self) -> "CelHelper":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _remaining(deadline: float) -> float:
+    # A timeout of zero would make the socket non-blocking instead of late.
+    return max(0.001, deadline - time.monotonic())
+
+
+def _question(expression: CompiledExpression, bindings: Bindings) -> bytes:
+    own = Bindings(bindings.variables, bindings.now_ms, expression.shape.reads)
+    question = {"source": expression.source, "variables": own.values(), "now_ms": bindings.now_ms}
+    try:
+        return msgspec.json.encode(question)
+    except (ValueError, TypeError) as error:
+        raise EvaluationFailed(f"the arguments cannot be handed to the helper: {error}") from error

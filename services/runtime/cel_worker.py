@@ -1,0 +1,46 @@
+"""The helper process of `cel_helper`: reads one question at a time, evaluates it without a bound, answers.
+
+Run as `python -m services.runtime.cel_worker FD LIMIT_MS`. It ends when its parent closes the socket, and by
+the kernel's alarm when an evaluation outlives the limit, so that it cannot outlive a parent that was killed.
+"""
+
+import resource
+import signal
+import socket
+import sys
+from typing import Any
+
+import msgspec
+
+from services.domain.policy.cel import Bindings, DoesNotCompile, EvaluationFailed, compile_expression, run
+from services.runtime.frames import receive_frame, send_frame
+
+MEMORY_LIMIT_BYTES = 1 << 30
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """Evaluate one question, `{source, variables, now_ms}`: `{answer}` or `{error}`."""
+    try:
+        expression = compile_expression(question["source"])
+        bindings = Bindings(question["variables"], question["now_ms"], expression.shape.reads)
+        return {"answer": run(expression, bindings)}
+    except (DoesNotCompile, EvaluationFailed, MemoryError) as error:
+        return {"error": str(error) or type(error).__name__}
+
+
+def main(descriptor: int, limit_ms: int) -> None:
+    """Answer until the parent closes its end."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
+    # The default action ends the process even while the binding holds the interpreter.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    with socket.socket(fileno=descriptor) as parent:
+        send_frame(parent, b"ready")
+        while frame := receive_frame(parent):
+            signal.setitimer(signal.ITIMER_REAL, limit_ms / 1000)
+            reply = msgspec.json.encode(answer(msgspec.json.decode(frame)))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            send_frame(parent, reply)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
