@@ -65,9 +65,11 @@ def _parts(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str, 
         parts.add("unknown_tool")
     if hints["openWorldHint"]:
         parts.add("open_world")
+    words = _words(tool, definition)
+    if words & _CODE:
+        parts.add("runs_code")
     if hints["readOnlyHint"]:
         return parts
-    words = _words(tool, definition)
     parts.add("writes")
     if hints["destructiveHint"]:
         parts.add("destructive")
@@ -75,8 +77,6 @@ def _parts(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str, 
         parts.add("not_idempotent")
     if words & _MONEY:
         parts.add("money")
-    if words & _CODE:
-        parts.add("runs_code")
     return parts
 
 

@@ -1,0 +1,141 @@
+"""Policy tests: calls and the verdicts that they must get, as YAML (docs/policy.md, "Testing a policy")."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import AwareDatetime, Field, ValidationError
+
+from schemas.policy_document import Effect, PolicyDocument, PolicyModel
+from schemas.policy_problems import PolicyRefused, Problem, problems_of
+from schemas.strict_yaml import MalformedYaml, load_yaml
+from services.domain.policy.cel import Evaluator, evaluate_in_process
+from services.domain.policy.compiled import PolicySet
+from services.domain.policy.judge import judge
+from services.domain.policy.risk import RiskLevel
+from services.domain.policy.verdict import CallFacts, Reason, Verdict
+
+TENANT = "test"
+DEFAULT_NOW = datetime.fromisoformat("2026-01-05T12:00:00+00:00")
+
+
+class CallCase(PolicyModel):
+    """The facts of a call; whatever is left out is empty. `tool` is looked up in the file's `tools`."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    agent: str = "agent"
+    user: str = ""
+    workspace: str = ""
+    project: str = "default"
+    tenant: str = TENANT
+    context: dict[str, Any] = Field(default_factory=dict)
+    request: str = ""
+    claimed_annotations: dict[str, Any] = Field(default_factory=dict)
+    trust: dict[str, Any] | None = None
+    now: AwareDatetime = DEFAULT_NOW
+
+
+class Expectation(PolicyModel):
+    """What the verdict must be; only what is written is compared. `rule` is a rule's id, "" for none."""
+
+    effect: Effect
+    rule: str | None = None
+    reason: Reason | None = None
+    risk_level: RiskLevel | None = None
+    question: str | None = None
+
+
+class Case(PolicyModel):
+    """One call and its verdict."""
+
+    name: str
+    call: CallCase
+    expect: Expectation
+
+
+class CaseFile(PolicyModel):
+    """The tools that are published, by name, and the cases."""
+
+    tools: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    cases: Annotated[tuple[Case, ...], Field(min_length=1)]
+
+
+class CaseResult(msgspec.Struct, frozen=True):
+    """How one case ended. `differences` says what was expected and found; empty when it passed."""
+
+    name: str
+    verdict: Verdict
+    differences: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is as expected."""
+        return not self.differences
+
+
+def parse_cases(text: str) -> CaseFile:
+    """Read a file of policy tests.
+
+    Raises:
+        PolicyRefused: with every problem of form.
+    """
+    try:
+        return CaseFile.model_validate(load_yaml(text))
+    except MalformedYaml as error:
+        where = f"line {error.line}, column {error.column}"
+        raise PolicyRefused((Problem(path=where, code="malformed", message=error.message),)) from error
+    except ValidationError as error:
+        raise PolicyRefused(problems_of(error, CaseFile)) from error
+
+
+def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
+    """The case's call as the decider would hand it to `judge`."""
+    return CallFacts(
+        tenant=call.tenant,
+        project=call.project,
+        tool=call.tool,
+        agent=call.agent,
+        user=call.user,
+        workspace=call.workspace,
+        tool_definition=tools.get(call.tool),
+        arguments=call.arguments,
+        claimed_annotations=call.claimed_annotations,
+        context=call.context,
+        request=call.request,
+        trust=call.trust,
+    )
+
+
+def run_policy_tests(
+    document: PolicyDocument, cases: CaseFile, evaluate: Evaluator = evaluate_in_process
+) -> list[CaseResult]:
+    """Judge every case by the document alone.
+
+    Raises:
+        PolicyRefused: the document does not compile.
+    """
+    results = []
+    for case in cases.cases:
+        # Published by the case's own tenant, so that a scope of that tenant is tried as it would be in force.
+        policies = PolicySet().with_policy(case.call.tenant, document.policy, 1, document)
+        now_ms = int(case.call.now.timestamp() * 1000)
+        verdict = judge(policies, facts_of(case.call, cases.tools), now_ms, evaluate)
+        results.append(CaseResult(case.name, verdict, _differences(case.expect, verdict)))
+    return results
+
+
+def _differences(expect: Expectation, verdict: Verdict) -> tuple[str, ...]:
+    found: dict[str, Literal[""] | str] = {
+        "effect": verdict.effect,
+        "rule": verdict.rules[0].rsplit("/", 1)[1] if verdict.rules else "",
+        "reason": verdict.reason,
+        "risk_level": verdict.risk.level,
+        "question": verdict.hold.question if verdict.hold else "",
+    }
+    wanted = expect.model_dump(exclude_none=True)
+    return tuple(
+        f"{name}: expected {value!r}, found {found[name]!r} ({verdict.detail})"
+        for name, value in wanted.items()
+        if found[name] != value
+    )

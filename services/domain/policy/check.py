@@ -1,0 +1,75 @@
+"""Everything that is wrong or doubtful about a document: what `placet policy check` prints."""
+
+from collections.abc import Collection, Iterator
+
+from schemas.policy_document import PolicyDocument, Rule, parse_policy
+from schemas.policy_problems import PolicyRefused, Problem
+from services.domain.policy.compiled import compile_policy
+from services.domain.policy.patterns import matcher
+
+
+def check(
+    document: PolicyDocument, known_tools: Collection[str] | None = None, tenant: str | None = None
+) -> list[Problem]:
+    """The errors (it cannot be published) and warnings of a document.
+
+    Args:
+        document: of the right form already.
+        known_tools: the published tools' names; None: patterns are not compared with them.
+        tenant: the publisher's; None: the scope is not compared with it.
+    """
+    problems: list[Problem] = []
+    try:
+        compile_policy(document)
+    except PolicyRefused as error:
+        problems.extend(error.problems)
+    if tenant is not None and not matcher(document.scope.tenant)(tenant):
+        message = f"published by {tenant!r}, this policy would never apply; write '*' for the publisher's own tenant"
+        problems.append(Problem(path="scope.tenant", code="foreign_tenant", message=message))
+    problems.extend(_unreachable(document.rules))
+    for index, rule in enumerate(document.rules):
+        problems.extend(_doubts(rule, f"rules[{index}]", known_tools))
+    return problems
+
+
+def check_text(
+    text: str, known_tools: Collection[str] | None = None, tenant: str | None = None
+) -> tuple[PolicyDocument | None, list[Problem]]:
+    """Read and check a YAML text: the document (None when its form is wrong) and its problems."""
+    try:
+        document = parse_policy(text)
+    except PolicyRefused as error:
+        return None, list(error.problems)
+    return document, check(document, known_tools, tenant)
+
+
+def _warning(path: str, code: str, message: str) -> Problem:
+    return Problem(path=path, code=code, message=message, severity="warning")
+
+
+def _takes_all(rule: Rule) -> bool:
+    everything = rule.match.tools is None or "*" in rule.match.tools
+    return everything and rule.match.annotations is None and rule.when is None
+
+
+def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    ends = next((index for index, rule in enumerate(rules) if _takes_all(rule)), len(rules))
+    for index in range(ends + 1, len(rules)):
+        message = (
+            f"never reached: rule {rules[ends].id!r} before it takes every call; move or narrow that one"
+        )
+        yield _warning(f"rules[{index}]", "unreachable", message)
+
+
+def _doubts(rule: Rule, path: str, known_tools: Collection[str] | None) -> Iterator[Problem]:
+    if rule.then == "allow" and _takes_all(rule):
+        yield _warning(
+            path, "allows_all", "this rule allows every call that reaches it; narrow it by match or when"
+        )
+    if rule.hold is not None and getattr(rule.hold.on_timeout, "default", None) == "approve":
+        message = "when nobody decides in time the call runs; write 'deny' if it must not"
+        yield _warning(f"{path}.hold.on_timeout", "approves_on_timeout", message)
+    for number, pattern in enumerate(rule.match.tools or ()):
+        if known_tools is not None and not any(map(matcher(pattern), known_tools)):
+            message = f"the pattern {pattern!r} matches no known tool; look for a typo, or publish the tool"
+            yield _warning(f"{path}.match.tools[{number}]", "no_known_tool", message)

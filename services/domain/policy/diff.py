@@ -1,0 +1,120 @@
+"""What a new version of a policy changes: in its rules, and for given calls."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from schemas.policy_document import Effect, PolicyDocument
+from services.domain.policy.cel import Evaluator, evaluate_in_process
+from services.domain.policy.compiled import PolicySet
+from services.domain.policy.judge import judge
+from services.domain.policy.verdict import STRICTNESS, CallFacts
+
+
+class ChangedRule(msgspec.Struct, frozen=True):
+    """A rule that both versions have; `fields` are the names of what differs."""
+
+    rule: str
+    fields: tuple[str, ...]
+
+
+class ChangedCall(msgspec.Struct, frozen=True):
+    """A sample call that the new version judges otherwise."""
+
+    index: int
+    tool: str
+    before: Effect
+    after: Effect
+    rules_before: tuple[str, ...]
+    rules_after: tuple[str, ...]
+
+    @property
+    def loosened(self) -> bool:
+        """Whether the new version is less strict with this call."""
+        return STRICTNESS[self.after] < STRICTNESS[self.before]
+
+
+class PolicyDiff(msgspec.Struct, frozen=True):
+    """What differs. `reordered` are rules that now stand before one that they stood after."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[ChangedRule, ...]
+    reordered: tuple[str, ...]
+    fields: tuple[str, ...]
+    calls: tuple[ChangedCall, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.added or self.removed or self.changed or self.reordered or self.fields or self.calls)
+
+
+def diff(
+    old: PolicyDocument,
+    new: PolicyDocument,
+    calls: Iterable[CallFacts] = (),
+    now_ms: int = 0,
+    evaluate: Evaluator = evaluate_in_process,
+) -> PolicyDiff:
+    """Compare two versions.
+
+    Args:
+        old: the version in force.
+        new: the version to be published.
+        calls: samples, judged by each version alone as if their own tenant had published it.
+        now_ms: the time of the judgement.
+        evaluate: as in `judge`.
+
+    Raises:
+        PolicyRefused: one of the two does not compile.
+    """
+    before, after = _rules(old), _rules(new)
+    both = [name for name in before if name in after]
+    return PolicyDiff(
+        added=tuple(name for name in after if name not in before),
+        removed=tuple(name for name in before if name not in after),
+        changed=tuple(
+            ChangedRule(name, fields) for name in both if (fields := _differing(before[name], after[name]))
+        ),
+        reordered=_reordered(both, [name for name in after if name in before]),
+        fields=_differing(_head(old), _head(new)),
+        calls=tuple(_changed_calls(old, new, calls, now_ms, evaluate)),
+    )
+
+
+def _rules(document: PolicyDocument) -> dict[str, dict[str, Any]]:
+    return {rule.id: rule.model_dump() for rule in document.rules}
+
+
+def _head(document: PolicyDocument) -> dict[str, Any]:
+    return document.model_dump(exclude={"rules"})
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name in one if one[name] != other[name])
+
+
+def _reordered(before: list[str], after: list[str]) -> tuple[str, ...]:
+    position = {name: index for index, name in enumerate(after)}
+    furthest = -1
+    moved = []
+    for name in before:
+        if position[name] < furthest:
+            moved.append(name)
+        furthest = max(furthest, position[name])
+    return tuple(moved)
+
+
+def _changed_calls(
+    old: PolicyDocument, new: PolicyDocument, calls: Iterable[CallFacts], now_ms: int, evaluate: Evaluator
+) -> Iterable[ChangedCall]:
+    for index, call in enumerate(calls):
+        sets = [
+            PolicySet().with_policy(call.tenant, doc.policy, version, doc)
+            for version, doc in ((1, old), (2, new))
+        ]
+        before, after = (judge(policies, call, now_ms, evaluate) for policies in sets)
+        if before.effect != after.effect:
+            yield ChangedCall(index, call.tool, before.effect, after.effect, before.rules, after.rules)
