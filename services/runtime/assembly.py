@@ -14,6 +14,7 @@ from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, CommandFeed, Log, TopicPartition
 from services.runtime.rounds import Rounds
+from services.runtime.snapshots import LedgerSnapshots, Snapshots
 from services.runtime.writer import PartitionWriter
 
 
@@ -50,17 +51,20 @@ class Assembly:
         executions = ExecutionsPartition(lambda: rules)
         deadlines = Deadlines(clock, executions.due_of)
         executions.on_due = deadlines.put
+        ledger = Ledger(executions)
+        events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)
         return PartitionWriter(
             log=self.log,
             appender=appender,
             commands_tp=commands_tp,
-            events_tp=TopicPartition(self.log.topics.executions, commands_tp.partition),
+            events_tp=events_tp,
             worker_id=self.worker_id,
-            rounds=Rounds(Ledger(executions), self.verifier, commands_tp.partition, self.partitions),
+            rounds=Rounds(ledger, self.verifier, commands_tp.partition, self.partitions),
             adoption=adoption,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
             deadlines=deadlines,
+            snapshots=LedgerSnapshots(Snapshots(self.log, events_tp), ledger, executions),
             clock=clock,
         )
 

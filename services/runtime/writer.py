@@ -57,6 +57,18 @@ class Adoption(Protocol):
         ...
 
 
+class Snapshotting(Protocol):
+    """How a writer starts faster, and lets the next one."""
+
+    async def restore(self) -> None:
+        """Begin from the newest usable snapshot, if there is one."""
+        ...
+
+    async def save_if_worthwhile(self, snapshot_id: str) -> None:
+        """Write one from the ledger that was just read back."""
+        ...
+
+
 @dataclass(slots=True)
 class PartitionWriter:
     """Writes one events partition from one commands partition, under one term at a time.
@@ -80,6 +92,7 @@ class PartitionWriter:
     start_commands: Callable[[int], None]
     fresh_id: Callable[[], str]
     deadlines: Deadlines | None = None
+    snapshots: Snapshotting | None = None
     clock: LogClock = field(default_factory=LogClock)
     stopping: bool = False
     serving: bool = False
@@ -120,9 +133,13 @@ class PartitionWriter:
             Deposed: the claim was lost, or a batch landed elsewhere than expected.
             LogError: the log failed; see its kinds.
         """
+        if self.snapshots is not None:
+            await self.snapshots.restore()
         claim_id = self.fresh_id()
         if not await claim(self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id):
             raise Deposed(f"another worker claimed {self.events_tp} first")
+        if self.snapshots is not None:
+            await self.snapshots.save_if_worthwhile(claim_id)
         if self.adoption is not None:
             await self.adoption.catch_up()
         if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:

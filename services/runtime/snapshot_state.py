@@ -1,0 +1,97 @@
+"""A folded partition as bytes, and back.
+
+Only executions are worth it: definitions are few. The format is msgpack of the domain's own structs, so it has a
+version that changes with them; a snapshot of another version is passed over and the log read instead.
+"""
+
+import zlib
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+from immutables import Map
+from msgspec import Struct
+
+from services.runtime.executions_partition import Entry, ExecutionsPartition
+from services.runtime.ledger import Ledger
+
+# Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
+FOLD_VERSION = 1
+COMPRESSION = 1
+
+
+class SavedLedger(Struct, frozen=True, kw_only=True):
+    """Everything of a ledger but its unread tail."""
+
+    claim: int
+    next_offset: int
+    last_record_id: str
+    now_ms: int
+    commands_through: int
+    adopted_through: int
+    attempting: int
+    idle_claims: int
+    live: list[tuple[bytes, Entry]]
+    recent: list[tuple[bytes, Entry]]
+    forgotten: list[bytes]
+    orphans: list[str]
+
+
+def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
+    """The ledger as compressed bytes."""
+    saved = SavedLedger(
+        claim=ledger.rule.claim,
+        next_offset=ledger.next_offset,
+        last_record_id=ledger.last_record_id,
+        now_ms=ledger.now_ms,
+        commands_through=ledger.commands_through,
+        adopted_through=ledger.adopted_through,
+        attempting=ledger.attempting,
+        idle_claims=ledger.idle_claims,
+        live=list(executions.live.items()),
+        recent=list(executions.recent.items()),
+        forgotten=sorted(executions.forgotten),
+        orphans=list(executions.orphans),
+    )
+    return zlib.compress(_ENCODER.encode(saved), COMPRESSION)
+
+
+def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition) -> None:
+    """Put the saved state into an empty ledger and its executions.
+
+    Raises:
+        ValueError: the bytes are not a saved ledger.
+    """
+    try:
+        saved = _DECODER.decode(zlib.decompress(data))
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise ValueError(f"not a saved ledger: {error}") from error
+    ledger.rule.claim = saved.claim
+    ledger.next_offset = saved.next_offset
+    ledger.last_record_id = saved.last_record_id
+    ledger.now_ms = saved.now_ms
+    ledger.commands_through = saved.commands_through
+    ledger.adopted_through = saved.adopted_through
+    ledger.attempting = saved.attempting
+    ledger.idle_claims = saved.idle_claims
+    executions.live = dict(saved.live)
+    executions.recent = OrderedDict(saved.recent)
+    executions.forgotten = set(saved.forgotten)
+    executions.orphans = OrderedDict.fromkeys(saved.orphans)
+    for key in executions.live:
+        executions.on_due(key, executions.due_of(key))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Map):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot be saved")
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    # msgspec hands over `Map[str, Call]` itself and the plain dict in its place.
+    return Map(msgspec.convert(value, dict[kind.__args__]))
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
+_DECODER = msgspec.msgpack.Decoder(SavedLedger, dec_hook=_typed)

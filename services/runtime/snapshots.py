@@ -1,0 +1,169 @@
+"""Snapshots of a partition: chunks under a fresh key, then a manifest. Losing all of them costs only time.
+
+A snapshot is taken where a writer has just claimed: then every record of its ledger was read back from the log
+under the term rule, never remembered from what was sent. Steps, in this order:
+
+1. write the chunks under keys that no other snapshot has;
+2. write the manifest, which names the chunks by hash and the place in the log;
+3. empty the chunks of the manifest that it replaces, for compaction to drop.
+
+A reader uses the newest manifest whose chunks are all there and fit, and whose last record stands in the log.
+"""
+
+import hashlib
+import json
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from schemas.record import OutRecord
+from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.ledger import Ledger
+from services.runtime.log import Log, LogTruncated, TopicPartition
+from services.runtime.snapshot_state import FOLD_VERSION, encode_ledger, restore_ledger
+
+CHUNK_BYTES = 512 * 1024
+# A writer that had to read more records than this writes a snapshot for the next one.
+WORTHWHILE_EVENTS = 20_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Where a snapshot was taken and what it consists of."""
+
+    snapshot_id: str
+    fold_version: int
+    topic_id: str
+    next_offset: int
+    last_record_id: str
+    term: int
+    commands_through: int
+    chunk_hashes: tuple[str, ...]
+
+    def chunk_key(self, index: int) -> bytes:
+        """The key of a chunk."""
+        return f"{self.snapshot_id}/{index}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """The snapshots of one events partition."""
+
+    log: Log
+    events_tp: TopicPartition
+
+    @property
+    def tp(self) -> TopicPartition:
+        """Where they are."""
+        return TopicPartition(self.log.topics.snapshots, self.events_tp.partition)
+
+    async def restore(self, ledger: Ledger, executions: ExecutionsPartition) -> bool:
+        """Start an empty ledger from the newest usable snapshot.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            LogTruncated: a snapshot of this very topic is ahead of the log.
+        """
+        records = await self._read_all()
+        manifest = _manifest_of(records.get(self._manifest_key))
+        if manifest is None or not await self._stands_in_log(manifest):
+            return False
+        chunks = [records.get(manifest.chunk_key(i), b"") for i in range(len(manifest.chunk_hashes))]
+        if [hashlib.sha256(chunk).hexdigest() for chunk in chunks] != list(manifest.chunk_hashes):
+            logger.warning("the snapshot of %s is incomplete: reading the log instead", self.events_tp)
+            return False
+        restore_ledger(b"".join(chunks), ledger, executions)
+        return True
+
+    async def save(self, ledger: Ledger, executions: ExecutionsPartition, snapshot_id: str) -> Manifest:
+        """Write a snapshot of a ledger that was read back from the log to its end."""
+        data = encode_ledger(ledger, executions)
+        chunks = [data[i : i + CHUNK_BYTES] for i in range(0, len(data), CHUNK_BYTES)]
+        manifest = Manifest(
+            snapshot_id=snapshot_id,
+            fold_version=FOLD_VERSION,
+            topic_id=await self.log.topic_id(self.events_tp.topic),
+            next_offset=ledger.next_offset,
+            last_record_id=ledger.last_record_id,
+            term=ledger.rule.claim,
+            commands_through=ledger.commands_through,
+            chunk_hashes=tuple(hashlib.sha256(chunk).hexdigest() for chunk in chunks),
+        )
+        replaced = _manifest_of((await self._read_all()).get(self._manifest_key))
+        for index, chunk in enumerate(chunks):
+            await self.log.send(self.tp, OutRecord(manifest.chunk_key(index), chunk, ()))
+        await self.log.send(self.tp, OutRecord(self._manifest_key, _manifest_bytes(manifest), ()))
+        await self._empty_chunks(replaced)
+        return manifest
+
+    @property
+    def _manifest_key(self) -> bytes:
+        return f"manifest/{self.events_tp.partition}".encode()
+
+    async def _empty_chunks(self, manifest: Manifest | None) -> None:
+        if manifest is None:
+            return
+        for index in range(len(manifest.chunk_hashes)):
+            await self.log.send(self.tp, OutRecord(manifest.chunk_key(index), b"", ()))
+
+    async def _read_all(self) -> dict[bytes, bytes]:
+        first, end = await self.log.bounds(self.tp)
+        found: dict[bytes, bytes] = {}
+        async with aclosing(self.log.read(self.tp, first, end)) as chunks:
+            async for chunk in chunks:
+                found.update((raw.key, raw.value) for raw in chunk)
+        return found
+
+    async def _stands_in_log(self, manifest: Manifest) -> bool:
+        """Whether the log still holds the snapshot's last record where the snapshot says it is."""
+        if manifest.fold_version != FOLD_VERSION:
+            return False
+        if manifest.topic_id != await self.log.topic_id(self.events_tp.topic):
+            return False
+        first, end = await self.log.bounds(self.events_tp)
+        if manifest.next_offset > end:
+            raise LogTruncated(self.events_tp, manifest.next_offset, first, end)
+        # The last record read is the writer's own claim: its offset is its term.
+        async with aclosing(self.log.read(self.events_tp, manifest.term, manifest.term + 1)) as chunks:
+            async for chunk in chunks:
+                return dict(chunk[0].headers).get("ce_id", b"").decode() == manifest.last_record_id
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSnapshots:
+    """The snapshots of one writer's ledger (`writer.Snapshotting`)."""
+
+    snapshots: Snapshots
+    ledger: Ledger
+    executions: ExecutionsPartition
+
+    async def restore(self) -> None:
+        """Begin from the newest usable snapshot, if there is one."""
+        if await self.snapshots.restore(self.ledger, self.executions):
+            logger.info("%s: starting from offset %d", self.snapshots.events_tp, self.ledger.next_offset)
+
+    async def save_if_worthwhile(self, snapshot_id: str) -> None:
+        """Spare the next writer the reading that this one had to do."""
+        if self.ledger.events_since_snapshot >= WORTHWHILE_EVENTS:
+            await self.snapshots.save(self.ledger, self.executions, snapshot_id)
+
+
+def _manifest_bytes(manifest: Manifest) -> bytes:
+    row = {name: getattr(manifest, name) for name in Manifest.__slots__}
+    return json.dumps(row).encode()
+
+
+def _manifest_of(data: bytes | None) -> Manifest | None:
+    if not data:
+        return None
+    try:
+        row = json.loads(data)
+        return Manifest(**{**row, "chunk_hashes": tuple(row["chunk_hashes"])})
+    except (ValueError, TypeError, KeyError) as error:
+        logger.warning("a snapshot's manifest cannot be read: %s", error)
+        return None
