@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from projections.folds.rows import Row, json_text, json_value, moment
+from projections.folds.rows import Row, json_text, json_value, moment, place_of
 from schemas.events import calls as c
 from schemas.events import definitions as d
 from schemas.events import executions as x
 from schemas.events import holds as h
-from schemas.ids import split_execution_key
 from schemas.message import Message
 from schemas.record import Event
 
@@ -40,7 +39,7 @@ def audit_entry(
     entry = None if make is None else make(event.body, execution, call, hold)
     if entry is None:
         return None
-    tenant, project, execution_id = split_execution_key(event.key)
+    tenant, project, execution_id = place_of(event.key)
     row = _row(event, tenant, project) | {"execution_id": execution_id}
     if call is not None:
         row |= {"call_id": call["call_id"], "digest": call["digest"]}

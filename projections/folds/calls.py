@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from projections.folds.rows import Change, Row, json_text, json_value, moment
+from projections.folds.rows import Change, Row, json_text, json_value, moment, place_of
 from schemas.events import calls as c
 from schemas.events import holds as h
-from schemas.ids import split_execution_key
 from schemas.message import Message
 from schemas.record import Event
 
@@ -145,7 +144,7 @@ def _about(row: Row, body: Any) -> bool:
 
 
 def _first(body: c.ToolCallProposed, event: Event) -> Row:
-    tenant, project, execution_id = split_execution_key(event.key)
+    tenant, project, execution_id = place_of(event.key)
     return {
         "tenant": tenant,
         "project": project,

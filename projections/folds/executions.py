@@ -3,11 +3,10 @@
 from typing import Any
 
 from projections.folds.holds import STAYS_OPEN
-from projections.folds.rows import Change, Row, json_value, moment
+from projections.folds.rows import Change, Row, json_value, moment, place_of
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
-from schemas.ids import split_execution_key
 from schemas.message import Message
 from schemas.record import Event
 
@@ -73,7 +72,7 @@ def execution_json(row: Row) -> dict[str, Any]:
 
 
 def _started(body: x.ExecutionStarted, event: Event) -> Row:
-    tenant, project, execution_id = split_execution_key(event.key)
+    tenant, project, execution_id = place_of(event.key)
     return {
         "tenant": tenant,
         "project": project,

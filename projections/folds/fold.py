@@ -7,7 +7,9 @@ from projections.folds.calls import call_resource
 from projections.folds.executions import execution_resource
 from projections.folds.holds import hold_resource
 from projections.folds.rows import Row
-from schemas.events.executions import EXECUTION_EVENTS
+from schemas.events.calls import ToolCallProposed
+from schemas.events.executions import ExecutionStarted
+from schemas.events.holds import HoldOpened, HumanInputRequested
 from schemas.message import Message
 from schemas.record import Event
 
@@ -29,7 +31,7 @@ class Rows(Protocol):
 
 
 class Folded(NamedTuple):
-    """The rows after an event; None for what it does not concern, or where there is no row."""
+    """The rows that an event changed, as they are after it; None for the others."""
 
     execution: Row | None
     call: Row | None
@@ -46,25 +48,36 @@ def fold_event(event: Event, rows: Rows) -> Folded:
     """
     key = event.key
     call_id, hold_id = subjects_of(event.body)
-    execution = rows.execution(key)
-    hold = rows.hold(key, hold_id) if hold_id else None
+    execution = None if isinstance(event.body, ExecutionStarted) else rows.execution(key)
+    hold = rows.hold(key, hold_id) if hold_id and not _first_of_hold(event.body) else None
     if not call_id and hold is not None:
         call_id = hold["call_id"] or ""
-    call = rows.call(key, call_id) if call_id else None
+    call = rows.call(key, call_id) if call_id and not _first_of_call(event.body) else None
     agent = None if execution is None else execution["agent"]
     return Folded(
-        execution_resource(execution, event, hold=hold),
-        call_resource(call, event) if call_id else None,
-        hold_resource(hold, event, call=call, agent=agent) if hold_id else None,
+        _changed(execution, execution_resource(execution, event, hold=hold)),
+        _changed(call, call_resource(call, event)) if call_id else None,
+        _changed(hold, hold_resource(hold, event, call=call, agent=agent)) if hold_id else None,
         audit_entry(event, execution=execution, call=call, hold=hold),
     )
 
 
+def _changed(before: Row | None, after: Row | None) -> Row | None:
+    return None if after is before else after
+
+
 def subjects_of(body: Message) -> tuple[str, str]:
     """The call id and the hold id that an event names; empty where it names none."""
-    if type(body) in _NAMES_NOTHING:
-        return "", ""
-    return getattr(body, "call_id", ""), getattr(body, "hold_id", "")
+    fields = body.__dict__
+    return fields.get("call_id", ""), fields.get("hold_id", "")
 
 
-_NAMES_NOTHING = frozenset(EXECUTION_EVENTS)
+# The first event of a thing is known by itself: nobody has to be asked whether there is an earlier row.
+
+
+def _first_of_call(body: Message) -> bool:
+    return isinstance(body, ToolCallProposed) and body.revision == 1
+
+
+def _first_of_hold(body: Message) -> bool:
+    return isinstance(body, HumanInputRequested) or (isinstance(body, HoldOpened) and not body.request_id)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from projections.folds.calls import risk_json, verdict_json
-from projections.folds.rows import Row, json_text, json_value, moment
+from projections.folds.rows import Row, json_text, json_value, moment, place_of
 from schemas.events import holds as h
-from schemas.ids import split_execution_key
 from schemas.message import Message
 from schemas.record import Event
 
@@ -142,7 +141,7 @@ def _decision_json(row: Row) -> dict[str, Any] | None:
 
 
 def _blank(event: Event, hold_id: str) -> Row:
-    tenant, project, execution_id = split_execution_key(event.key)
+    tenant, project, execution_id = place_of(event.key)
     return {
         "tenant": tenant,
         "project": project,

@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from schemas.headers import rfc3339
+from schemas.ids import split_execution_key
 from schemas.message import Message
 from schemas.record import Event
 
 Row = dict[str, Any]
 Change = Callable[[Any, Event], Row]
 Changes = Mapping[type[Message], Change]
+
+place_of = lru_cache(maxsize=4096)(split_execution_key)
 
 _ENCODER = msgspec.json.Encoder()
 

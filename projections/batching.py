@@ -1,0 +1,239 @@
+"""From records to one transaction: read, apply the term rule, fold, and gather what is to be written.
+
+1. A record that cannot be read, or is a zombie's, changes nothing but the position.
+2. Several changes of one row inside a batch are written once.
+3. The position says up to where, with the claim in force there and the last record's id.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from projections.cache import RowCache
+from projections.folds import audit
+from projections.folds.agents import counted
+from projections.folds.definitions import definition_row
+from projections.folds.fold import fold_event
+from projections.folds.rows import Row, place_of
+from projections.folds.text import body_text
+from projections.store.port import Batch, Move, Position, Values
+from projections.store.tables import (
+    ADOPTIONS,
+    AGENTS,
+    ANSWERS,
+    AUDIT_ENTRIES,
+    COUNTERS,
+    DEFINITIONS,
+    EVENTS,
+    EXECUTIONS,
+    HOLDS,
+    SKIPPED_RECORDS,
+    TOOL_CALLS,
+    Table,
+)
+from schemas.canonical import sha256_hex
+from schemas.events.definitions import DEFINITION_EVENTS
+from schemas.events.executions import CommandAbandoned, CommandRefused
+from schemas.events.holds import DecisionRefused
+from schemas.events.log import LOG_EVENTS, DefinitionsAdopted
+from schemas.headers import read_event
+from schemas.record import Event, RawRecord, UnreadableRecord
+from schemas.refusals import Refusal
+from schemas.term import TermRule
+from schemas.topics import Topics
+
+_LOG_EVENTS = frozenset(LOG_EVENTS)
+_REFUSED = frozenset({CommandRefused, DecisionRefused})
+_NO_COUNTS: Row = dict.fromkeys(COUNTERS, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Records of one partition that follow its position, in offset order."""
+
+    position: Position
+    records: Sequence[RawRecord]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What a batch will write, while it grows."""
+
+    events: list[Values] = field(default_factory=list)
+    audits: list[Row] = field(default_factory=list)
+    definitions: list[Row] = field(default_factory=list)
+    skipped: list[Values] = field(default_factory=list)
+    answers: dict[tuple[str, str, str], Row] = field(default_factory=dict)
+    agents: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
+    adoptions: dict[int, Values] = field(default_factory=dict)
+
+
+class Batcher:
+    """Makes batches of records. After each batch say `written`; after a failure throw the batcher away."""
+
+    def __init__(self, topics: Topics, rows: RowCache) -> None:
+        self._topics = topics
+        self._rows = rows
+
+    def batch(self, chunks: Sequence[Chunk]) -> Batch:
+        """The batch that the records make."""
+        gathered = Gathered()
+        moves = [self._chunk(chunk, gathered) for chunk in chunks]
+        rows = self._rows
+        return Batch(
+            moves,
+            inserts={
+                EVENTS.name: gathered.events,
+                AUDIT_ENTRIES.name: values_of(AUDIT_ENTRIES, gathered.audits),
+                DEFINITIONS.name: values_of(DEFINITIONS, gathered.definitions),
+                SKIPPED_RECORDS.name: gathered.skipped,
+            },
+            upserts={
+                EXECUTIONS.name: values_of(EXECUTIONS, rows.executions.touched.values()),
+                TOOL_CALLS.name: values_of(TOOL_CALLS, rows.calls.touched.values()),
+                HOLDS.name: values_of(HOLDS, rows.holds.touched.values()),
+                ANSWERS.name: values_of(ANSWERS, gathered.answers.values()),
+                AGENTS.name: values_of(AGENTS, gathered.agents.values()),
+                ADOPTIONS.name: list(gathered.adoptions.values()),
+            },
+        )
+
+    def written(self) -> None:
+        """The last batch is in the database."""
+        self._rows.written()
+
+    def _chunk(self, chunk: Chunk, gathered: Gathered) -> Move:
+        position = chunk.position
+        rule = TermRule(position.claim)
+        fold = self._fold_definition if position.topic == self._topics.definitions else self._fold
+        for raw in chunk.records:
+            try:
+                event = read_event(raw)
+                if rule.admits(event):
+                    fold(event, gathered)
+            except UnreadableRecord as error:
+                gathered.skipped.append(
+                    (position.topic, raw.partition, raw.offset, error.reason, error.detail)
+                )
+        last = chunk.records[-1]
+        after = replace(position, next_offset=last.offset + 1, claim=rule.claim, record_id=record_id_of(last))
+        return Move(position if position.next_offset or position.record_id else None, after)
+
+    def _fold(self, event: Event, gathered: Gathered) -> None:
+        if type(event.body) in _LOG_EVENTS:
+            if isinstance(event.body, DefinitionsAdopted):
+                _adopt(event, event.body, gathered)
+            return
+        rows, key = self._rows, event.key
+        try:
+            tenant, project, execution_id = place_of(key)
+        except ValueError as error:
+            raise UnreadableRecord("malformed", str(error)) from error
+        event, text = body_text(event)
+        after = fold_event(event, rows)
+        if after.execution is not None:
+            rows.executions.put(key, after.execution)
+        if after.call is not None:
+            rows.calls.put((key, after.call["call_id"]), after.call)
+        if after.hold is not None:
+            rows.holds.put((key, after.hold["hold_id"]), after.hold)
+        if after.audit is not None:
+            gathered.audits.append(after.audit)
+        if (counter := counted(event, execution=after.execution, call=after.call)) is not None:
+            _count(event, (tenant, project, *counter[:2]), counter[2], gathered)
+        _answer(event, (tenant, project), self._topics.executions, gathered)
+        gathered.events.append(_event_values(event, tenant, project, execution_id, text))
+
+    def _fold_definition(self, event: Event, gathered: Gathered) -> None:
+        if type(event.body) in _LOG_EVENTS:
+            return
+        event, _ = body_text(event)
+        if isinstance(event.body, DEFINITION_EVENTS):
+            gathered.definitions.append(definition_row(event))
+            gathered.audits.append(audit.publication_entry(event))
+        elif isinstance(event.body, CommandRefused):
+            gathered.audits.append(audit.refused_publication_entry(event))
+        _answer(event, (event.meta.tenant, audit.NO_PROJECT), self._topics.definitions, gathered)
+
+
+def record_id_of(raw: RawRecord) -> str:
+    """What names a record: its event id, or a digest where it has none."""
+    for name, value in raw.headers:
+        if name == "ce_id":
+            return value.decode(errors="replace")
+    return sha256_hex(raw.value)[:32]
+
+
+def values_of(table: Table, rows: Iterable[Row]) -> list[Values]:
+    """Rows as tuples in the order of the table's columns."""
+    return list(map(_GETTERS[table.name], rows))
+
+
+_GETTERS = {
+    table.name: itemgetter(*table.names)
+    for table in (EXECUTIONS, TOOL_CALLS, HOLDS, AUDIT_ENTRIES, ANSWERS, DEFINITIONS, AGENTS)
+}
+
+
+def _event_values(event: Event, tenant: str, project: str, execution_id: str, text: str) -> Values:
+    meta = event.meta
+    return (
+        tenant,
+        project,
+        execution_id,
+        event.partition,
+        event.offset,
+        meta.version,
+        meta.event_id,
+        event.type,
+        meta.at_ms,
+        meta.term,
+        meta.command_id,
+        meta.command_digest,
+        text,
+    )
+
+
+def _adopt(event: Event, body: DefinitionsAdopted, gathered: Gathered) -> None:
+    gathered.adoptions[event.partition] = (
+        event.partition,
+        body.through_offset,
+        event.meta.at_ms,
+        event.offset,
+    )
+
+
+def _count(event: Event, key: tuple[str, str, str, str], counter: str, gathered: Gathered) -> None:
+    row = gathered.agents.get(key)
+    if row is None:
+        names = dict(zip(AGENTS.key, key, strict=True))
+        row = gathered.agents[key] = {**names, **_NO_COUNTS, "last_seen_at_ms": 0}
+    row[counter] += 1
+    row["last_seen_at_ms"] = max(row["last_seen_at_ms"], event.meta.at_ms)
+
+
+def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered) -> None:
+    meta = event.meta
+    if not meta.command_id:
+        return
+    key = (*owner, meta.command_id)
+    row = gathered.answers.get(key)
+    if row is None:
+        row = gathered.answers[key] = {
+            "tenant": owner[0],
+            "project": owner[1],
+            "command_id": meta.command_id,
+            "command_digest": meta.command_digest,
+            "topic": topic,
+            "log_key": event.key.decode(),
+            "log_partition": event.partition,
+            "first_offset": event.offset,
+            "code": None,
+            "detail": None,
+        }
+    row["last_offset"] = event.offset
+    if type(event.body) in _REFUSED:
+        row["code"], row["detail"] = str(event.body.code), event.body.detail  # type: ignore[attr-defined]
+    elif isinstance(event.body, CommandAbandoned):
+        row["code"] = str(Refusal.UNAVAILABLE)
+        row["detail"] = f"given up after {event.body.attempts} attempts"

@@ -1,0 +1,50 @@
+"""What each agent did with each tool: counters, the evidence behind trust."""
+
+from typing import Any
+
+from projections.folds.rows import Row
+from schemas.events import calls as c
+from schemas.events import executions as x
+from schemas.events import holds as h
+from schemas.record import Event
+
+_OF_EFFECT = {"allow": "allowed", "hold": "held", "deny": "denied"}
+_OF_DECISION = {"approve": "approved", "edit": "edited", "reject": "rejected"}
+
+# What is counted of an agent without a tool: refused commands.
+NO_TOOL = ""
+
+
+def counted(event: Event, *, execution: Row | None, call: Row | None) -> tuple[str, str, str] | None:
+    """The agent, tool and counter that an event adds one to, or None.
+
+    Args:
+        event: any event of an execution.
+        execution: the execution's row after it.
+        call: the row, after it, of the call that it is about.
+    """
+    counter = _counter(event.body)
+    if counter is None:
+        return None
+    if counter == "refused":
+        return None if execution is None else (execution["agent"], NO_TOOL, counter)
+    return None if call is None else (call["agent"], call["tool"], counter)
+
+
+def _counter(body: Any) -> str | None:
+    match body:
+        case c.ToolCallProposed():
+            return "proposed" if body.revision == 1 else None
+        case c.PolicyVerdictIssued():
+            return _OF_EFFECT[body.effect]
+        case h.DecisionRecorded():
+            return _OF_DECISION.get(body.decision)
+        case c.ToolCallSucceeded():
+            return "succeeded"
+        case c.ToolCallFailed():
+            return "failed"
+        case c.ToolCallOutcomeUnknown():
+            return "unknown"
+        case x.CommandRefused() | h.DecisionRefused():
+            return "refused"
+    return None

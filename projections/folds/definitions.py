@@ -1,0 +1,49 @@
+"""Published policies and tools, by version."""
+
+from typing import Any
+
+from projections.folds.rows import Row, json_value, moment
+from schemas.events.definitions import ToolPublished
+from schemas.record import Event
+
+
+def definition_row(event: Event) -> Row:
+    """The row of a published version."""
+    body: Any = event.body
+    is_tool = isinstance(body, ToolPublished)
+    return {
+        "tenant": event.meta.tenant,
+        "kind": "tool" if is_tool else "policy",
+        "name": body.name,
+        "version": body.version,
+        "tool_version": body.tool_version if is_tool else "",
+        "document": body.definition if is_tool else body.document,
+        "published_by": body.by,
+        "published_at_ms": event.meta.at_ms,
+        "log_offset": event.offset,
+        "event_id": event.meta.event_id,
+        "command_id": event.meta.command_id,
+    }
+
+
+def policy_json(row: Row) -> dict[str, Any]:
+    """A version of a policy of the outward interface."""
+    return {
+        "name": row["name"],
+        "version": row["version"],
+        "document": json_value(row["document"]),
+        "by": row["published_by"],
+        "at": moment(row["published_at_ms"]),
+    }
+
+
+def tool_json(row: Row) -> dict[str, Any]:
+    """A tool of the outward interface: its MCP definition with its version."""
+    definition: dict[str, Any] = json_value(row["document"])
+    return definition | {
+        "name": row["name"],
+        "version": row["version"],
+        "tool_version": row["tool_version"],
+        "by": row["published_by"],
+        "at": moment(row["published_at_ms"]),
+    }

@@ -1,0 +1,34 @@
+"""An event's body as JSON text, and the one character that no database column takes."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from schemas.record import Event
+
+_ENCODE = msgspec.json.Encoder().encode
+NUL, SHOWN_AS = "\x00", "�"
+
+
+def body_text(event: Event) -> tuple[Event, str]:
+    """The event and its body as JSON.
+
+    PostgreSQL stores no U+0000 in text, and the two databases must agree: it becomes U+FFFD in both. Nested
+    canonical JSON, over which digests are made, has it escaped and stays as it is.
+    """
+    text = _ENCODE(event.body.__dict__).decode()
+    if "\\u0000" not in text:
+        return event, text
+    body = event.body.model_copy(
+        update={name: _without_nul(value) for name, value in event.body.__dict__.items()}
+    )
+    return replace(event, body=body), _ENCODE(body.__dict__).decode()
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace(NUL, SHOWN_AS)
+    if isinstance(value, tuple):
+        return tuple(map(_without_nul, value))
+    return value

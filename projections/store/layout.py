@@ -1,0 +1,24 @@
+"""Which version of the tables a view was built with."""
+
+from projections.store.port import ViewOutdated
+from projections.store.statements import Dialect, create_statements
+from schemas.canonical import sha256_hex
+
+LAYOUT_STATEMENT = "CREATE TABLE IF NOT EXISTS placet_layout (layout TEXT PRIMARY KEY)"
+
+
+def layout_of(dialect: Dialect) -> str:
+    """Names the tables as this version of Placet makes them."""
+    return sha256_hex("\n".join(create_statements(dialect)))[:16]
+
+
+def check_layout(stored: str, dialect: Dialect, where: str) -> None:
+    """Refuse a view of another version.
+
+    Raises:
+        ViewOutdated: its tables are not those of this version.
+    """
+    if stored != layout_of(dialect):
+        raise ViewOutdated(
+            f"The view at {where} was built by another version of Placet: rebuild it with placet replay."
+        )

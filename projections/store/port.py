@@ -1,0 +1,126 @@
+"""The store as the projector sees it: a small port with two implementations, `sqlite` and `postgres`.
+
+Whoever implements it promises:
+
+1. `apply` writes a batch's rows and positions in one transaction, or nothing.
+2. A position moves only from where the writer believes it to be (compare-and-set), so that two projectors on
+   one view cannot count a record twice or skip one: the second gets `PositionConflict`.
+3. A view that was swapped for a rebuilt one takes no further batch: `ViewReplaced`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from projections.folds.rows import Row
+from projections.store.tables import Table
+from schemas.term import NO_CLAIM
+
+
+class ViewError(Exception):
+    """What keeps a view from being written or read; `str()` says what to do."""
+
+
+class ViewUnavailable(ViewError):
+    """The database cannot be reached, or holds no view yet. Try again; the operator starts or mends it."""
+
+
+class ViewOutdated(ViewError):
+    """The view was built by another version of Placet. The operator rebuilds it."""
+
+
+class ViewReplaced(ViewError):
+    """The view was swapped for a rebuilt one. The writer opens it again and goes on from its positions."""
+
+
+class PositionConflict(ViewError):
+    """Another projector moved a position meanwhile. The writer stops, or reads the positions again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Up to where a view has read one partition.
+
+    `next_offset` is the first offset not read, `claim` the claim in force there, `record_id` names the record
+    before it (empty where none was read), `topic_id` this very topic.
+    """
+
+    topic: str
+    partition: int
+    topic_id: str
+    next_offset: int = 0
+    claim: int = NO_CLAIM
+    record_id: str = ""
+
+    @property
+    def source(self) -> str:
+        """The name of the partition in the tracking table; a recreated topic has another one."""
+        return f"{self.topic}:{self.topic_id}:{self.partition}"
+
+
+Values = tuple[object, ...]
+
+
+class Move(NamedTuple):
+    """A position before and after a batch; `before` is None where the view meets the partition first."""
+
+    before: Position | None
+    after: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction writes: by table, rows as tuples in the order of its columns.
+
+    `inserts` are of rows that are new, `upserts` of rows that may be there.
+    """
+
+    moves: Sequence[Move]
+    inserts: Mapping[str, Sequence[Values]] = field(default_factory=dict)
+    upserts: Mapping[str, Sequence[Values]] = field(default_factory=dict)
+
+
+Key = tuple[str | int, ...]
+
+
+class ViewReader(Protocol):
+    """One moment of a view, for a comparison: every read sees the same state."""
+
+    def positions(self) -> list[Position]:
+        """Up to where this moment of the view has read."""
+        ...
+
+    def rows(self, table: Table) -> Iterator[Values]:
+        """All rows of a table, in the order of its key (bytes of UTF-8)."""
+        ...
+
+
+class ViewStore(Protocol):
+    """A view that is written."""
+
+    def positions(self) -> list[Position]:
+        """Up to where the view has read, by partition; empty for a new view."""
+        ...
+
+    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+        """The rows with these primary keys, in any order; missing ones are left out."""
+        ...
+
+    def apply(self, batch: Batch) -> None:
+        """Write a batch and its positions in one transaction.
+
+        Raises:
+            PositionConflict: a position is not where the batch starts; nothing was written.
+            ViewReplaced: the view was swapped meanwhile; nothing that anybody reads was written.
+            ViewUnavailable: the database failed; nothing was written.
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[ViewReader]:
+        """One consistent moment of the view to read at leisure."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connections. May be called again."""
+        ...

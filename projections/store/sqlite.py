@@ -1,0 +1,241 @@
+"""The view in a SQLite file (WAL).
+
+The path that is configured is a symbolic link to the file of the current generation; a rebuilt view is
+swapped in by renaming a new link over it. A file is never renamed itself: SQLite finds the write-ahead log by
+the file's name, and would mix the logs of two databases.
+"""
+
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from eventsourcing.persistence import IntegrityError, PersistenceError, Tracking
+from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore, SQLiteTrackingRecorder
+
+from projections.folds.rows import Row
+from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
+from projections.store.port import (
+    Batch,
+    Key,
+    Move,
+    Position,
+    PositionConflict,
+    ViewReplaced,
+    ViewUnavailable,
+)
+from projections.store.statements import (
+    Dialect,
+    create_statements,
+    insert_statement,
+    move_position_statement,
+    select_statement,
+    upsert_statement,
+)
+from projections.store.tables import POSITIONS, TABLES, Table
+
+DIALECT = Dialect(
+    placeholder="?",
+    types={"text": "TEXT", "int": "INTEGER", "real": "REAL"},
+    greatest="MAX",
+    # One tree instead of two for each table: half of the pages are written.
+    table_options=" WITHOUT ROWID",
+)
+LOCK_TIMEOUT_S = 30
+
+
+class _Recorder(SQLiteTrackingRecorder):
+    """The tracking recorder with the view's tables beside its own."""
+
+    def construct_create_table_statements(self) -> list[str]:
+        return [*super().construct_create_table_statements(), *create_statements(DIALECT), LAYOUT_STATEMENT]
+
+    def track(self, cursor: SQLiteCursor, position: Position) -> None:
+        self._insert_tracking(cursor, Tracking(position.source, position.next_offset))
+
+
+class SqliteViewStore:
+    """A view in a SQLite file; one writer."""
+
+    def __init__(self, path: Path, file: Path) -> None:
+        """Open a generation's file.
+
+        Args:
+            path: the configured path, whose link is watched; the file itself where nothing is swapped.
+            file: the generation's file; made with its tables where it is missing.
+        """
+        self.path = path
+        self.file = file
+        self._datastore = SQLiteDatastore(
+            str(file), lock_timeout=LOCK_TIMEOUT_S, pool_size=1, max_overflow=0, pool_timeout=LOCK_TIMEOUT_S
+        )
+        self._recorder = _Recorder(self._datastore)
+        self._inserts = {table.name: insert_statement(table, DIALECT) for table in TABLES}
+        self._upserts = {table.name: upsert_statement(table, DIALECT) for table in TABLES}
+        self._prepare()
+        self._identity = _identity(path)
+
+    def positions(self) -> list[Position]:
+        """See `ViewStore`."""
+        with self._reading() as connection:
+            return _positions(connection)
+
+    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+        """See `ViewStore`."""
+        where = " AND ".join(f'"{name}" = ?' for name in table.key)
+        statement = select_statement(table, DIALECT, f"WHERE {where}")
+        with self._reading() as connection:
+            found = [connection.execute(statement, key).fetchone() for key in keys]
+        return [dict(zip(table.names, row, strict=True)) for row in found if row is not None]
+
+    def apply(self, batch: Batch) -> None:
+        """See `ViewStore`."""
+        if _identity(self.path) != self._identity:
+            raise ViewReplaced(f"The view at {self.path} was swapped for a rebuilt one: open it again.")
+        try:
+            with self._datastore.transaction(commit=True) as cursor:
+                # The first statement writes, so that the transaction never has to be upgraded from a read.
+                for move in batch.moves:
+                    self._move(cursor, move)
+                self._write(cursor, batch)
+        except IntegrityError as error:
+            raise PositionConflict(
+                f"The view at {self.path} holds a record of this batch already."
+            ) from error
+        except (PersistenceError, sqlite3.Error) as error:
+            raise ViewUnavailable(f"The view at {self.path} could not be written: {error}") from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator["SqliteReader"]:
+        """See `ViewStore`."""
+        with closing(connect(self.file)) as connection:
+            connection.execute("BEGIN")
+            yield SqliteReader(connection)
+
+    def close(self) -> None:
+        """See `ViewStore`."""
+        self._datastore.close()
+
+    def _prepare(self) -> None:
+        try:
+            with self._datastore.get_connection(commit=True) as connection:
+                # A commit that a power cut takes back takes its offsets back too: the records are read again.
+                connection.cursor().execute("PRAGMA synchronous = NORMAL")
+                connection.cursor().execute("PRAGMA wal_autocheckpoint = 4000")
+                connection.cursor().execute("PRAGMA cache_size = -65536")
+            self._recorder.create_table()
+        except (PersistenceError, sqlite3.Error) as error:
+            raise ViewUnavailable(f"The view at {self.file} cannot be opened: {error}") from error
+        with self._reading() as connection:
+            stored = connection.execute("SELECT layout FROM placet_layout").fetchone()
+            if stored is None:
+                connection.execute("INSERT INTO placet_layout VALUES (?)", (layout_of(DIALECT),))
+            else:
+                check_layout(stored[0], DIALECT, str(self.path))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._datastore.get_connection(commit=False) as connection:
+            yield connection._sqlite_conn
+
+    def _move(self, cursor: SQLiteCursor, move: Move) -> None:
+        after = move.after
+        if move.before is None:
+            cursor.execute(insert_statement(POSITIONS, DIALECT), position_values(after))
+        else:
+            where = (after.source, move.before.next_offset)
+            values = (after.next_offset, after.claim, after.record_id, *where)
+            cursor.execute(move_position_statement(DIALECT), values)
+            if cursor.sqlite_cursor.rowcount != 1:
+                raise PositionConflict(f"Another projector moved {after.source} in the view at {self.path}.")
+        self._recorder.track(cursor, after)
+
+    def _write(self, cursor: SQLiteCursor, batch: Batch) -> None:
+        for statements, tables in ((self._inserts, batch.inserts), (self._upserts, batch.upserts)):
+            for name, rows in tables.items():
+                cursor.executemany(statements[name], rows)
+
+
+class SqliteReader:
+    """One moment of a SQLite view."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def positions(self) -> list[Position]:
+        """See `ViewReader`."""
+        return _positions(self._connection)
+
+    def rows(self, table: Table) -> Iterator[tuple[object, ...]]:
+        """See `ViewReader`."""
+        order = ", ".join(f'"{name}"' for name in table.key)
+        yield from self._connection.execute(select_statement(table, DIALECT, f"ORDER BY {order}"))
+
+
+def connect(file: Path) -> sqlite3.Connection:
+    """A connection that only reads; statements commit by themselves and may run in any thread.
+
+    Raises:
+        ViewUnavailable: there is no such file.
+    """
+    try:
+        connection = sqlite3.connect(
+            f"file:{file}?mode=rw",
+            uri=True,
+            check_same_thread=False,
+            isolation_level=None,
+            timeout=LOCK_TIMEOUT_S,
+        )
+    except sqlite3.Error as error:
+        raise ViewUnavailable(f"There is no view at {file} yet: start the projector.") from error
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def open_current(path: Path) -> SqliteViewStore:
+    """The view at a configured path; a first generation is made where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        swap_in(new_generation(path), path)
+    return SqliteViewStore(path, path.resolve())
+
+
+def new_generation(path: Path) -> Path:
+    """The name of a file for a new generation of the view at a path."""
+    return path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}")
+
+
+def swap_in(file: Path, path: Path) -> None:
+    """Let the configured path mean another generation, at once and for all new readers."""
+    link = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.link")
+    link.symlink_to(file.name)
+    os.replace(link, path)
+
+
+def position_values(position: Position) -> tuple[object, ...]:
+    """A position as the columns of its table."""
+    return (
+        position.source,
+        position.topic,
+        position.partition,
+        position.topic_id,
+        position.next_offset,
+        position.claim,
+        position.record_id,
+    )
+
+
+def _positions(connection: sqlite3.Connection) -> list[Position]:
+    return [
+        Position(*row[1:]) for row in map(tuple, connection.execute(select_statement(POSITIONS, DIALECT)))
+    ]
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return -1, -1
+    return found.st_dev, found.st_ino

@@ -1,0 +1,138 @@
+"""SQL text made of the tables, for both dialects. Column names are quoted: some are words of SQL."""
+
+# Every name that is put into the text stands in `tables`; values are always parameters.
+# ruff: noqa: S608
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from projections.store.tables import TABLES, ColumnType, Index, Merge, Table
+
+# What the audit trail shows as a call's result (projections.folds.calls.TERMINAL).
+_ENDED = "('denied', 'cancelled', 'expired', 'revoked', 'succeeded', 'failed')"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What differs between the databases. `prefix` is put before table names where a schema is named."""
+
+    placeholder: str
+    types: Mapping[ColumnType, str]
+    greatest: str
+    table_options: str
+    prefix: str = ""
+
+
+def create_statements(dialect: Dialect) -> list[str]:
+    """All tables, indices and views, in an order that works."""
+    tables = [_create_table(table, dialect) for table in TABLES]
+    indices = [_create_index(table, index, dialect) for table in TABLES for index in table.indices]
+    return [*tables, *indices, *_create_views(dialect)]
+
+
+def upsert_statement(table: Table, dialect: Dialect) -> str:
+    """Insert a row or merge it into the one that is there; parameters in the order of the columns."""
+    columns = ", ".join(map(_quoted, table.names))
+    values = ", ".join(dialect.placeholder for _ in table.names)
+    updates = ", ".join(
+        f"{_quoted(name)} = {_merged(table, name, dialect)}"
+        for name in table.names
+        if name not in table.key and table.merge.get(name) != "first"
+    )
+    return (
+        f"INSERT INTO {dialect.prefix}{table.name} ({columns}) VALUES ({values}) "
+        f"ON CONFLICT ({_columns(table.key)}) DO UPDATE SET {updates}"
+    )
+
+
+def insert_statement(table: Table, dialect: Dialect) -> str:
+    """Insert a row that is new; parameters in the order of the columns."""
+    values = ", ".join(dialect.placeholder for _ in table.names)
+    return f"INSERT INTO {dialect.prefix}{table.name} ({_columns(table.names)}) VALUES ({values})"
+
+
+def move_position_statement(dialect: Dialect) -> str:
+    """Move a position on, if it stands where the writer believes.
+
+    Parameters: next_offset, claim, record_id, source, and the next_offset that it must have.
+    """
+    p = dialect.placeholder
+    return (
+        f"UPDATE {dialect.prefix}placet_positions SET next_offset = {p}, claim = {p}, record_id = {p} "
+        f"WHERE source = {p} AND next_offset = {p}"
+    )
+
+
+def select_statement(table: Table, dialect: Dialect, tail: str = "") -> str:
+    """All columns of a table, in order."""
+    return f"SELECT {_columns(table.names)} FROM {dialect.prefix}{table.name} {tail}".rstrip()
+
+
+def _create_table(table: Table, dialect: Dialect) -> str:
+    columns = ", ".join(
+        f"{_quoted(column.name)} {dialect.types[column.type]}{'' if column.null else ' NOT NULL'}"
+        for column in table.columns
+    )
+    return (
+        f"CREATE TABLE IF NOT EXISTS {dialect.prefix}{table.name} "
+        f"({columns}, PRIMARY KEY ({_columns(table.key)})){dialect.table_options}"
+    )
+
+
+def _create_index(table: Table, index: Index, dialect: Dialect) -> str:
+    where = f" WHERE {index.where}" if index.where else ""
+    return (
+        f"CREATE INDEX IF NOT EXISTS {index.name} ON {dialect.prefix}{table.name} "
+        f"({_columns(index.columns)}){where}"
+    )
+
+
+def _create_views(dialect: Dialect) -> list[str]:
+    p = dialect.prefix
+    audit = (
+        f"SELECT a.*, c.status AS result, c.output AS result_output, c.error AS result_error, "
+        f"c.ended_at_ms AS result_at_ms FROM {p}audit_entries a LEFT JOIN {p}tool_calls c "
+        "ON c.tenant = a.tenant AND c.project = a.project AND c.execution_id = a.execution_id "
+        f"AND c.call_id = a.call_id AND c.status IN {_ENDED}"
+    )
+    newest = f"SELECT MAX(n.version) FROM {p}definitions n WHERE n.tenant = d.tenant AND n.kind = d.kind"
+    tools = (
+        "SELECT tenant, name, version, tool_version, document AS definition, published_by, published_at_ms "
+        f"FROM {p}definitions d WHERE kind = 'tool' AND version = ({newest} AND n.name = d.name)"
+    )
+    policies = (
+        "SELECT tenant, name, version, document, published_by, published_at_ms "
+        f"FROM {p}definitions WHERE kind = 'policy'"
+    )
+    requests = (
+        "SELECT tenant, project, request_id, hold_id, execution_id, agent, kind, question, options, fields, "
+        "decision_type, status, response, decided_by, timed_out, opened_at_ms, deadline_at_ms, closed_at_ms "
+        f"FROM {p}holds WHERE request_id IS NOT NULL"
+    )
+    views = {"audit": audit, "tools": tools, "policies": policies, "requests": requests}
+    return [f"{_CREATE_VIEW[bool(p)]} {p}{name} AS {select}" for name, select in views.items()]
+
+
+# SQLite cannot replace a view and PostgreSQL cannot make one only where it is missing.
+_CREATE_VIEW = {False: "CREATE VIEW IF NOT EXISTS", True: "CREATE OR REPLACE VIEW"}
+
+
+def _merged(table: Table, name: str, dialect: Dialect) -> str:
+    merge: Merge | None = table.merge.get(name)
+    new, old = f"excluded.{_quoted(name)}", f"{table.name}.{_quoted(name)}"
+    match merge:
+        case "sum":
+            return f"{old} + {new}"
+        case "max":
+            return f"{dialect.greatest}({old}, {new})"
+        case "not_null":
+            return f"COALESCE({new}, {old})"
+    return new
+
+
+def _columns(names: tuple[str, ...]) -> str:
+    return ", ".join(map(_quoted, names))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

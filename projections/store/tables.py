@@ -1,0 +1,268 @@
+"""The tables of the views, once for both databases. `docs/views.md` is their description for analysts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+ColumnType = Literal["text", "int", "real"]
+Merge = Literal["sum", "max", "first", "not_null"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. `name` is the key of a row's dict too."""
+
+    name: str
+    type: ColumnType = "text"
+    null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index; `where` makes it a partial one."""
+
+    name: str
+    columns: tuple[str, ...]
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with its primary key.
+
+    `merge` says what a write does to a column of a row that is there already, where it does not replace it:
+    add to it, keep the greater, keep the first, or replace it only by a value that is not null. Rows that
+    several partitions write have no other columns, so that the order between partitions does not matter.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    indices: tuple[Index, ...] = ()
+    merge: Mapping[str, Merge] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return tuple(column.name for column in self.columns)
+
+
+def _text(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name) for name in names)
+
+
+def _int(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "int") for name in names)
+
+
+def _maybe(*names: str, type: ColumnType = "text") -> tuple[Column, ...]:  # noqa: A002
+    return tuple(Column(name, type, null=True) for name in names)
+
+
+COUNTERS: tuple[str, ...] = (
+    "proposed",
+    "allowed",
+    "held",
+    "denied",
+    "approved",
+    "edited",
+    "rejected",
+    "succeeded",
+    "failed",
+    "unknown",
+    "refused",
+)
+
+_OWNER = _text("tenant", "project")
+_VERDICT = (
+    *_maybe("effect", "rules", "policy_version", "verdict_reason", "verdict_detail"),
+    *_maybe("risk_score", type="real"),
+    *_maybe("risk_level", "risk_parts"),
+    *_maybe("risk_required", type="real"),
+    *_maybe("trust"),
+)
+
+EXECUTIONS = Table(
+    "executions",
+    (
+        *_OWNER,
+        *_text("execution_id", "agent", "user_id", "workspace", "request", "context", "state", "lifecycle"),
+        *_int("open_approvals", "open_questions", "calls", "version"),
+        *_maybe("result", "error", "reason"),
+        *_text("started_by"),
+        *_maybe("ended_by"),
+        *_int("started_at_ms", "updated_at_ms"),
+        *_maybe("ended_at_ms", type="int"),
+        *_int("log_partition"),
+    ),
+    key=("tenant", "project", "execution_id"),
+    indices=(
+        Index("executions_by_start", ("tenant", "project", "started_at_ms", "execution_id")),
+        Index(
+            "executions_under_way",
+            ("tenant", "project", "started_at_ms", "execution_id"),
+            where="ended_at_ms IS NULL",
+        ),
+    ),
+)
+
+TOOL_CALLS = Table(
+    "tool_calls",
+    (
+        *_OWNER,
+        *_text("execution_id", "call_id"),
+        *_int("revision"),
+        *_text("agent", "tool", "tool_version", "arguments", "digest", "context", "claims", "reason"),
+        *_text("proposed_by", "status"),
+        *_maybe("approved_arguments"),
+        *_VERDICT,
+        *_maybe("hold_id"),
+        *_maybe("deadline_at_ms", type="int"),
+        *_maybe("decision", "decision_id", "decided_by"),
+        *_maybe("decided_at_ms", type="int"),
+        *_maybe("feedback", "released_by", "grant_id", "grant_decision_id", "grant_digest"),
+        *_maybe("grant_expires_at_ms", type="int"),
+        *_maybe("denied_because", "attempt_id"),
+        *_maybe("run_deadline_at_ms", type="int"),
+        *_maybe("output", "error"),
+        *_maybe("duration_ms", type="int"),
+        *_int("proposed_at_ms", "updated_at_ms"),
+        *_maybe("ended_at_ms", type="int"),
+    ),
+    key=("tenant", "project", "execution_id", "call_id"),
+)
+
+HOLDS = Table(
+    "holds",
+    (
+        *_OWNER,
+        *_text("hold_id", "execution_id"),
+        *_maybe("call_id", "request_id"),
+        *_int("revision"),
+        *_text("digest", "kind", "cause", "status"),
+        *_maybe("agent", "tool", "tool_version", "arguments", "reason"),
+        *_VERDICT,
+        *_text("question", "options", "input_schema", "fields", "decision_type", "requester", "roles"),
+        *_int("quorum", "exclude_requester"),
+        *_text("votes"),
+        *_maybe("claimed_by", "assignee"),
+        *_int("escalated", "opened_at_ms"),
+        *_maybe("deadline_at_ms", type="int"),
+        *_text("on_timeout"),
+        *_maybe("default_value"),
+        *_maybe("escalate_at_ms", type="int"),
+        *_text("escalate_roles", "on_reject"),
+        *_maybe("decision", "decision_id", "decided_by", "feedback", "response"),
+        *_int("timed_out", "updated_at_ms"),
+        *_maybe("closed_at_ms", type="int"),
+    ),
+    key=("tenant", "project", "hold_id"),
+    indices=(
+        Index("holds_by_opening", ("tenant", "project", "opened_at_ms", "hold_id")),
+        Index("holds_open", ("tenant", "project", "opened_at_ms", "hold_id"), where="status = 'open'"),
+        Index("holds_by_request", ("tenant", "project", "request_id"), where="request_id IS NOT NULL"),
+    ),
+)
+
+EVENTS = Table(
+    "events",
+    (
+        *_OWNER,
+        *_text("execution_id"),
+        *_int("log_partition", "log_offset", "version"),
+        *_text("event_id", "type"),
+        *_int("at_ms", "term"),
+        *_text("command_id", "command_digest", "body"),
+    ),
+    key=("tenant", "project", "execution_id", "log_offset"),
+)
+
+AUDIT_ENTRIES = Table(
+    "audit_entries",
+    (
+        *_OWNER,
+        *_int("at_ms"),
+        *_text("event_id", "subject", "action"),
+        *_maybe("execution_id", "call_id", "hold_id"),
+        *_text("digest"),
+        *_maybe("before", "after"),
+        *_text("feedback"),
+        *_int("log_partition", "log_offset"),
+    ),
+    key=("tenant", "project", "at_ms", "event_id"),
+    indices=(Index("audit_by_subject", ("tenant", "project", "subject", "at_ms", "event_id")),),
+)
+
+ANSWERS = Table(
+    "answers",
+    (
+        *_OWNER,
+        *_text("command_id", "command_digest", "topic", "log_key"),
+        *_int("log_partition", "first_offset", "last_offset"),
+        *_maybe("code", "detail"),
+    ),
+    key=("tenant", "project", "command_id"),
+    merge={"first_offset": "first", "code": "not_null", "detail": "not_null"},
+)
+
+DEFINITIONS = Table(
+    "definitions",
+    (
+        *_text("tenant", "kind", "name"),
+        *_int("version"),
+        *_text("tool_version", "document", "published_by"),
+        *_int("published_at_ms", "log_offset"),
+        *_text("event_id", "command_id"),
+    ),
+    key=("tenant", "kind", "name", "version"),
+)
+
+AGENTS = Table(
+    "agents",
+    (
+        *_OWNER,
+        *_text("agent", "tool"),
+        *_int(*COUNTERS, "last_seen_at_ms"),
+    ),
+    key=("tenant", "project", "agent", "tool"),
+    merge={**dict.fromkeys(COUNTERS, "sum"), "last_seen_at_ms": "max"},
+)
+
+ADOPTIONS = Table(
+    "adoptions",
+    _int("log_partition", "through_offset", "at_ms", "log_offset"),
+    key=("log_partition",),
+)
+
+SKIPPED_RECORDS = Table(
+    "skipped_records",
+    (*_text("topic"), *_int("log_partition", "log_offset"), *_text("reason", "detail")),
+    key=("topic", "log_partition", "log_offset"),
+)
+
+POSITIONS = Table(
+    "placet_positions",
+    (
+        *_text("source", "topic"),
+        *_int("log_partition"),
+        *_text("topic_id"),
+        *_int("next_offset", "claim"),
+        *_text("record_id"),
+    ),
+    key=("source",),
+)
+
+# What a rebuild must reproduce row by row; the positions say up to where.
+VIEW_TABLES = (
+    EXECUTIONS,
+    TOOL_CALLS,
+    HOLDS,
+    EVENTS,
+    AUDIT_ENTRIES,
+    ANSWERS,
+    DEFINITIONS,
+    AGENTS,
+    ADOPTIONS,
+    SKIPPED_RECORDS,
+)
+TABLES = (*VIEW_TABLES, POSITIONS)
