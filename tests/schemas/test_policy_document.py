@@ -1,0 +1,161 @@
+import json
+
+import jsonschema
+import pytest
+
+from schemas.policy_document import parse_policy, policy_from_value, policy_json_schema, policy_to_json
+from schemas.policy_problems import PolicyRefused
+
+PROTOCOL_EXAMPLE = """
+policy: production            # a version number is given on publishing
+scope: {tenant: acme, project: "*", workspace: "*", user: "*", agent: "billing-*"}
+defaults: {unknown_tool: hold, error: hold, on_timeout: deny, timeout_seconds: 900}
+rules:
+  - id: payments-over-limit
+    match: {tools: ["send_money", "schedule_*"], annotations: {destructiveHint: true}}
+    when: args.amount > 500.0
+    then: hold
+    hold: {kind: permission, roles: [treasurer], quorum: 1, exclude_requester: true, timeout_seconds: 600,
+           on_timeout: deny, escalate: {after_seconds: 300, roles: [cfo]}, on_reject: feedback,
+           question: "Pay {{args.amount}} to {{args.recipient}}?"}
+  - id: trusted-reads
+    match: {annotations: {readOnlyHint: true}}
+    then: allow
+"""
+
+
+def refused(text: str) -> list[tuple[str, str]]:
+    with pytest.raises(PolicyRefused) as error:
+        parse_policy(text)
+    return [(problem.path, problem.code) for problem in error.value.problems]
+
+
+def with_hold(hold: str) -> str:
+    return f"policy: p\nrules: [{{id: r, then: hold, hold: {hold}}}]"
+
+
+def test_parse_policy_protocol_example_is_read():
+    document = parse_policy(PROTOCOL_EXAMPLE)
+
+    assert document.policy == "production"
+    assert document.scope.agent == "billing-*"
+    hold = document.rules[0].hold
+    assert hold is not None
+    assert hold.escalate is not None
+    assert hold.escalate.roles == ("cfo",)
+    assert document.rules[1].then == "allow"
+
+
+def test_policy_to_json_round_trip_gives_the_same_document():
+    document = parse_policy(PROTOCOL_EXAMPLE)
+
+    assert policy_from_value(json.loads(policy_to_json(document))) == document
+
+
+def test_parse_policy_unknown_field_is_refused_with_the_near_name():
+    with pytest.raises(PolicyRefused) as error:
+        parse_policy(PROTOCOL_EXAMPLE.replace("quorum:", "quorm:"))
+
+    (problem,) = error.value.problems
+    assert (problem.path, problem.code) == ("rules[0].hold.quorm", "unknown_field")
+    assert "did you mean 'quorum'?" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "code"),
+    [
+        ("policy: a\npolicy: b", "line 2, column 1", "malformed"),
+        ("- a", "policy", "malformed"),
+        ("rules: []", "policy", "missing"),
+        ("policy: 'a b'", "policy", "invalid"),
+        ("policy: a\nscope: {agnet: x}", "scope.agnet", "unknown_field"),
+        ("policy: a\ndefaults: {unknown_tool: allow}", "defaults.unknown_tool", "invalid"),
+        ("policy: a\ndefaults: {error: allow}", "defaults.error", "invalid"),
+        ("policy: a\ndefaults: {on_timeout: escalate}", "defaults.on_timeout", "invalid"),
+        ("policy: a\ndefaults: {timeout_seconds: 0}", "defaults.timeout_seconds", "invalid"),
+        ("policy: a\ndefaults: {timeout_seconds: '900'}", "defaults.timeout_seconds", "invalid"),
+        ("policy: a\nrules: [{id: r, then: permit}]", "rules[0].then", "invalid"),
+        ("policy: a\nrules: [{id: r}]", "rules[0].then", "missing"),
+        ("policy: a\nrules: [{id: r, when: , then: allow}]", "rules[0].when", "empty"),
+        (
+            "policy: a\nrules: [{id: r, match: {annotations: {}}, then: allow}]",
+            "rules[0].match.annotations",
+            "empty",
+        ),
+        ("policy: a\nrules: [{id: r, match: {tools: []}, then: allow}]", "rules[0].match.tools", "invalid"),
+        ("policy: a\nrules: [{id: r, match: {tools: x}, then: allow}]", "rules[0].match.tools", "invalid"),
+        ("policy: a\nrules: [{id: r, when: true, then: allow}]", "rules[0].when", "invalid"),
+        ("policy: a\nrules: [{id: r, then: allow, hold: {roles: [x]}}]", "rules[0].hold", "invalid"),
+        (
+            "policy: a\nrules: [{id: r, match: {annotations: {readonlyHint: true}}, then: allow}]",
+            "rules[0].match.annotations.readonlyHint",
+            "unknown_field",
+        ),
+        (
+            "policy: a\nrules: [{id: r, match: {annotations: {readOnlyHint: 'yes'}}, then: allow}]",
+            "rules[0].match.annotations.readOnlyHint",
+            "invalid",
+        ),
+        (with_hold("{on_timeout: escalate}"), "rules[0].hold.on_timeout", "invalid"),
+        (with_hold("{on_timeout: {default: perhaps}}"), "rules[0].hold.on_timeout.default", "invalid"),
+        (with_hold("{on_timeout: {defalt: approve}}"), "rules[0].hold.on_timeout.defalt", "unknown_field"),
+        (with_hold("{on_timeout: release}"), "rules[0].hold.on_timeout", "invalid"),
+        (with_hold("{quorum: 0}"), "rules[0].hold.quorum", "invalid"),
+        (with_hold("{quorum: true}"), "rules[0].hold.quorum", "invalid"),
+        (with_hold("{roles: treasurer}"), "rules[0].hold.roles", "invalid"),
+        (with_hold("{kind: guess}"), "rules[0].hold.kind", "invalid"),
+        (
+            with_hold("{timeout_seconds: 60, escalate: {after_seconds: 300, roles: [cfo]}}"),
+            "rules[0].hold.escalate.after_seconds",
+            "invalid",
+        ),
+    ],
+)
+def test_parse_policy_mistake_is_refused_at_its_path(text, path, code):
+    assert (path, code) in refused(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (with_hold("{quorum: 2}"), "rules[0].hold.quorum"),
+        (with_hold("{on_reject: rollback}"), "rules[0].hold.on_reject"),
+        ("policy: a\nadaptive: {allow_when: trust.lower_bound >= risk.required}", "adaptive"),
+    ],
+)
+def test_parse_policy_later_feature_is_refused_as_not_yet(text, path):
+    assert refused(text) == [(path, "not_yet_supported")]
+
+
+@pytest.mark.parametrize("word", ["deny", "halt", "wait", "{default: approve}", "{default: reject}"])
+def test_parse_policy_every_on_timeout_is_accepted(word):
+    document = parse_policy(with_hold(f"{{on_timeout: {word}}}"))
+
+    assert document.rules[0].hold is not None
+
+
+def test_parse_policy_escalate_on_timeout_with_block_is_accepted():
+    parse_policy(with_hold("{on_timeout: escalate, escalate: {after_seconds: 60, roles: [cfo]}}"))
+
+
+def test_parse_policy_several_mistakes_are_all_named():
+    text = "policy: a\nrules: [{id: r, then: permit}, {id: r, then: allow, whn: x}]"
+
+    assert refused(text) == [("rules[0].then", "invalid"), ("rules[1].whn", "unknown_field")]
+
+
+def test_parse_policy_duplicate_rule_ids_are_refused():
+    text = "policy: a\nrules: [{id: r, then: deny}, {id: r, then: allow}]"
+
+    assert refused(text) == [("rules[0].id", "duplicate_rule"), ("rules[1].id", "duplicate_rule")]
+
+
+def test_policy_json_schema_agrees_with_the_reader():
+    validator = jsonschema.Draft202012Validator(policy_json_schema())
+    validator.check_schema(policy_json_schema())
+    good = json.loads(policy_to_json(parse_policy(PROTOCOL_EXAMPLE)))
+    bad = {**good, "rulez": []}
+
+    assert validator.is_valid(good)
+    assert not validator.is_valid(bad)
+    assert not validator.is_valid({**good, "defaults": {"unknown_tool": "allow"}})
