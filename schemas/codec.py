@@ -56,7 +56,7 @@ def decode(value: bytes) -> Message:
         fields = fastavro.schemaless_reader(buffer, reader.writer, reader.newest)
         message = reader.validate(fields)
     except (ValidationError, ValueError, EOFError, IndexError, TypeError, OverflowError) as error:
-        raise UnreadableRecord("malformed", f"not a {reader.name}: {_first_line(error)}") from error
+        raise UnreadableRecord("malformed", f"not a {reader.name}: {_why(error)}") from error
     if buffer.tell() != len(value):
         raise UnreadableRecord("malformed", "bytes are left over after the record")
     return message
@@ -105,5 +105,8 @@ def _parsed(schema_id: int) -> Any:
     return fastavro.parse_schema(registry.builtin().by_id[schema_id].schema)
 
 
-def _first_line(error: Exception) -> str:
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return str(error).strip().split("\n")[0][:200]
