@@ -5,8 +5,8 @@ What aiokafka 0.14 does, and what this module does about it:
 * A rebalance revokes everything and makes new positions for all partitions, also for those that stay. So the
   listener puts each that stays back to where the feed was and holds each new one until `start_from`. It does
   so without awaiting, so that no fetch comes in between.
-* `getmany` hands out records in its last step, without awaiting after it. So cancelling it loses none; but a
-  poll that is cancelled when `getmany` has just ended would, hence the step back there.
+* `getmany` hands out records in its last step, without awaiting after it. So cancelling it loses none; but when
+  it has just ended and the poll is cancelled, or a partition is placed elsewhere, its records are void.
 * During a rebalance `getmany` waits without a timeout for the assignment: hence a timeout of our own.
 * The sticky assignor keeps what it was assigned in class attributes, shared by all consumers of a process:
   hence a class for each feed. Sticky, because every partition that moves costs a claim and a fold.
@@ -51,6 +51,8 @@ class KafkaFeed:
         self._paused: set[TopicPartition] = set()
         self._rebalancing = True
         self._changed = asyncio.Event()
+        self._fetching: asyncio.Future[Fetched] | None = None
+        self._void: set[TopicPartition] = set()
         self._ended: LogError | None = None
 
     async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
@@ -68,6 +70,8 @@ class KafkaFeed:
 
     def assignment(self) -> frozenset[TopicPartition]:
         """See `CommandFeed.assignment`."""
+        self._next = {tp: offset for tp, offset in self._next.items() if tp in self._assigned}
+        self._paused &= self._assigned
         return self._assigned
 
     def start_from(self, tp: TopicPartition, offset: int) -> None:
@@ -80,13 +84,13 @@ class KafkaFeed:
         """See `CommandFeed.pause`."""
         if tp in self._assigned:
             self._paused.add(tp)
-            self._consumer.pause(KafkaPartition(*tp))
+            self._place(tp)
 
     def resume(self, tp: TopicPartition) -> None:
         """See `CommandFeed.resume`."""
-        self._paused.discard(tp)
-        if tp in self._next:
-            self._consumer.resume(KafkaPartition(*tp))
+        if tp in self._paused:
+            self._paused.discard(tp)
+            self._place(tp)
 
     async def close(self) -> None:
         """See `CommandFeed.close`."""
@@ -102,8 +106,6 @@ class KafkaFeed:
     def assigned(self, partitions: Iterable[KafkaPartition]) -> None:
         """A rebalance ended: put each partition where it was, and hold the new ones."""
         before, self._assigned = self._assigned, frozenset(TopicPartition(*tp) for tp in partitions)
-        self._next = {tp: offset for tp, offset in self._next.items() if tp in self._assigned}
-        self._paused &= self._assigned
         for tp in self._assigned:
             self._place(tp)
         self._rebalancing = False
@@ -111,9 +113,14 @@ class KafkaFeed:
             self._changed.set()
 
     def _place(self, tp: TopicPartition) -> None:
+        partition = KafkaPartition(*tp)
+        if partition not in self._consumer.assignment():
+            # A rebalance is about to end: `assigned` places everything.
+            return
+        if self._fetching is not None and self._fetching.done():
+            self._void.add(tp)
         # A position is needed even where nothing is fetched: without one aiokafka looks for a committed
         # offset and fails, because there is none.
-        partition = KafkaPartition(*tp)
         self._consumer.seek(partition, self._next.get(tp, 0))
         if tp in self._next and tp not in self._paused:
             self._consumer.resume(partition)
@@ -133,6 +140,7 @@ class KafkaFeed:
     async def _wait_and_fetch(self, timeout_ms: int) -> Fetched:
         fetching = asyncio.ensure_future(self._consumer.getmany(timeout_ms=timeout_ms))
         changing = asyncio.ensure_future(self._changed.wait())
+        self._fetching = fetching
         try:
             await asyncio.wait(
                 {fetching, changing},
@@ -144,11 +152,14 @@ class KafkaFeed:
                 self._place(tp)
             raise
         finally:
+            fetching.cancel()
             changing.cancel()
-            if not fetching.done():
-                fetching.cancel()
+            self._fetching = None
+            void, self._void = self._void, set()
         self._changed.clear()
-        return fetching.result() if fetching.done() else {}
+        if not fetching.done() or fetching.cancelled():
+            return {}
+        return {tp: found for tp, found in fetching.result().items() if tp not in void}
 
     def _take(self, fetched: Fetched) -> dict[TopicPartition, Sequence[RawRecord]]:
         found: dict[TopicPartition, Sequence[RawRecord]] = {}

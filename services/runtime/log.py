@@ -176,7 +176,11 @@ class CommandFeed(Protocol):
         ...
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are this worker's now; look again after every poll."""
+        """The partitions that are this worker's now; look again after every poll.
+
+        A partition that went and came back between two looks was never gone: it goes on where it was. If another
+        worker wrote meanwhile, the log tells.
+        """
         ...
 
     def start_from(self, tp: TopicPartition, offset: int) -> None:

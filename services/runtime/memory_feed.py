@@ -29,7 +29,7 @@ class Group:
             self._rebalance()
 
     def _rebalance(self) -> None:
-        shares = share(self._partitions, [member.assignment() for member in self._members])
+        shares = share(self._partitions, [member.assigned for member in self._members])
         for member, assigned in zip(self._members, shares, strict=True):
             member.assign(assigned)
 
@@ -57,7 +57,7 @@ class MemoryFeed:
         self._group = group
         self._find = find
         self._signal = signal
-        self._assigned: frozenset[TopicPartition] = frozenset()
+        self.assigned: frozenset[TopicPartition] = frozenset()
         self._next: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
         self._changed = False
@@ -80,17 +80,19 @@ class MemoryFeed:
 
     def assignment(self) -> frozenset[TopicPartition]:
         """See `CommandFeed.assignment`."""
-        return self._assigned
+        self._next = {tp: offset for tp, offset in self._next.items() if tp in self.assigned}
+        self._paused &= self.assigned
+        return self.assigned
 
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         """See `CommandFeed.start_from`."""
-        if tp in self._assigned:
+        if tp in self.assigned:
             self._next[tp] = offset
             self._signal.notify()
 
     def pause(self, tp: TopicPartition) -> None:
         """See `CommandFeed.pause`."""
-        if tp in self._assigned:
+        if tp in self.assigned:
             self._paused.add(tp)
 
     def resume(self, tp: TopicPartition) -> None:
@@ -107,18 +109,16 @@ class MemoryFeed:
             self._signal.notify()
 
     def assign(self, assigned: frozenset[TopicPartition]) -> None:
-        """Take what the group gives; what stays goes on where it was."""
-        self._changed = assigned != self._assigned
-        self._assigned = assigned
-        self._next = {tp: offset for tp, offset in self._next.items() if tp in assigned}
-        self._paused &= assigned
+        """Take what the group gives."""
+        self._changed = assigned != self.assigned
+        self.assigned = assigned
         self._signal.notify()
 
     def _take(self) -> dict[TopicPartition, Sequence[RawRecord]]:
         if self._closed:
             raise LogUnreachable("memory", "the feed is closed")
         found: dict[TopicPartition, Sequence[RawRecord]] = {}
-        for tp in sorted(self._next.keys() - self._paused):
+        for tp in sorted((self._next.keys() & self.assigned) - self._paused):
             partition = self._find(tp)
             if records := partition.slice(self._next[tp], partition.end):
                 found[tp] = records
