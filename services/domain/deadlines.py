@@ -1,6 +1,6 @@
 """When something of an execution is due next."""
 
-from services.domain.state import Call, Execution, Hold
+from services.domain.state import Call, Hold
 
 
 def hold_due(hold: Hold) -> int | None:
@@ -18,8 +18,3 @@ def call_due(call: Call) -> int | None:
     if call.status == "consumed":
         return call.run_deadline_at_ms
     return None
-
-
-def next_due(execution: Execution) -> tuple[int, str] | None:
-    """The execution's next moment (ms) with the call or hold that is due then, or None."""
-    return min(((at_ms, subject_id) for subject_id, at_ms in execution.due.items()), default=None)

@@ -17,6 +17,7 @@ from schemas.policy_problems import PolicyRefused
 from schemas.refusals import Refusal
 from services.domain.context import Tool
 from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
+from services.domain.proposals import parsed
 from services.domain.state import Call, Execution
 from services.domain.tools import ToolRefused, tool_from_definition
 
@@ -54,10 +55,10 @@ class Definitions(Struct, frozen=True, kw_only=True):
             workspace=execution.workspace,
             tool_definition=tool.definition if tool else None,
             tool_version=tool.version if tool else "",
-            arguments=parse_strict(call.arguments),
-            claimed_annotations=parse_strict(call.claims),
+            arguments=parsed(call.arguments),
+            claimed_annotations=parsed(call.claims),
             execution_id=execution.execution_id,
-            context=parse_strict(execution.context),
+            context=parsed(execution.context),
         )
         return judge(self.policies, facts, now_ms, self.evaluate)
 

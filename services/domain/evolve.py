@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from immutables import Map
 from msgspec.structs import replace
 
 from schemas.canonical import sha256_hex
@@ -58,21 +57,26 @@ def _digest(*parts: str) -> str:
 def _with_call(state: Execution, call: Call) -> Execution:
     if call.status in TERMINAL_CALLS and call.arguments:
         call = replace(call, arguments="", context="", claims="", reason="")
-    return replace(
-        state, calls=state.calls.set(call.call_id, call), due=_due(state.due, call.call_id, call_due(call))
-    )
+    state = replace(state, calls=state.calls.set(call.call_id, call))
+    return _with_due(state, call.call_id, call_due(call))
 
 
 def _with_hold(state: Execution, hold: Hold) -> Execution:
-    return replace(
-        state, holds=state.holds.set(hold.hold_id, hold), due=_due(state.due, hold.hold_id, hold_due(hold))
-    )
+    state = replace(state, holds=state.holds.set(hold.hold_id, hold))
+    return _with_due(state, hold.hold_id, hold_due(hold))
 
 
-def _due(due: Map[str, int], subject_id: str, at_ms: int | None) -> Map[str, int]:
-    if at_ms is None:
-        return due.delete(subject_id) if subject_id in due else due
-    return due.set(subject_id, at_ms)
+def _with_due(state: Execution, subject_id: str, at_ms: int | None) -> Execution:
+    if state.due.get(subject_id) == at_ms:
+        return state
+    earliest = state.next_due
+    due = state.due.delete(subject_id) if at_ms is None else state.due.set(subject_id, at_ms)
+    if earliest is not None and earliest[1] == subject_id:
+        # What was earliest has moved or gone: only then all that waits is looked through.
+        earliest = min(((at, subject) for subject, at in due.items()), default=None)
+    elif at_ms is not None:
+        earliest = min(earliest or (at_ms, subject_id), (at_ms, subject_id))
+    return replace(state, due=due, next_due=earliest)
 
 
 def _lifecycle(value: Any) -> Step:

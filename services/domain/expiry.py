@@ -3,7 +3,6 @@
 from schemas.events import calls as c
 from schemas.events import holds as h
 from services.domain.context import Context
-from services.domain.deadlines import next_due
 from services.domain.deciding import halted
 from services.domain.evolve import evolve
 from services.domain.holds import escalation
@@ -31,7 +30,7 @@ def expire(state: Execution, ctx: Context) -> Events:
 
 
 def _first_due(state: Execution, now_ms: int) -> str | None:
-    due = next_due(state)
+    due = state.next_due
     return due[1] if due is not None and due[0] <= now_ms else None
 
 

@@ -1,8 +1,23 @@
 """What arguments must be before anything is done with them."""
 
+from functools import lru_cache
+from typing import Any
+
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
+
+
+@lru_cache(maxsize=64)
+def parsed(text: str) -> Any:
+    """The value of canonical JSON text, remembered: one decision looks at the same arguments several times.
+
+    The value is shared, so nobody may change it.
+
+    Raises:
+        MalformedJson: see `parse_strict`.
+    """
+    return parse_strict(text)
 
 
 def arguments_problem(text: str) -> tuple[Refusal, str] | None:
@@ -12,7 +27,7 @@ def arguments_problem(text: str) -> tuple[Refusal, str] | None:
     if len(text.encode()) > ARGUMENTS_MAX_BYTES:
         return Refusal.TOO_LARGE, f"arguments are limited to {ARGUMENTS_MAX_BYTES} bytes"
     try:
-        value = parse_strict(text)
+        value = parsed(text)
         if not isinstance(value, dict):
             return Refusal.MALFORMED, "arguments must be a JSON object"
         if canonical(value) != text:

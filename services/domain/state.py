@@ -94,7 +94,10 @@ class Hold(Struct, frozen=True, kw_only=True):
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """One run of an agent. `due` holds the next moment of everything that waits, by call or hold id (ms)."""
+    """One run of an agent.
+
+    `due` holds the next moment of everything that waits, by call or hold id (ms); `next_due` is the earliest.
+    """
 
     tenant: str
     project: str
@@ -108,6 +111,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     calls: Map[str, Call] = Map()
     holds: Map[str, Hold] = Map()
     due: Map[str, int] = Map()
+    next_due: tuple[int, str] | None = None
 
     @property
     def closed(self) -> bool:

@@ -13,7 +13,6 @@ from schemas.message import Message
 from schemas.record import Command, Event
 from services.domain import executions
 from services.domain.context import Context, Tool
-from services.domain.deadlines import next_due
 from services.domain.evolve import evolve, start
 from services.domain.policy import Verdict
 from services.domain.state import Call, Execution
@@ -95,7 +94,7 @@ class ExecutionsPartition:
     def due_of(self, key: bytes) -> Due | None:
         """The execution's next deadline, or None."""
         entry = self.live.get(key)
-        return next_due(entry.state) if entry else None
+        return entry.state.next_due if entry else None
 
     def _entry(self, key: bytes) -> Entry | None:
         return self.live.get(key) or self.recent.get(key)

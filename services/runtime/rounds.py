@@ -5,7 +5,7 @@ round sees it; if the batch then fails, the ledger is thrown away with it and re
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from schemas.envelope import Verifier
@@ -96,9 +96,11 @@ class Rounds:
         now_ms = max(command.at_ms, self.ledger.now_ms)
         bodies = self.ledger.aggregates.decide(command, now_ms)
         records = self._encoded(round_, command, bodies, now_ms)
-        if sum(record.size_bytes() for _, record in records) > DECISION_MAX_BYTES:
+        size_bytes = _size_bytes(records)
+        if size_bytes > DECISION_MAX_BYTES:
             records = self._encoded(round_, command, [_too_large(command)], now_ms)
-        self._join(round_, records)
+            size_bytes = _size_bytes(records)
+        self._join(round_, records, size_bytes)
 
     def abandon(self, round_: Round, raw: RawRecord) -> None:
         """Give up a command that killed its writers; what it was about stays as it was."""
@@ -122,7 +124,8 @@ class Rounds:
             tenant=headers.get("placet_tenant", b"").decode(errors="replace"),
             command_offset=raw.offset,
         )
-        self._join(round_, [self._event(round_, 0, body, meta, raw.key)])
+        records = [self._event(round_, 0, body, meta, raw.key)]
+        self._join(round_, records, _size_bytes(records))
         logger.error("command at offset %d killed its writers and was abandoned", raw.offset)
 
     def _encoded(
@@ -156,17 +159,22 @@ class Rounds:
         offset = round_.base + len(round_.records) + index
         return Event(body, meta, key, self.partition, offset), event_record(body, meta, key)
 
-    def _join(self, round_: Round, records: Iterable[tuple[Event, OutRecord]]) -> None:
+    def _join(self, round_: Round, records: Sequence[tuple[Event, OutRecord]], size_bytes: int) -> None:
         for event, record in records:
             self.ledger.apply(event)
             round_.records.append(record)
-            round_.size_bytes += record.size_bytes()
+        round_.size_bytes += size_bytes
 
     def _log_record(self, round_: Round, body: Message, what: str, number: int) -> None:
         term = self.ledger.rule.claim
         seed = derived_id(what, self.partition, term, round_.base + len(round_.records), number)
         meta = EventMeta(event_id(seed, term, 0), self.ledger.now_ms, term, 0, seed, "", "")
-        self._join(round_, [self._event(round_, 0, body, meta, log_key(self.partition))])
+        records = [self._event(round_, 0, body, meta, log_key(self.partition))]
+        self._join(round_, records, _size_bytes(records))
+
+
+def _size_bytes(records: Sequence[tuple[Event, OutRecord]]) -> int:
+    return sum([record.size_bytes() for _, record in records])
 
 
 def _too_large(command: Command) -> CommandRefused:
