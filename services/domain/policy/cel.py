@@ -179,9 +179,10 @@ class Bindings:
         characters = sum(size[1] for size in sizes)
         unit = _UNITS_A_SQL_CHARACTER if "sql_kind" in expression.functions else _UNITS_A_CHARACTER
         shape = expression.shape
-        if shape.exponent > 1:
-            nodes += shape.tokens
-        return float((1 + nodes + characters * unit) * (1 + shape.concatenations)) ** shape.exponent
+        return (
+            float((1 + nodes + shape.literals + characters * unit) * (1 + shape.concatenations))
+            ** shape.exponent
+        )
 
     def context(self) -> cel.Context:
         """The binding's own form of the values and functions, made once."""

@@ -32,7 +32,7 @@ class Shape:
 
     reads: frozenset[Read]
     exponent: int
-    tokens: int
+    literals: int
     concatenations: int
 
 
@@ -55,7 +55,8 @@ def shape_of(tokens: tuple[Token, ...]) -> Shape:
             raise Unreadable(_unknown(token.text))
     exponent = max((_growth(tokens, index) for index in range(len(tokens))), default=0)
     pluses = sum(token.text == "+" for token in tokens)
-    return Shape(frozenset(reads), max(exponent, 1), len(tokens), pluses)
+    literals = sum(token.kind in _LITERAL_KINDS for token in tokens)
+    return Shape(frozenset(reads), max(exponent, 1), literals, pluses)
 
 
 def _unknown(name: str) -> str:

@@ -1,0 +1,245 @@
+import contextlib
+import threading
+
+import pytest
+
+from services.domain.policy.cel import (
+    MAX_COST,
+    Bindings,
+    DoesNotCompile,
+    EvaluationFailed,
+    ExpressionTooLarge,
+    compile_expression,
+    evaluate_in_process,
+)
+
+NOW_MS = 1_767_614_400_000
+
+
+def evaluate(source: str, **variables: object) -> bool:
+    expression = compile_expression(source)
+    return evaluate_in_process(expression, Bindings(variables, NOW_MS, expression.shape.reads))
+
+
+@pytest.mark.parametrize("literal", ["500.0", "500"])
+@pytest.mark.parametrize(
+    ("amount", "over"), [(500, False), (501, True), (98.7, False), (500.01, True), (500.0, False)]
+)
+def test_evaluate_comparison_of_json_numbers_works_for_ints_and_doubles(literal, amount, over):
+    assert evaluate(f"args.amount > {literal}", args={"amount": amount}) is over
+
+
+@pytest.mark.parametrize("amount", [2, 2.0, 2.5])
+def test_evaluate_arithmetic_depends_on_the_literal_and_not_on_the_number(amount):
+    assert evaluate("args.amount * 2.0 < 6.0", args={"amount": amount}) is True
+    with pytest.raises(EvaluationFailed):
+        evaluate("args.amount * 2 < 6", args={"amount": amount})
+
+
+@pytest.mark.parametrize(
+    ("source", "variables", "answer"),
+    [
+        ("args.s == 'a'", {"args": {"s": "a"}}, True),
+        ("args.n in [1, 2]", {"args": {"n": 2}}, True),
+        ("args.l == [1, 2]", {"args": {"l": [1, 2]}}, True),
+        ("args.l[0] == 1", {"args": {"l": [1]}}, True),
+        ("has(args.x) && args.x == 1", {"args": {}}, False),
+        ("has(args.x.y)", {"args": {"x": {}}}, False),
+        ("args['x'] == 1", {"args": {"x": 1}}, True),
+        ("size(args) == 2", {"args": {"x": 1, "y": 2}}, True),
+        ("'x' in args && args.y == 2", {"args": {"x": 1, "y": 2}}, True),
+        ("int(args.n) % 2 == 0", {"args": {"n": 4}}, True),
+        ("args.s.matches('^a+$')", {"args": {"s": "aaa"}}, True),
+        ("args.l.exists(x, x.k == 'b' && x.n > 1)", {"args": {"l": [{"k": "b", "n": 2}]}}, True),
+        (
+            "agent == 'bot' && user == '' && workspace == 'w'",
+            {"agent": "bot", "user": "", "workspace": "w"},
+            True,
+        ),
+        ("tool.annotations.readOnlyHint", {"tool": {"annotations": {"readOnlyHint": True}}}, True),
+        ("execution.context.env == 'prod'", {"execution": {"context": {"env": "prod"}}}, True),
+        (
+            "trust.lower_bound >= risk.required",
+            {"trust": {"lower_bound": 0.9}, "risk": {"required": 0.8}},
+            True,
+        ),
+        ("now < timestamp('2026-01-06T00:00:00Z')", {}, True),
+        ("now.getHours() == 12", {}, True),
+        ("now - duration('1h') < now", {}, True),
+        ("args.flag", {"args": {"flag": True}}, True),
+        ("args.n > 1.0 // a comment with a ' in it", {"args": {"n": 2}}, True),
+    ],
+)
+def test_evaluate_expression_gives_its_answer(source, variables, answer):
+    assert evaluate(source, **variables) is answer
+
+
+@pytest.mark.parametrize(
+    ("source", "variables"),
+    [
+        ("args.missing == 1", {"args": {}}),
+        ("args.s > 1", {"args": {"s": "a"}}),
+        ("args.flag", {"args": {"flag": 1}}),
+        ("args.flag", {"args": {"flag": "true"}}),
+        ("args.flag", {"args": {"flag": None}}),
+        ("int(args.n) / 0 > 1 || args.l[5] == 1", {"args": {"n": 1, "l": []}}),
+        ("trust.lower_bound > 0.5", {"trust": None}),
+        ("args.n > 1", {"args": {"n": float("nan")}}),
+        ("args.n > 1", {"args": {"n": float("inf")}}),
+        ("args.n > 1", {"args": {"n": 2**53}}),
+        ("args.s == 'a'", {"args": {"s": "\ud800"}}),
+        ("args.s == 'a'", {"args": {"s": object()}}),
+        ("url_host(args.u) == 'a'", {"args": {"u": "nonsense"}}),
+        ("url_host(args.u) == 'a'", {"args": {"u": 5}}),
+    ],
+)
+def test_evaluate_without_an_answer_fails(source, variables):
+    with pytest.raises(EvaluationFailed):
+        evaluate(source, **variables)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "url_host(args.u) == 'a' || true",
+        "true ? (url_host(args.u) == 'a' || true) : false",
+        "[args.u].exists(u, url_host(u) == 'a' || true)",
+        "!(url_host(args.u) == 'a' && false)",
+    ],
+)
+def test_evaluate_failing_function_counts_even_where_cel_would_absorb_it(source):
+    with pytest.raises(EvaluationFailed):
+        evaluate(source, args={"u": "http://a@b"})
+
+
+def test_evaluate_too_deep_arguments_fail():
+    value: object = 1
+    for _ in range(80):
+        value = [value]
+    with pytest.raises(EvaluationFailed, match="deeper"):
+        evaluate("size(args.x) == 1", args={"x": value})
+
+
+def test_bindings_after_a_failed_reading_fail_again():
+    first = compile_expression("args.a == 1 && has(args.b)")
+    bindings = Bindings({"args": {"a": 1, "b": float("nan")}}, NOW_MS, first.shape.reads)
+
+    for _ in range(2):
+        with pytest.raises(EvaluationFailed):
+            evaluate_in_process(first, bindings)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("args.amount >", "parse"),
+        ("arg.amount > 1", "did you mean 'args'"),
+        ("tool.nmae == 'x'", "did you mean 'name'"),
+        ("tool == 'x'", "is a map"),
+        ("risk.sorce > 0.5", "did you mean 'score'"),
+        ("execution.contxt.a == 1", "did you mean 'context'"),
+        ("memory.approved('x')", "not yet supported"),
+        ("args.x in memory.approved('recipient')", "not yet supported"),
+        ("url_hots(args.u) == 'x'", "unknown function"),
+        ("args.u.url_host() == 'x'", "write url_host"),
+        ("url_host(args.u, args.v) == 'x'", "argument"),
+        ("sql_kind() == 'x'", "argument"),
+        ("sql_kind(args.s, 'postgrs') == 'select'", "unknown SQL dialect"),
+        ("sql_kind(args.s, args.d) == 'select'", "in quotes"),
+        ("args.s.matches(args.pattern)", "in quotes"),
+        ("'a'.matches('(')", "always fails"),
+        ("1 + 1", "neither true nor false"),
+        ("'yes'", "neither true nor false"),
+        ("args.l.all(x, y > 1)", "unknown name 'y'"),
+        (".args.x == 1", "dot"),
+        ("Point{x: 1} == args.p", "unknown name 'Point'"),
+        ("b'a' == args.x", "byte strings"),
+        ('"""a""" == args.x', "triple quotes"),
+        ("args.`x-y` == 1", "cannot be read"),
+        ("(" * 40 + "true" + ")" * 40, "nested deeper"),
+        ("(args.x == 1", "never closed"),
+        ("args.x == 1)", "closes nothing"),
+    ],
+)
+def test_compile_mistake_is_refused_with_a_sentence(source, said):
+    with pytest.raises(DoesNotCompile, match=said):
+        compile_expression(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["!" * 1990 + "true", "-" * 1990 + "1.0 > 0.0", "args" + ".b" * 990 + " == 1", "true" + "&&true" * 390],
+)
+def test_compile_longest_expressions_do_not_exhaust_the_stack(source):
+    expression = compile_expression(source)
+    bindings = Bindings({"args": {"b": 1}}, 0, expression.shape.reads)
+
+    with contextlib.suppress(EvaluationFailed):
+        assert evaluate_in_process(expression, bindings) in (True, False)
+
+
+def test_compile_same_source_is_compiled_once():
+    assert compile_expression("args.a == 1") is compile_expression("args.a == 1")
+
+
+def test_compiled_expression_works_in_another_thread():
+    expression = compile_expression("args.a == 1.0 && url_host(args.u) == 'a.com'")
+    answers: list[bool] = []
+
+    def work() -> None:
+        variables = {"args": {"a": 1, "u": "http://a.com"}}
+        answers.append(evaluate_in_process(expression, Bindings(variables, 0, expression.shape.reads)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert answers == [True]
+
+
+NESTED = "args.l.all(x, args.l.all(y, x + y >= 0.0))"
+
+
+def test_evaluate_nested_all_over_a_thousand_is_refused_at_once():
+    with pytest.raises(ExpressionTooLarge):
+        evaluate(NESTED, args={"l": [1.0] * 1000})
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments"),
+    [
+        ("args.l.map(x, x).size() > 0", {"l": [1.0] * 1000}),
+        ("args.l.filter(x, true).size() > 0", {"l": [1.0] * 1000}),
+        ("args.l.all(x, x in args.l)", {"l": [1.0] * 1000}),
+        ("args.l.all(x, args.l == args.l)", {"l": [1.0] * 1000}),
+        ("args.l.all(x, args.s.contains(x))", {"l": ["z"] * 500, "s": "a" * 200_000}),
+        ("args.l.all(x, sql_kind(args.s) == 'select')", {"l": [1.0] * 500, "s": "select 1"}),
+        ("sql_kind(args.s) == 'select'", {"s": "select 1" + " or 1" * 3000}),
+        ("args.l.map(x, args.l + args.l).all(y, y.all(z, z == 1.0))", {"l": [1.0] * 200}),
+        ("size(args) > 0", {"l": [1.0] * 30_000}),
+    ],
+)
+def test_evaluate_work_that_may_be_large_is_refused(source, arguments):
+    with pytest.raises(ExpressionTooLarge):
+        evaluate(source, args=arguments)
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments"),
+    [
+        ("args.l.all(x, x >= 0.0)", {"l": [1.0] * 100}),
+        ("args.l.all(x, x.kind in ['a', 'b'] && x.n < 10)", {"l": [{"kind": "a", "n": 1}] * 30}),
+        ("args.l.all(x, args.allowed.exists(y, y == x))", {"l": ["a"] * 5, "allowed": ["a"] * 5}),
+        ("sql_kind(args.s) == 'select'", {"s": "select 1" + " or 1" * 500}),
+        ("args.a == 1", {"a": 1, "unread": [1.0] * 100_000}),
+    ],
+)
+def test_evaluate_usual_work_is_done_in_process(source, arguments):
+    assert evaluate(source, args=arguments) is True
+
+
+def test_bindings_cost_grows_with_depth():
+    one = compile_expression("args.l.all(x, x >= 0.0)")
+    two = compile_expression(NESTED)
+    bindings = Bindings({"args": {"l": [1.0] * 50}}, 0, one.shape.reads | two.shape.reads)
+
+    assert bindings.cost(one) < MAX_COST < bindings.cost(two)

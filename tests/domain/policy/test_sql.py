@@ -1,0 +1,160 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.domain.policy.sql import KINDS, MAX_CHARS, UnreadableSql, sql_kind
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select 1",
+        "SELECT name, count(*) FROM users WHERE city = 'Oslo' GROUP BY name HAVING count(*) > 3 ORDER BY 2 LIMIT 5;",
+        "select * from a join b on a.id = b.id where exists (select 1 from c where c.x = a.x)",
+        "with recursive t as (select 1 as n union all select n + 1 from t where n < 5) select * from t",
+        "(select 1) union (select 2)",
+        "values (1), (2)",
+        "select cast(a as int), a::text, coalesce(a, 'it''s'), upper(trim(b)) from t where c = $1 and d = ?",
+        'select "Col" from "T"',
+        "select date '2026-01-01' + interval '1 day'",
+        "select a[1], row_number() over (partition by b order by c) from t",
+    ],
+)
+def test_sql_kind_reading_is_select(sql):
+    assert sql_kind(sql) == "select"
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("insert into t values (1)", "insert"),
+        ("update t set a = 1", "update"),
+        ("delete from t", "delete"),
+        ("drop table t", "ddl"),
+        ("create table t as select 1", "ddl"),
+        ("alter table t add column a int", "ddl"),
+        ("truncate table t", "ddl"),
+        ("merge into t using s on t.a = s.a when matched then delete", "other"),
+        ("grant select on t to u", "other"),
+        ("call f()", "other"),
+        ("copy t to '/tmp/x'", "other"),
+        ("pragma table_info(t)", "other"),
+        ("explain analyze select 1", "other"),
+        ("set x = 1", "other"),
+        ("begin", "other"),
+        ("exec xp_cmdshell 'dir'", "other"),
+        ("replace into t values (1)", "other"),
+    ],
+)
+def test_sql_kind_statement_has_its_kind(sql, kind):
+    assert sql_kind(sql) == kind
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("select 1; drop table t", "ddl"),
+        ("select 1; insert into t values (1); select 2", "insert"),
+        ("delete from t; update t set a = 1", "delete"),
+        ("with x as (delete from t returning *) select * from x", "delete"),
+        ("with x as (insert into t values (1) returning *) select * from x", "insert"),
+        ("with x as (select 1) insert into t select * from x", "insert"),
+        ("select * into copy from t", "other"),
+        ("select 1 union select 2 into x", "other"),
+        ("select * from t for update", "other"),
+        ("select @a := 1", "other"),
+        ("select pg_terminate_backend(1)", "other"),
+        ("select setval('s', 1)", "other"),
+        ("select nextval('s')", "other"),
+        ("select lo_import('/etc/passwd')", "other"),
+        ("select load_extension('x')", "other"),
+        ("select * from dblink('x', 'delete from t')", "other"),
+        ("select * from read_csv('/etc/passwd')", "other"),
+        ("select public.lower(x) from t", "other"),
+        ("select (select setval('s', 1))", "other"),
+        ("select 1 delete from t", "other"),
+        ("select a from t exec", "other"),
+        ("update t set a = (select pg_sleep(1))", "other"),
+    ],
+)
+def test_sql_kind_write_in_disguise_is_not_select(sql, kind):
+    assert sql_kind(sql) == kind
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "",
+        ";;",
+        "find the cats",
+        "SELEC * FORM t",
+        "select 1 exec xp_cmdshell 'dir'",
+        "do $$ begin delete from t; end $$",
+        "select a into outfile '/tmp/x' from t",
+        "select " + "(" * 500 + "1" + ")" * 500,
+        "select 1 " + " " * MAX_CHARS,
+    ],
+)
+def test_sql_kind_unreadable_is_an_error(sql):
+    with pytest.raises(UnreadableSql):
+        sql_kind(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select 'a\\''; drop table t; -- '",  # MySQL ends the string at the third quote
+        "select 1 --1; drop table t",  # a comment, but not to MySQL
+        "select 1 # ' \n ; drop table t #'",  # MySQL's comment hides the quote
+        "select /* /* */ 1 ; drop table t -- */",  # comments nest in PostgreSQL only
+        "select 1 /*! into outfile '/tmp/x' */",  # MySQL runs it
+        "select $$ ' $$ ; drop table t; select ' '",  # PostgreSQL's dollar quotes
+        "select $a$ ' $a$ ; drop table t; select ' '",
+        "select ''' ' ''' ; drop table t; select ' ' '",  # BigQuery's triple quotes
+        "select [ ' ] ; drop table t; select [ ' ]",  # T-SQL's names in brackets
+        "select q'[']' ; drop table t; select q'[']'",  # Oracle's quotes
+        "select E'a'",
+        "select ` ' ` ; drop table t; select ` ' `",
+        "select\u00a01",
+    ],
+)
+def test_sql_kind_text_that_databases_read_differently_is_an_error(sql):
+    with pytest.raises(UnreadableSql):
+        sql_kind(sql)
+
+
+def test_sql_kind_named_dialect_reads_its_own_quotes():
+    assert sql_kind("select `a` from `b` where c = 'it\\'s'", "mysql") == "select"
+    assert sql_kind("select * from t where a = $$it's$$", "postgres") == "select"
+    assert sql_kind("select 1 --1; drop table t", "mysql") == "ddl"
+
+
+@pytest.mark.parametrize(
+    "sql", ["select 1 /*! into outfile '/tmp/x' */", "select 1 -- 1", "select 1 # x", "select 1 /* x */"]
+)
+def test_sql_kind_named_dialect_still_refuses_comments(sql):
+    with pytest.raises(UnreadableSql):
+        sql_kind(sql, "mysql")
+
+
+@pytest.mark.parametrize("value", [None, 5, ["select 1"], {"a": 1}])
+def test_sql_kind_no_text_is_an_error(value):
+    with pytest.raises((UnreadableSql, TypeError)):
+        sql_kind(value)
+
+
+WORDS = (
+    "select insert update delete drop into from where table t a 1 'x' ( ) , ; * = with as union -- /* \\ ' $$"
+)
+
+
+@given(st.lists(st.sampled_from(WORDS.split()), max_size=14))
+def test_sql_kind_any_words_have_a_kind_or_an_error(words):
+    sql = " ".join(words)
+    try:
+        kind = sql_kind(sql)
+    except UnreadableSql:
+        return
+    assert kind in KINDS
+    if {"insert", "update", "delete", "drop", "into"} & set(words) and "'" not in sql and '"' not in sql:
+        assert kind != "select"
