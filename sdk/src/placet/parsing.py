@@ -46,8 +46,6 @@ def parse(cls: type[T], data: Any) -> T:
 def _converted(cls: type, name: str, convert: _Convert, value: Any) -> Any:
     try:
         return convert(value)
-    except UnexpectedAnswer:
-        raise
     except (TypeError, ValueError) as error:
         raise UnexpectedAnswer(f"{cls.__name__}.{name}: {error}") from error
 

@@ -1,0 +1,65 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from placet.config import Config, NotConfigured, find_config
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PLACET_URL", raising=False)
+    monkeypatch.delenv("PLACET_TOKEN", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def local_stack(directory: Path, url: str = "http://127.0.0.1:8000") -> None:
+    (directory / ".placet").mkdir()
+    (directory / ".placet" / "placet.json").write_text(json.dumps({"url": url}))
+    (directory / ".placet" / "admin.token").write_text("local\n")
+
+
+def test_find_config_by_arguments_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    local_stack(tmp_path)
+    monkeypatch.setenv("PLACET_URL", "http://env")
+    monkeypatch.setenv("PLACET_TOKEN", "env")
+    assert find_config("http://given/", "given") == Config("http://given", "given")
+
+
+def test_find_config_by_environment_beats_the_local_stack(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    local_stack(tmp_path)
+    monkeypatch.setenv("PLACET_URL", "http://env")
+    monkeypatch.setenv("PLACET_TOKEN", "env")
+    assert find_config() == Config("http://env", "env")
+
+
+def test_find_config_beside_a_local_stack_uses_it(tmp_path: Path) -> None:
+    local_stack(tmp_path)
+    assert find_config() == Config("http://127.0.0.1:8000", "local")
+
+
+def test_find_config_never_sends_the_local_token_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    local_stack(tmp_path)
+    monkeypatch.setenv("PLACET_URL", "http://elsewhere")
+    with pytest.raises(NotConfigured, match="PLACET_TOKEN"):
+        find_config()
+
+
+def test_find_config_with_nothing_says_what_to_set() -> None:
+    with pytest.raises(NotConfigured, match="PLACET_URL"):
+        find_config()
+
+
+def test_find_config_beside_a_broken_file_says_which(tmp_path: Path) -> None:
+    local_stack(tmp_path)
+    (tmp_path / ".placet" / "placet.json").write_text("{")
+    with pytest.raises(NotConfigured, match=r"placet\.json"):
+        find_config()
+
+
+def test_config_shown_keeps_the_token_to_itself() -> None:
+    assert "secret" not in repr(Config("http://x", "secret"))

@@ -1,0 +1,46 @@
+import pytest
+
+import placet
+from placet import errors
+from placet.errors import refusal
+from schemas.refusals import HTTP_STATUS
+
+
+def test_refusal_of_a_problem_is_typed_and_carries_its_fields() -> None:
+    error = refusal(
+        409, {"code": "already_decided", "detail": "too late", "winning_decision_id": "d7", "type": "x"}
+    )
+    assert isinstance(error, placet.AlreadyDecided)
+    assert (error.code, error.status, error.detail) == ("already_decided", 409, "too late")
+    assert error.fields == {"winning_decision_id": "d7"}
+    assert str(error) == "already_decided: too late"
+
+
+@pytest.mark.parametrize("code", sorted(HTTP_STATUS))
+def test_refusal_of_every_known_code_keeps_code_and_status(code: str) -> None:
+    status = HTTP_STATUS[code]  # type: ignore[index]
+    error = refusal(status, {"code": code, "detail": "x"})
+    assert (error.code, error.status) == (code, status)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, placet.Unauthenticated),
+        (404, placet.NotFound),
+        (429, placet.QuotaExceeded),
+        (503, placet.Unavailable),
+    ],
+)
+def test_refusal_of_a_proxys_page_is_typed_by_status(status: int, kind: type[placet.Refused]) -> None:
+    assert type(refusal(status, "<html>no</html>")) is kind
+
+
+def test_every_error_says_who_acts() -> None:
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, placet.PlacetError)
+    ]
+    assert len(kinds) > 15
+    assert {kind.acts for kind in kinds} == {"retry", "stop", "operator"}

@@ -1,0 +1,170 @@
+import gc
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+import placet
+from placet import Denied, Placet, gated
+from placet.loopthread import LoopThread, WrongProcess
+from tests.sdk.desk import Desk, ended
+from tests.sdk.scripted import QUICK, Asked, Peer, Scripted
+from tests.sdk.threaded import serving_thread
+
+
+def client(script: Scripted) -> Placet:
+    return Placet(script.url, token="t", agent="billing-bot", patience=QUICK)
+
+
+def placet_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "placet"]
+
+
+def test_gated_in_the_documented_form_pays_once() -> None:
+    desk = Desk()
+    with (
+        serving_thread(desk.scripted()) as script,
+        client(script) as placet_,
+        placet_.execution(id="invoice-march", request="Pay the March invoice") as run,
+    ):
+
+        @run.gated(annotations={"destructiveHint": True})
+        def send_money(recipient: str, amount: float) -> str:
+            return f"{placet.current_call().status} {recipient} {amount}"
+
+        assert send_money("GB29", 98.70) == "released GB29 98.7"
+    assert [result["outcome"] for result in desk.results] == ["succeeded"]
+    assert desk.finished == [{"outcome": "completed"}]
+
+
+def test_gated_from_many_threads_runs_every_call_once() -> None:
+    desk = Desk()
+    with (
+        serving_thread(desk.scripted()) as script,
+        client(script) as placet_,
+        placet_.execution(id="many") as run,
+        ThreadPoolExecutor(8) as pool,
+    ):
+
+        @run.gated
+        def add(number: int) -> int:
+            return number + 1
+
+        assert list(pool.map(add, [1] * 20 + [2] * 20)) == [2] * 20 + [3] * 20
+    assert len(desk.calls) == 40
+    assert len(script.peers) == 1
+
+
+def test_gated_failing_reports_and_raises_the_functions_own_error() -> None:
+    desk = Desk()
+
+    @gated
+    def divide(by: int) -> float:
+        return 1 / by
+
+    with (
+        serving_thread(desk.scripted()) as script,
+        client(script) as placet_,
+        placet_.execution(id="x"),
+        pytest.raises(ZeroDivisionError),
+    ):
+        divide(0)
+    assert desk.results[0]["error"] == "ZeroDivisionError: division by zero"
+
+
+def test_gated_denied_returns_or_raises_as_asked() -> None:
+    desk = Desk(judge=ended(status="denied", feedback="no"))
+    with (
+        serving_thread(desk.scripted()) as script,
+        client(script) as placet_,
+        placet_.execution(id="x") as run,
+    ):
+        assert run.gated(on_denied="return")(str.upper)("a") == "no"
+        with pytest.raises(Denied):
+            run.gated(os.fspath)("a")
+
+
+async def test_gated_coroutine_in_a_synchronous_run_does_not_block_its_loop() -> None:
+    desk = Desk()
+    with (
+        serving_thread(desk.scripted()) as script,
+        client(script) as placet_,
+        placet_.execution(id="x") as run,
+    ):
+
+        @run.gated
+        async def fetch(url: str) -> str:
+            return url
+
+        assert await fetch("http://a") == "http://a"
+    assert len(desk.results) == 1
+
+
+def test_grouped_methods_block_and_are_typed() -> None:
+    async def rest(asked: Asked) -> Response:
+        return JSONResponse({"items": [{"hold_id": "h1", "status": "open"}], "next_cursor": None})
+
+    with serving_thread(Scripted(on_http=rest)) as script, client(script) as placet_:
+        page = placet_.holds.list(kind="permission")
+        assert [hold.hold_id for hold in page.items] == ["h1"]
+    assert script.asked[0].params == {"status": "open", "kind": "permission"}
+
+
+def test_refusal_is_raised_in_the_calling_thread() -> None:
+    with serving_thread(Scripted()) as script, client(script) as placet_, pytest.raises(placet.NotFound):
+        placet_.holds.get("h1")
+
+
+def test_events_follow_and_leave_nothing_behind() -> None:
+    async def tell(peer: Peer, message: dict[str, object]) -> None:
+        if message["type"] == "subscribe":
+            for number in range(3):
+                await peer.say(type="hold_changed", cursor=f"k{number}", hold_id=str(number))
+
+    with serving_thread(Scripted(on_frame=tell)) as script, client(script) as placet_:
+        stream = placet_.events(("holds",))
+        assert [next(stream).cursor for _ in range(3)] == ["k0", "k1", "k2"]
+        stream.close()
+
+
+def test_close_ends_the_thread_and_further_use_says_so() -> None:
+    before = len(placet_threads())
+    with serving_thread(Scripted()) as script:
+        placet_ = client(script)
+        assert len(placet_threads()) == before + 1
+        placet_.close()
+        placet_.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            placet_.holds.get("h1")
+    assert len(placet_threads()) == before
+
+
+def test_forgotten_client_ends_its_thread() -> None:
+    before = len(placet_threads())
+    placet_ = Placet("http://127.0.0.1:1", token="t")
+    del placet_
+    gc.collect()
+    assert len(placet_threads()) == before
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_used_in_a_fork_says_to_make_a_new_one() -> None:
+    thread = LoopThread()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            thread.run(_nothing())
+        except WrongProcess:
+            os.write(writing, b"refused")
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    assert os.read(reading, 20) == b"refused"
+    os.close(reading)
+    thread.stop()
+
+
+async def _nothing() -> None: ...
