@@ -190,6 +190,7 @@ def _event_values(event: Event, tenant: str, project: str, execution_id: str, te
         meta.term,
         meta.command_id,
         meta.command_digest,
+        meta.command_offset,
         text,
     )
 

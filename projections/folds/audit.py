@@ -68,7 +68,7 @@ def refused_publication_entry(event: Event) -> Row:
 
 
 def audit_json(row: Row) -> dict[str, Any]:
-    """The audit row of the outward interface; `row` has the call's `result` joined to it as JSON text."""
+    """The audit row of the outward interface; `row` has the end of its call joined to it (the view `audit`)."""
     return {
         "event_id": row["event_id"],
         "at": moment(row["at_ms"]),
@@ -81,7 +81,18 @@ def audit_json(row: Row) -> dict[str, Any]:
         "before": json_value(row["before"]),
         "after": json_value(row["after"]),
         "feedback": row["feedback"],
-        "result": row["result"],
+        "result": _result_json(row),
+    }
+
+
+def _result_json(row: Row) -> dict[str, Any] | None:
+    if row["result"] is None:
+        return None
+    return {
+        "status": row["result"],
+        "output": json_value(row["result_output"]),
+        "error": row["result_error"],
+        "ended_at": moment(row["result_at_ms"]),
     }
 
 

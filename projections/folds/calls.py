@@ -73,18 +73,6 @@ def call_json(row: Row) -> dict[str, Any]:
     }
 
 
-def result_json(row: Row) -> dict[str, Any] | None:
-    """How a call ended: what the audit trail shows as `result`. None while it has not."""
-    if row["status"] not in TERMINAL:
-        return None
-    return {
-        "status": row["status"],
-        "output": json_value(row["output"]),
-        "error": row["error"],
-        "ended_at": moment(row["ended_at_ms"]),
-    }
-
-
 def verdict_json(row: Row) -> dict[str, Any] | None:
     """The verdict in a call's or a hold's row, or None before it was judged."""
     if row["effect"] is None:

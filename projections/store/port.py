@@ -84,6 +84,19 @@ class Batch:
 Key = tuple[str | int, ...]
 
 
+def position_values(position: Position) -> Values:
+    """A position as the columns of its table."""
+    return (
+        position.source,
+        position.topic,
+        position.partition,
+        position.topic_id,
+        position.next_offset,
+        position.claim,
+        position.record_id,
+    )
+
+
 class ViewReader(Protocol):
     """One moment of a view, for a comparison: every read sees the same state."""
 

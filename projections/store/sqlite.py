@@ -25,6 +25,7 @@ from projections.store.port import (
     PositionConflict,
     ViewReplaced,
     ViewUnavailable,
+    position_values,
 )
 from projections.store.statements import (
     Dialect,
@@ -75,7 +76,7 @@ class SqliteViewStore:
         self._inserts = {table.name: insert_statement(table, DIALECT) for table in TABLES}
         self._upserts = {table.name: upsert_statement(table, DIALECT) for table in TABLES}
         self._prepare()
-        self._identity = _identity(path)
+        self._identity = identity(path)
 
     def positions(self) -> list[Position]:
         """See `ViewStore`."""
@@ -92,7 +93,7 @@ class SqliteViewStore:
 
     def apply(self, batch: Batch) -> None:
         """See `ViewStore`."""
-        if _identity(self.path) != self._identity:
+        if identity(self.path) != self._identity:
             raise ViewReplaced(f"The view at {self.path} was swapped for a rebuilt one: open it again.")
         try:
             with self._datastore.transaction(commit=True) as cursor:
@@ -214,17 +215,18 @@ def swap_in(file: Path, path: Path) -> None:
     os.replace(link, path)
 
 
-def position_values(position: Position) -> tuple[object, ...]:
-    """A position as the columns of its table."""
-    return (
-        position.source,
-        position.topic,
-        position.partition,
-        position.topic_id,
-        position.next_offset,
-        position.claim,
-        position.record_id,
-    )
+def replace_with(file: Path, path: Path) -> None:
+    """Swap a rebuilt generation in and remove the one before it; who still reads that one is not disturbed."""
+    before = path.resolve() if path.exists() else None
+    swap_in(file, path)
+    if before is not None and before != path:
+        remove(before)
+
+
+def remove(file: Path) -> None:
+    """Remove a generation with its write-ahead log."""
+    for suffix in ("", "-wal", "-shm"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def _positions(connection: sqlite3.Connection) -> list[Position]:
@@ -233,7 +235,8 @@ def _positions(connection: sqlite3.Connection) -> list[Position]:
     ]
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def identity(path: Path) -> tuple[int, int]:
+    """Which generation a path means now; (−1, −1) for none."""
     try:
         found = path.stat()
     except FileNotFoundError:

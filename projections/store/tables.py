@@ -172,7 +172,9 @@ EVENTS = Table(
         *_int("log_partition", "log_offset", "version"),
         *_text("event_id", "type"),
         *_int("at_ms", "term"),
-        *_text("command_id", "command_digest", "body"),
+        *_text("command_id", "command_digest"),
+        *_int("command_offset"),
+        *_text("body"),
     ),
     key=("tenant", "project", "execution_id", "log_offset"),
 )

@@ -1,0 +1,28 @@
+"""What was published, and how far it is in force."""
+
+from projections.folds.rows import Row
+from projections.queries.moment import Moment
+from projections.store.tables import ADOPTIONS, DEFINITIONS
+
+
+def tools(moment: Moment, tenant: str) -> list[Row]:
+    """The newest version of every tool of a tenant, by name."""
+    tail = 'WHERE "tenant" = ? AND "kind" = \'tool\' ORDER BY "name", "version"'
+    newest = {row["name"]: row for row in moment.select(DEFINITIONS, tail, (tenant,))}
+    return list(newest.values())
+
+
+def versions(moment: Moment, tenant: str, kind: str, name: str) -> list[Row]:
+    """All versions of a policy or tool, newest first. `kind` is `policy` or `tool`."""
+    tail = 'WHERE "tenant" = ? AND "kind" = ? AND "name" = ? ORDER BY "version" DESC'
+    return moment.select(DEFINITIONS, tail, (tenant, kind, name))
+
+
+def published_by_command(moment: Moment, tenant: str, command_id: str) -> Row | None:
+    """The version that a command published."""
+    return moment.one(DEFINITIONS, tenant=tenant, command_id=command_id)
+
+
+def adopted_through(moment: Moment) -> dict[int, int]:
+    """Per partition of the executions, the offset up to which it has adopted definitions."""
+    return {row["log_partition"]: row["through_offset"] for row in moment.select(ADOPTIONS, "")}

@@ -1,0 +1,143 @@
+"""An execution's events, and its state at any moment as the fold of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from projections.folds.fold import fold_event
+from projections.folds.rows import Row, json_value
+from projections.folds.rows import moment as time_text
+from projections.queries.moment import Moment
+from projections.store.tables import EVENTS
+from schemas.codec import MODELS
+from schemas.ids import execution_key
+from schemas.record import Event, EventMeta
+
+ALL = 2**62
+
+
+@dataclass(slots=True)
+class ExecutionState:
+    """An execution with its calls and holds, as rows, after some of its events."""
+
+    execution: Row | None = None
+    calls: dict[str, Row] = field(default_factory=dict)
+    holds: dict[str, Row] = field(default_factory=dict)
+
+
+def events(
+    moment: Moment,
+    tenant: str,
+    project: str,
+    execution_id: str,
+    *,
+    after_offset: int = -1,
+    through_offset: int = ALL,
+    limit: int = ALL,
+) -> list[Row]:
+    """Rows of an execution's events, in order. `event_json` and `event_of` turn them into what they are."""
+    tail = (
+        'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" > ? '
+        'AND "log_offset" <= ? ORDER BY "log_offset" LIMIT ?'
+    )
+    values = (tenant, project, execution_id, after_offset, through_offset, limit)
+    return moment.select(EVENTS, tail, values)
+
+
+def events_of_answer(moment: Moment, answer: Row) -> list[Event]:
+    """The events of an execution's command, from its row in `answers`."""
+    tenant, project, execution_id = answer["log_key"].split("/")
+    rows = events(
+        moment,
+        tenant,
+        project,
+        execution_id,
+        after_offset=answer["first_offset"] - 1,
+        through_offset=answer["last_offset"],
+    )
+    return [event_of(row) for row in rows if row["command_id"] == answer["command_id"]]
+
+
+def state_at(
+    moment: Moment,
+    tenant: str,
+    project: str,
+    execution_id: str,
+    *,
+    at_ms: int | None = None,
+    version: int | None = None,
+    offset: int | None = None,
+) -> ExecutionState:
+    """What an execution was after its events up to and including a time, a version or an offset."""
+    through = ALL if offset is None else offset
+    rows = events(moment, tenant, project, execution_id, through_offset=through)
+    until = _until(at_ms, version)
+    return fold_all([event_of(row) for row in rows if until(row)])
+
+
+def fold_all(history: list[Event]) -> ExecutionState:
+    """The state that an execution's events make."""
+    state = ExecutionState()
+    for event in history:
+        after = fold_event(event, _Rows(state))
+        if after.execution is not None:
+            state.execution = after.execution
+        if after.call is not None:
+            state.calls[after.call["call_id"]] = after.call
+        if after.hold is not None:
+            state.holds[after.hold["hold_id"]] = after.hold
+    return state
+
+
+def event_of(row: Row) -> Event:
+    """The event in a row."""
+    body = MODELS[f"placet.events.{row['type']}"].model_validate_json(row["body"])
+    meta = EventMeta(
+        event_id=row["event_id"],
+        at_ms=row["at_ms"],
+        term=row["term"],
+        version=row["version"],
+        command_id=row["command_id"],
+        command_digest=row["command_digest"],
+        tenant=row["tenant"],
+        command_offset=row["command_offset"],
+    )
+    key = execution_key(row["tenant"], row["project"], row["execution_id"])
+    return Event(body, meta, key, row["log_partition"], row["log_offset"])
+
+
+def event_json(row: Row) -> dict[str, Any]:
+    """An event of the outward interface, from its row."""
+    return {
+        "event_id": row["event_id"],
+        "type": row["type"],
+        "at": time_text(row["at_ms"]),
+        "version": row["version"],
+        "term": row["term"],
+        "partition": row["log_partition"],
+        "offset": row["log_offset"],
+        "execution_id": row["execution_id"],
+        "command_id": row["command_id"],
+        "data": json_value(row["body"]),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    state: ExecutionState
+
+    def execution(self, key: bytes) -> Row | None:
+        return self.state.execution
+
+    def call(self, key: bytes, call_id: str) -> Row | None:
+        return self.state.calls.get(call_id)
+
+    def hold(self, key: bytes, hold_id: str) -> Row | None:
+        return self.state.holds.get(hold_id)
+
+
+def _until(at_ms: int | None, version: int | None) -> Callable[[Row], bool]:
+    def counts(row: Row) -> bool:
+        return (at_ms is None or row["at_ms"] <= at_ms) and (version is None or row["version"] <= version)
+
+    return counts

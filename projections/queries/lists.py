@@ -1,0 +1,176 @@
+"""Lists, in pages."""
+
+from typing import Any, Literal
+
+from projections.folds.rows import Row
+from projections.queries.moment import Moment, Predicate, where
+from projections.queries.paging import Page, bounded, page_of, read_cursor
+from projections.store.tables import (
+    AGENTS,
+    AUDIT_ENTRIES,
+    EXECUTIONS,
+    HOLDS,
+    SKIPPED_RECORDS,
+    TOOL_CALLS,
+    Table,
+)
+
+LIVE_STATES = frozenset(
+    {"running", "resumed", "paused", "waiting_clarification", "waiting_correction", "waiting_approval"}
+)
+Order = Literal["ASC", "DESC"]
+
+
+def executions(
+    moment: Moment,
+    tenant: str,
+    project: str,
+    *,
+    state: str | None = None,
+    agent: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:
+    """Executions, newest first.
+
+    Raises:
+        BadCursor: the cursor is not one of this list.
+    """
+    predicates: list[Predicate] = [('"state" = ?', state), ('"agent" = ?', agent)]
+    live = '"ended_at_ms" IS NULL' if state in LIVE_STATES else ""
+    return _page(
+        moment,
+        EXECUTIONS,
+        (tenant, project),
+        predicates,
+        ("started_at_ms", "execution_id", "DESC"),
+        cursor,
+        limit,
+        live,
+    )
+
+
+def holds(
+    moment: Moment,
+    tenant: str,
+    project: str,
+    *,
+    status: str | None = None,
+    kind: str | None = None,
+    agent: str | None = None,
+    assignee: str | None = None,
+    execution_id: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:
+    """Holds, longest open first. `assignee` finds what was delegated to or is claimed by a subject.
+
+    Raises:
+        BadCursor: the cursor is not one of this list.
+    """
+    predicates: list[Predicate] = [
+        ('"kind" = ?', kind),
+        ('"agent" = ?', agent),
+        ('"execution_id" = ?', execution_id),
+        ('COALESCE("claimed_by", "assignee") = ?', assignee),
+    ]
+    is_open = "\"status\" = 'open'" if status == "open" else ""
+    if status != "open":
+        predicates.append(('"status" = ?', status))
+    order: tuple[str, str, Order] = ("opened_at_ms", "hold_id", "ASC")
+    return _page(moment, HOLDS, (tenant, project), predicates, order, cursor, limit, is_open)
+
+
+def calls(moment: Moment, tenant: str, project: str, execution_id: str) -> list[Row]:
+    """All calls of an execution, in the order in which they were proposed."""
+    tail = 'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? ORDER BY "proposed_at_ms", "call_id"'
+    return moment.select(TOOL_CALLS, tail, (tenant, project, execution_id))
+
+
+def audit(
+    moment: Moment,
+    tenant: str,
+    project: str,
+    *,
+    subject: str | None = None,
+    since_ms: int | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:
+    """Audit rows from a moment on, oldest first, each with the `result` of its call once that has ended.
+
+    What was published belongs to the tenant, and is shown in each of its projects.
+
+    Raises:
+        BadCursor: the cursor is not one of this list.
+    """
+    mark = read_cursor(cursor)
+    condition, values = where(
+        [
+            ('a."tenant" = ?', tenant),
+            ("a.\"project\" IN (?, '')", project),
+            ('a."subject" = ?', subject),
+            ('a."at_ms" >= ?', since_ms),
+            ('(a."at_ms", a."event_id") > (?, ?)', mark),
+        ]
+    )
+    count = bounded(limit)
+    tail = f'{condition} ORDER BY a."at_ms", a."event_id" LIMIT {count + 1}'
+    return page_of(_audit_rows(moment, tail, _flat(values)), count, "at_ms", "event_id")
+
+
+def agents(moment: Moment, tenant: str, project: str) -> list[Row]:
+    """What each agent did with each tool: counters; refused commands are counted under an empty tool."""
+    tail = 'WHERE "tenant" = ? AND "project" = ? ORDER BY "agent", "tool"'
+    return moment.select(AGENTS, tail, (tenant, project))
+
+
+def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> list[Row]:
+    """What one agent did with each tool: the counters behind its trust."""
+    tail = 'WHERE "tenant" = ? AND "project" = ? AND "agent" = ? ORDER BY "tool"'
+    return moment.select(AGENTS, tail, (tenant, project, agent))
+
+
+def skipped_records(moment: Moment, limit: int | None = None) -> list[Row]:
+    """Records that the projector could not read. They are the installation's, not a tenant's."""
+    tail = f'ORDER BY "topic", "log_partition", "log_offset" LIMIT {bounded(limit)}'
+    return moment.select(SKIPPED_RECORDS, tail)
+
+
+def _page(
+    moment: Moment,
+    table: Table,
+    owner: tuple[str, str],
+    predicates: list[Predicate],
+    order: tuple[str, str, Order],
+    cursor: str | None,
+    limit: int | None,
+    constant: str,
+) -> Page:
+    at, row_id, direction = order
+    beyond = ">" if direction == "ASC" else "<"
+    condition, values = where(
+        [
+            ('"tenant" = ?', owner[0]),
+            ('"project" = ?', owner[1]),
+            *predicates,
+            (f'("{at}", "{row_id}") {beyond} (?, ?)', read_cursor(cursor)),
+        ]
+    )
+    # Said as a constant, so that the partial index is used.
+    only = f" AND {constant}" if constant else ""
+    count = bounded(limit)
+    tail = f'{condition}{only} ORDER BY "{at}" {direction}, "{row_id}" {direction} LIMIT {count + 1}'
+    return page_of(moment.select(table, tail, _flat(values)), count, at, row_id)
+
+
+def _audit_rows(moment: Moment, tail: str, values: tuple[Any, ...]) -> list[Row]:
+    names = (*AUDIT_ENTRIES.names, "result", "result_output", "result_error", "result_at_ms")
+    columns = ", ".join(f'a."{name}"' for name in names)
+    text = f"SELECT {columns} FROM {moment.dialect.prefix}audit a {tail}"  # noqa: S608 – names of tables.py
+    rows = moment.execute(text.replace("?", moment.dialect.placeholder), values)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _flat(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(part for value in values for part in (value if isinstance(value, tuple) else (value,)))

@@ -1,0 +1,47 @@
+"""One moment of the views: every question that is asked of it sees the same state."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from projections.folds.rows import Row
+from projections.store.port import Position
+from projections.store.statements import Dialect, select_statement
+from projections.store.tables import POSITIONS, Table
+
+Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
+Predicate = tuple[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A read transaction. `execute` runs a statement and returns all its rows."""
+
+    dialect: Dialect
+    execute: Execute
+
+    def select(self, table: Table, tail: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Rows of a table.
+
+        Args:
+            table: which.
+            tail: what follows `FROM table`, with `?` for each parameter.
+            parameters: the values.
+        """
+        text = select_statement(table, self.dialect, tail.replace("?", self.dialect.placeholder))
+        return [dict(zip(table.names, row, strict=True)) for row in self.execute(text, parameters)]
+
+    def one(self, table: Table, **key: Any) -> Row | None:
+        """The row whose columns have these values, if there is one."""
+        where = " AND ".join(f'"{name}" = ?' for name in key)
+        return next(iter(self.select(table, f"WHERE {where} LIMIT 1", tuple(key.values()))), None)
+
+    def positions(self) -> list[Position]:
+        """Up to where this moment has read each partition."""
+        return [Position(*tuple(row.values())[1:]) for row in self.select(POSITIONS, "")]
+
+
+def where(predicates: Sequence[Predicate]) -> tuple[str, tuple[Any, ...]]:
+    """A WHERE clause of conditions that all hold, and its parameters; those without a value are left out."""
+    used = [(condition, value) for condition, value in predicates if value is not None]
+    return "WHERE " + " AND ".join(condition for condition, _ in used), tuple(value for _, value in used)

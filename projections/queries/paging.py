@@ -1,0 +1,60 @@
+"""Pages of a list: a cursor is where the last page ended, opaque to whoever carries it."""
+
+import base64
+import binascii
+import json
+from typing import NamedTuple
+
+from projections.folds.rows import Row
+
+MAX_LIMIT = 500
+DEFAULT_LIMIT = 50
+
+
+class BadCursor(ValueError):
+    """The cursor was not made by this list."""
+
+
+class Page(NamedTuple):
+    """Rows of a list, and where the next page begins (None at the end)."""
+
+    rows: list[Row]
+    next_cursor: str | None
+
+
+class Mark(NamedTuple):
+    """The last row of a page: its time (ms) and its id."""
+
+    at_ms: int
+    id: str
+
+
+def read_cursor(cursor: str | None) -> Mark | None:
+    """The mark in a cursor.
+
+    Raises:
+        BadCursor: it is not one.
+    """
+    if not cursor:
+        return None
+    try:
+        at_ms, row_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise BadCursor("the cursor is not one of this list: leave it out to begin again") from error
+    if not isinstance(at_ms, int) or not isinstance(row_id, str):
+        raise BadCursor("the cursor is not one of this list: leave it out to begin again")
+    return Mark(at_ms, row_id)
+
+
+def page_of(rows: list[Row], limit: int, at: str, row_id: str) -> Page:
+    """A page made of up to `limit + 1` rows, by the columns that the list is ordered by."""
+    if len(rows) <= limit:
+        return Page(rows, None)
+    last = rows[limit - 1]
+    text = json.dumps([last[at], last[row_id]], separators=(",", ":"))
+    return Page(rows[:limit], base64.urlsafe_b64encode(text.encode()).decode().rstrip("="))
+
+
+def bounded(limit: int | None) -> int:
+    """A limit between 1 and 500; 50 where none was asked for."""
+    return DEFAULT_LIMIT if limit is None else max(1, min(limit, MAX_LIMIT))

@@ -1,0 +1,72 @@
+"""Moments of a PostgreSQL view."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import tuple_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from projections.queries.moment import Moment
+from projections.store.layout import check_layout
+from projections.store.port import ViewUnavailable
+from projections.store.postgres import DEFAULT_SCHEMA, as_sql, dialect_of
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+TIMEOUT_S = 5.0
+
+
+class PostgresMoments:
+    """A pool of connections; a moment is a read-only REPEATABLE READ transaction."""
+
+    def __init__(self, url: str, schema: str, connections: int) -> None:
+        self._schema = schema
+        self._dialect = dialect_of(schema)
+        self._is_checked = False
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            url,
+            connection_class=psycopg.Connection[tuple[Any, ...]],
+            kwargs={"row_factory": tuple_row},
+            configure=_configure,
+            min_size=1,
+            max_size=connections,
+            timeout=TIMEOUT_S,
+            open=False,
+        )
+
+    @contextmanager
+    def moment(self) -> Iterator[Moment]:
+        """See `Source`."""
+        self._pool.open()
+        try:
+            with self._pool.connection() as connection:
+                moment = Moment(self._dialect, lambda text, values: _execute(connection, text, values))
+                self._check(moment)
+                yield moment
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise ViewUnavailable(f"There is no view in {self._schema} yet: start the projector.") from error
+        except (psycopg.Error, PoolTimeout) as error:
+            raise ViewUnavailable(f"The view {self._schema} could not be read: {error}") from error
+
+    def close(self) -> None:
+        """See `Source`."""
+        self._pool.close()
+
+    def _check(self, moment: Moment) -> None:
+        if self._is_checked:
+            return
+        stored = moment.execute(f"SELECT layout FROM {self._dialect.prefix}placet_layout", ())  # noqa: S608
+        if not stored:
+            raise ViewUnavailable(f"The view {self._schema} is being made: ask again in a moment.")
+        check_layout(stored[0][0], dialect_of(DEFAULT_SCHEMA), self._schema)
+        self._is_checked = True
+
+
+def _configure(connection: Connection) -> None:
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+
+
+def _execute(connection: Connection, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return connection.execute(as_sql(text), values).fetchall()

@@ -1,0 +1,84 @@
+"""Moments of a SQLite view."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from projections.queries.moment import Moment
+from projections.store.layout import check_layout
+from projections.store.port import ViewUnavailable
+from projections.store.sqlite import DIALECT, connect, identity
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A connection and the generation that it reads."""
+
+    connection: sqlite3.Connection
+    generation: tuple[int, int]
+
+
+class SqliteMoments:
+    """Connections to whatever generation the path means now; idle ones are kept for the next question."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[_Opened] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def moment(self) -> Iterator[Moment]:
+        """See `Source`."""
+        opened = self._take()
+        try:
+            with _transaction(opened.connection):
+                yield Moment(DIALECT, lambda text, values: opened.connection.execute(text, values).fetchall())
+        except sqlite3.Error as error:
+            opened.connection.close()
+            raise ViewUnavailable(f"The view at {self._path} could not be read: {error}") from error
+        except BaseException:
+            opened.connection.close()
+            raise
+        with self._lock:
+            self._idle.append(opened)
+
+    def close(self) -> None:
+        """See `Source`."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for opened in idle:
+            opened.connection.close()
+
+    def _take(self) -> _Opened:
+        generation = identity(self._path)
+        while True:
+            with self._lock:
+                opened = self._idle.pop() if self._idle else None
+            if opened is None:
+                return self._open(generation)
+            if opened.generation == generation:
+                return opened
+            opened.connection.close()
+
+    def _open(self, generation: tuple[int, int]) -> _Opened:
+        connection = connect(self._path)
+        try:
+            stored = connection.execute("SELECT layout FROM placet_layout").fetchone()
+        except sqlite3.Error as error:
+            connection.close()
+            raise ViewUnavailable(f"There is no view at {self._path} yet: start the projector.") from error
+        if stored is None:
+            connection.close()
+            raise ViewUnavailable(f"The view at {self._path} is being made: ask again in a moment.")
+        check_layout(stored[0], DIALECT, str(self._path))
+        return _Opened(connection, generation)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    yield
+    connection.execute("COMMIT")

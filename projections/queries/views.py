@@ -1,0 +1,90 @@
+"""The views as a door reads them: a few connections, each question in one moment."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, TypeVar
+
+from projections.queries.moment import Moment
+from projections.queries.postgres_moments import PostgresMoments
+from projections.queries.sqlite_moments import SqliteMoments
+from projections.store.port import Position
+from projections.store.postgres import split_url
+from projections.store.urls import is_sqlite, sqlite_path
+from schemas.topics import Topics
+
+T = TypeVar("T")
+CONNECTIONS = 4
+
+
+class Positions(NamedTuple):
+    """Up to where a moment has read: partition → first offset not read, and the same of the definitions."""
+
+    executions: dict[int, int]
+    definitions: int
+
+
+class Source(Protocol):
+    """Where moments come from: `SqliteMoments` or `PostgresMoments`."""
+
+    def moment(self) -> AbstractContextManager[Moment]:
+        """A moment; ends with the context."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        ...
+
+
+class Views:
+    """Reads of the views, from any task or thread; at most `CONNECTIONS` at a time."""
+
+    def __init__(self, source: Source, topics: Topics) -> None:
+        self._source = source
+        self._topics = topics
+        self._places = asyncio.Semaphore(CONNECTIONS)
+
+    async def read(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+        """Ask the views in one moment, outside of the event loop's thread.
+
+        Args:
+            ask: one or more of the questions of this package, as a plain function of the moment.
+
+        Returns:
+            The answer, and the positions of the same moment.
+
+        Raises:
+            ViewUnavailable: there is no view yet, or its database does not answer.
+            ViewOutdated: another version of Placet built it.
+        """
+        async with self._places:
+            return await asyncio.to_thread(self.read_now, ask)
+
+    def read_now(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+        """As `read`, in the calling thread."""
+        with self._source.moment() as moment:
+            return ask(moment), self._positions(moment.positions())
+
+    def close(self) -> None:
+        """Let go of the connections. May be called again."""
+        self._source.close()
+
+    def _positions(self, found: list[Position]) -> Positions:
+        offsets = {at.partition: at.next_offset for at in found if at.topic == self._topics.executions}
+        defined = (at.next_offset for at in found if at.topic == self._topics.definitions)
+        return Positions(offsets, next(defined, 0))
+
+
+def open_views(url: str, topics: Topics | None = None) -> Views:
+    """The views of a database URL. Connects at the first question.
+
+    Args:
+        url: as for the projector.
+        topics: the installation's; by default those with the prefix `placet`.
+
+    Raises:
+        UnknownDatabase: the URL is neither SQLite nor PostgreSQL.
+    """
+    if is_sqlite(url):
+        return Views(SqliteMoments(sqlite_path(url)), topics or Topics())
+    return Views(PostgresMoments(*split_url(url), CONNECTIONS), topics or Topics())

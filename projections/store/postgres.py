@@ -1,0 +1,268 @@
+"""The view in a schema of a PostgreSQL database.
+
+A rebuilt view is a schema beside the live one; the swap renames both in one transaction. Batches take a shared
+advisory lock and the swap takes it exclusively, so that no batch runs across it.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from eventsourcing.persistence import IntegrityError, PersistenceError, Tracking
+from eventsourcing.postgres import PostgresDatastore, PostgresTrackingRecorder
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import tuple_row
+from psycopg.sql import SQL, Composed, Identifier
+
+from projections.folds.rows import Row
+from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
+from projections.store.port import (
+    Batch,
+    Key,
+    Move,
+    Position,
+    PositionConflict,
+    ViewReplaced,
+    ViewUnavailable,
+    position_values,
+)
+from projections.store.statements import (
+    Dialect,
+    create_statements,
+    insert_statement,
+    move_position_statement,
+    select_statement,
+    upsert_statement,
+)
+from projections.store.tables import POSITIONS, TABLES, Table
+
+DEFAULT_SCHEMA = "placet"
+# The session settings of a batch. A commit that a crash takes back takes its offsets back too.
+_BEGIN = "SET LOCAL synchronous_commit = off"
+_SHARED_LOCK = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_IDENTITY = "SELECT COALESCE(to_regnamespace(%s)::oid::bigint, -1) AS oid"
+FETCH_ROWS = 2000
+
+
+def dialect_of(schema: str) -> Dialect:
+    """The dialect with the schema put before every table."""
+    return Dialect(
+        placeholder="%s",
+        # Bytes decide the order, as in SQLite, whatever the database's locale.
+        types={"text": 'TEXT COLLATE "C"', "int": "BIGINT", "real": "DOUBLE PRECISION"},
+        greatest="GREATEST",
+        table_options="",
+        prefix=f'"{schema}".',
+    )
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """The connection URL without the parameter `schema`, and the schema it names (`placet` by default)."""
+    parts = urlsplit(url)
+    parameters = dict(parse_qsl(parts.query))
+    schema = parameters.pop("schema", DEFAULT_SCHEMA)
+    return urlunsplit(parts._replace(query=urlencode(parameters))), schema
+
+
+def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection; statements commit by themselves.
+
+    Raises:
+        ViewUnavailable: nobody answers.
+    """
+    try:
+        return psycopg.connect(url, autocommit=True, row_factory=tuple_row)
+    except psycopg.Error as error:
+        raise ViewUnavailable(f"The view's database does not answer: {error}".strip()) from error
+
+
+class _Recorder(PostgresTrackingRecorder):
+    """The tracking recorder with the view's tables beside its own."""
+
+    def __init__(self, datastore: PostgresDatastore, dialect: Dialect) -> None:
+        super().__init__(datastore, tracking_table_name="tracking")
+        layout = LAYOUT_STATEMENT.replace("placet_layout", f"{dialect.prefix}placet_layout")
+        self.sql_create_statements += [as_sql(text) for text in (*create_statements(dialect), layout)]
+
+    def track(self, cursor: psycopg.Cursor[Any], position: Position) -> None:
+        self._insert_tracking(cursor, Tracking(position.source, position.next_offset))
+
+
+class PostgresViewStore:
+    """A view in a schema; one writer."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        """Open a view.
+
+        Args:
+            url: of the database, without the parameter `schema`.
+            schema: made with its tables where it is missing.
+        """
+        self.url = url
+        self.schema = schema
+        self._dialect = dialect_of(schema)
+        with connect(url) as connection:
+            connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+        self._datastore = _datastore(url, schema)
+        self._recorder = _Recorder(self._datastore, self._dialect)
+        self._inserts = {table.name: as_sql(insert_statement(table, self._dialect)) for table in TABLES}
+        self._upserts = {table.name: as_sql(upsert_statement(table, self._dialect)) for table in TABLES}
+        self._move_statement = as_sql(move_position_statement(self._dialect))
+        self._identity = self._prepare()
+
+    def positions(self) -> list[Position]:
+        """See `ViewStore`."""
+        statement = as_sql(select_statement(POSITIONS, self._dialect))
+        return [Position(*tuple(row.values())[1:]) for row in self._read(statement)]
+
+    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+        """See `ViewStore`."""
+        where = " AND ".join(f'"{name}" = %s' for name in table.key)
+        statement = as_sql(select_statement(table, self._dialect, f"WHERE {where}"))
+        return [row for key in keys for row in self._read(statement, key)]
+
+    def apply(self, batch: Batch) -> None:
+        """See `ViewStore`."""
+        try:
+            with self._datastore.transaction(commit=True) as cursor:
+                cursor.execute(_BEGIN)
+                cursor.execute(_SHARED_LOCK, (self.schema,))
+                if self._identity_now(cursor) != self._identity:
+                    raise ViewReplaced(
+                        f"The view {self.schema} was swapped for a rebuilt one: open it again."
+                    )
+                for move in batch.moves:
+                    self._move(cursor, move)
+                self._write(cursor, batch)
+        except IntegrityError as error:
+            raise PositionConflict(f"The view {self.schema} has a record of this batch already.") from error
+        except (PersistenceError, psycopg.Error) as error:
+            raise ViewUnavailable(f"The view {self.schema} could not be written: {error}") from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator["PostgresReader"]:
+        """See `ViewStore`."""
+        with connect(self.url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            with connection.transaction():
+                yield PostgresReader(connection, self._dialect)
+
+    def close(self) -> None:
+        """See `ViewStore`."""
+        self._datastore.close()
+
+    def _prepare(self) -> int:
+        try:
+            self._recorder.create_table()
+            with self._datastore.transaction(commit=True) as cursor:
+                self._check_layout(cursor)
+                return self._identity_now(cursor)
+        except (PersistenceError, psycopg.Error) as error:
+            raise ViewUnavailable(f"The view {self.schema} cannot be opened: {error}") from error
+
+    def _check_layout(self, cursor: psycopg.Cursor[Any]) -> None:
+        table = Identifier(self.schema, "placet_layout")
+        stored = cursor.execute(SQL("SELECT layout FROM {}").format(table)).fetchone()
+        plain = dialect_of(DEFAULT_SCHEMA)
+        if stored is None:
+            cursor.execute(SQL("INSERT INTO {} VALUES (%s)").format(table), (layout_of(plain),))
+        else:
+            check_layout(stored["layout"], plain, self.schema)
+
+    def _identity_now(self, cursor: psycopg.Cursor[Any]) -> int:
+        found: Row = cursor.execute(_IDENTITY, (f'"{self.schema}"',)).fetchall()[0]
+        return int(found["oid"])
+
+    def _read(self, statement: Composed, parameters: Sequence[Any] = ()) -> list[Row]:
+        try:
+            with self._datastore.get_connection() as connection, connection.cursor() as cursor:
+                return cursor.execute(statement, parameters).fetchall()
+        except (PersistenceError, psycopg.Error) as error:
+            raise ViewUnavailable(f"The view {self.schema} could not be read: {error}") from error
+
+    def _move(self, cursor: psycopg.Cursor[Any], move: Move) -> None:
+        after = move.after
+        if move.before is None:
+            cursor.execute(self._inserts[POSITIONS.name], position_values(after))
+        else:
+            where = (after.source, move.before.next_offset)
+            cursor.execute(self._move_statement, (after.next_offset, after.claim, after.record_id, *where))
+            if cursor.rowcount != 1:
+                raise PositionConflict(f"Another projector moved {after.source} in the view {self.schema}.")
+        self._recorder.track(cursor, after)
+
+    def _write(self, cursor: psycopg.Cursor[Any], batch: Batch) -> None:
+        for statements, tables in ((self._inserts, batch.inserts), (self._upserts, batch.upserts)):
+            for name, rows in tables.items():
+                if rows:
+                    cursor.executemany(statements[name], rows)
+
+
+class PostgresReader:
+    """One moment of a PostgreSQL view."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], dialect: Dialect) -> None:
+        self._connection = connection
+        self._dialect = dialect
+
+    def positions(self) -> list[Position]:
+        """See `ViewReader`."""
+        rows = self._connection.execute(as_sql(select_statement(POSITIONS, self._dialect))).fetchall()
+        return [Position(*row[1:]) for row in rows]
+
+    def rows(self, table: Table) -> Iterator[tuple[object, ...]]:
+        """See `ViewReader`."""
+        order = ", ".join(f'"{name}"' for name in table.key)
+        with self._connection.cursor(name=f"placet_{table.name}") as cursor:
+            cursor.itersize = FETCH_ROWS
+            yield from cursor.execute(as_sql(select_statement(table, self._dialect, f"ORDER BY {order}")))
+
+
+def new_generation(schema: str) -> str:
+    """The name of a schema for a new generation of a view."""
+    return f"{schema}_{uuid.uuid4().hex[:12]}"
+
+
+def swap_in(url: str, rebuilt: str, schema: str) -> None:
+    """Let a schema's name mean the rebuilt view, at once for all readers and writers; the old one is dropped."""
+    old = new_generation(schema)
+    rename = SQL("ALTER SCHEMA {} RENAME TO {}")
+    with connect(url) as connection, connection.transaction():
+        connection.execute(_LOCK, (schema,))
+        found = connection.execute(_IDENTITY, (f'"{schema}"',)).fetchone()
+        if found is not None and found[0] != -1:
+            connection.execute(rename.format(Identifier(schema), Identifier(old)))
+        connection.execute(rename.format(Identifier(rebuilt), Identifier(schema)))
+        connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(old)))
+
+
+def schema_exists(url: str, schema: str) -> bool:
+    """Whether there is a schema of this name."""
+    with connect(url) as connection:
+        return bool(connection.execute(_IDENTITY, (f'"{schema}"',)).fetchall()[0][0] != -1)
+
+
+def drop(url: str, schema: str) -> None:
+    """Remove a rebuilt view that is not wanted."""
+    with connect(url) as connection:
+        connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
+
+
+def _datastore(url: str, schema: str) -> PostgresDatastore:
+    info: dict[str, Any] = dict(conninfo_to_dict(url))
+    dbname, host, port, user, password = (
+        str(info.pop(name, "") or "") for name in ("dbname", "host", "port", "user", "password")
+    )
+    datastore = PostgresDatastore(dbname, host, port, user, password, schema=schema, pool_size=1)
+    # The rest of the URL (TLS, timeouts) goes to the driver as it stands.
+    cast("dict[str, Any]", datastore.pool.kwargs).update(info)
+    return datastore
+
+
+def as_sql(text: str) -> Composed:
+    """Text made of the names in `tables` as a statement; values are always parameters."""
+    return Composed([SQL(text)])
