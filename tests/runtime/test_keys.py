@@ -1,0 +1,97 @@
+"""Public keys from a file that changes while it is used."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from schemas.actor import Actor
+from schemas.commands import ExpireDue
+from schemas.envelope import Draft, Signer, Verifier
+from schemas.ids import execution_key
+from schemas.record import RawRecord, UnreadableRecord
+from services.runtime.keys import KeysUnreadable, PublicKeyFile
+
+
+@dataclass
+class Clock:
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def text_of(key: Ed25519PrivateKey) -> str:
+    return base64.b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def test_key_known_found_and_unknown_none(tmp_path: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    path = tmp_path / "gateways.json"
+    path.write_text(json.dumps({"g1": text_of(key)}))
+    keys = PublicKeyFile(path, Clock())
+    assert keys("g1") == key.public_key()
+    assert keys("g2") is None
+
+
+def test_key_added_later_found_after_a_second(tmp_path: Path) -> None:
+    first, second = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    path, clock = tmp_path / "gateways.json", Clock()
+    path.write_text(json.dumps({"g1": text_of(first)}))
+    keys = PublicKeyFile(path, clock)
+    assert keys("g1") == first.public_key()
+    path.write_text(json.dumps({"g1": text_of(first), "g2": text_of(second)}))
+    clock.now_s = 0.9
+    assert keys("g2") is None
+    clock.now_s = 1.0
+    assert keys("g2") == second.public_key()
+
+
+def test_key_known_needs_no_file(tmp_path: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    path, clock = tmp_path / "gateways.json", Clock()
+    path.write_text(json.dumps({"g1": text_of(key)}))
+    keys = PublicKeyFile(path, clock)
+    keys("g1")
+    path.unlink()
+    clock.now_s = 5.0
+    assert keys("g1") == key.public_key()
+    with pytest.raises(KeysUnreadable):
+        keys("g2")
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"g": 1}', '{"g": "AAAA"}', '{"g": "not base64"}', "\xff"])
+def test_file_unreadable_said_loudly(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "gateways.json"
+    if text is not None:
+        path.write_text(text, encoding="latin-1")
+    with pytest.raises(KeysUnreadable, match=r"gateways\.json") as caught:
+        PublicKeyFile(path)("g")
+    assert caught.value.path == path
+
+
+def test_envelope_signed_by_a_key_of_the_file_believed(tmp_path: Path) -> None:
+    key, stranger = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    path = tmp_path / "gateways.json"
+    path.write_text(json.dumps({"g1": text_of(key)}))
+    actor = Actor(subject="s", tenant="t", project="p")
+    due = ExpireDue(subject_id="hold", deadline_at_ms=1, attempt=0)
+    draft = Draft(due, actor, "c1", execution_key("t", "p", "e"))
+
+    def refuse(token: str, at_ms: int) -> Actor:
+        raise ValueError(f"{token} at {at_ms}")
+
+    verifier = Verifier(PublicKeyFile(path), refuse)
+    for signer, believed in ((Signer("g1", key), True), (Signer("g1", stranger), False)):
+        (sent,) = signer.sign([draft])
+        raw = RawRecord(0, 0, 0, sent.key, sent.value, sent.headers)
+        if believed:
+            assert verifier.read(raw).actor == actor
+        else:
+            with pytest.raises(UnreadableRecord, match="unbelievable"):
+                verifier.read(raw)
