@@ -1,0 +1,231 @@
+"""Asking the decider: one command out, one answer back, however often and through whomever it is asked.
+
+For each command, in this order:
+1. an answer that is still in memory is given at once;
+2. a command that is under way is joined, not sent again;
+3. the wait is registered, then the command is sent;
+4. if no trace comes for a moment, the views are asked whether the command was answered long ago: the decider
+   leaves no second trace of a repeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from gateway.live.live import Live
+from gateway.live.outcome import Outcome, outcome_of
+from gateway.live.waiters import Answered, Wait
+from gateway.outbox import Outbox, Outgoing
+from gateway.problems import Problem
+from schemas import codec
+from schemas.actor import Actor
+from schemas.envelope import Draft, command_digest
+from schemas.ids import derived_id
+from schemas.message import Message
+from schemas.refusals import Refusal
+
+# A trace takes milliseconds; one that has not come by then may have been left long ago.
+LOOK_AFTER_S = 0.05
+SWEEP_S = 0.025
+ATTEMPTS_MAX = 64
+
+
+class CommandName(NamedTuple):
+    """How a command's id is made.
+
+    `parts` are what it is derived from; None for a fresh one. With an idempotency key the first answer stands
+    for ever (`keyed`). Without one, the id of a body that names its own subject is derived from that body, so
+    that a repeat is the same command; but a refusal is not kept for it, since it may be accepted later.
+    """
+
+    parts: tuple[str, ...] | None
+    keyed: bool = False
+
+    def id_of(self, digest: str, attempt: int) -> str:
+        """The id of the command with this body digest."""
+        if self.parts is None:
+            return str(uuid.uuid4())
+        if self.keyed:
+            return derived_id(*self.parts)
+        return derived_id(*self.parts, digest, *([attempt] if attempt else []))
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether a refusal leaves room for another attempt under another id."""
+        return self.parts is not None and not self.keyed
+
+
+def name_of(
+    actor: Actor, route: str, key: str | None, subjects: tuple[str, ...] | None = None
+) -> CommandName:
+    """How to name a command.
+
+    Args:
+        actor: who asks.
+        route: the concrete path or message that it came by.
+        key: its idempotency key or `ref`.
+        subjects: the ids in its body that its client chose, or None.
+    """
+    if key:
+        return CommandName((actor.tenant, actor.subject, route, key), keyed=True)
+    if subjects is not None:
+        return CommandName((actor.tenant, actor.project, route, *subjects))
+    return CommandName(None)
+
+
+class Ask(NamedTuple):
+    """A command that somebody wants decided."""
+
+    body: Message
+    actor: Actor
+    key: bytes
+    topic: str
+    partitions: int
+    name: CommandName
+
+
+class Answers(Protocol):
+    """The views' memory of answered commands."""
+
+    async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
+        """The outcomes of commands given as (tenant, project, command id), as far as they are known."""
+        ...
+
+
+@dataclass(slots=True)
+class Asker:
+    """Asks the decider for one gateway."""
+
+    live: Live
+    outbox: Outbox
+    answers: Answers
+    _again: dict[str, tuple[Ask, int]] = field(default_factory=dict, init=False)
+
+    def ask(self, ask: Ask, answered: Answered, timeout_s: float) -> str:
+        """Ask; `answered` is called once, perhaps before this returns.
+
+        It gets the outcome; a problem where the command could not be sent or its id is taken by another body;
+        or None when nobody has answered in time: then the command may still be decided.
+
+        Returns:
+            The command's id.
+        """
+        return self._ask(ask, answered, timeout_s, 0)
+
+    async def answer(self, ask: Ask, timeout_s: float) -> Outcome | None:
+        """Ask and wait; None when nobody has answered in time.
+
+        Raises:
+            Problem: the command could not be sent, or its id is taken by another body.
+        """
+        future: asyncio.Future[Outcome | Problem | None] = asyncio.get_running_loop().create_future()
+
+        def answered(outcome: Outcome | Problem | None) -> None:
+            if not future.done():
+                future.set_result(outcome)
+
+        self.ask(ask, answered, timeout_s)
+        outcome = await future
+        if isinstance(outcome, Problem):
+            raise outcome
+        return outcome
+
+    async def run(self) -> None:
+        """Look after waits without a trace, until cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            if len(self.live.waiters):
+                await self._sweep()
+
+    def _ask(self, ask: Ask, answered: Answered, timeout_s: float, attempt: int) -> str:
+        digest = command_digest(codec.encode(ask.body))
+        command_id = ask.name.id_of(digest, attempt)
+        while (outcome := self._remembered(command_id)) is not None:
+            if not (_was_refused(outcome) and ask.name.asks_again and attempt < ATTEMPTS_MAX):
+                answered(_same_body(outcome, digest, ask.key))
+                return command_id
+            attempt += 1
+            command_id = ask.name.id_of(digest, attempt)
+        self._wait(ask, command_id, digest, answered, timeout_s, attempt)
+        return command_id
+
+    def _wait(
+        self, ask: Ask, command_id: str, digest: str, answered: Answered, timeout_s: float, attempt: int
+    ) -> None:
+        now = asyncio.get_running_loop().time()
+        wait = self.live.waiters.get(command_id)
+        if wait is not None:
+            if wait.digest != digest or wait.key != ask.key:
+                answered(_reused())
+                return
+            wait.answered.append(answered)
+            wait.until = max(wait.until, now + timeout_s)
+            return
+        actor = ask.actor
+        wait = Wait(
+            command_id, digest, ask.key, actor.tenant, actor.project, now + timeout_s, now + LOOK_AFTER_S
+        )
+        wait.answered.append(answered)
+        self.live.waiters.add(wait)
+        if ask.name.asks_again:
+            self._again[command_id] = (ask, attempt)
+            wait.answered.append(self._forget(command_id))
+        draft = Draft(ask.body, actor, command_id, ask.key)
+        self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, self._failed(command_id)))
+
+    def _forget(self, command_id: str) -> Answered:
+        def forget(_: Outcome | Problem | None) -> None:
+            self._again.pop(command_id, None)
+
+        return forget
+
+    def _failed(self, command_id: str) -> Callable[[str], None]:
+        def failed(reason: str) -> None:
+            detail = f"the command could not be handed to the log ({reason}): repeat it with the same id"
+            self.live.waiters.answer(command_id, Problem(Refusal.UNAVAILABLE, detail, retry_after=1))
+
+        return failed
+
+    def _remembered(self, command_id: str) -> Outcome | None:
+        group = self.live.ring.of_command(command_id)
+        return None if group is None else outcome_of(group.events(), old=True)
+
+    async def _sweep(self) -> None:
+        now = asyncio.get_running_loop().time()
+        waiters = self.live.waiters
+        wanted = [(wait.tenant, wait.project, wait.command_id) for wait in waiters.to_look_up(now)]
+        if wanted:
+            for command_id, outcome in (await self.answers.answers(wanted)).items():
+                self._answered_long_ago(command_id, outcome)
+        for wait in waiters.overdue(now):
+            waiters.answer(wait.command_id, None)
+
+    def _answered_long_ago(self, command_id: str, outcome: Outcome) -> None:
+        wait = self.live.waiters.get(command_id)
+        if wait is None:
+            return
+        again = self._again.get(command_id)
+        if again is None or not _was_refused(outcome) or again[1] >= ATTEMPTS_MAX:
+            self.live.waiters.answer(command_id, _same_body(outcome, wait.digest, wait.key))
+            return
+        ask, attempt = again
+        left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
+        self._ask(ask, lambda later: self.live.waiters.answer(command_id, later), left_s, attempt + 1)
+
+
+def _was_refused(outcome: Outcome) -> bool:
+    return outcome.refused is not None and outcome.refused.code is not Refusal.DUPLICATE
+
+
+def _same_body(outcome: Outcome, digest: str, key: bytes) -> Outcome | Problem:
+    return outcome if outcome.digest == digest and outcome.key == key else _reused()
+
+
+def _reused() -> Problem:
+    return Problem(
+        Refusal.IDEMPOTENCY_KEY_REUSED, "this idempotency key was used for another body: take a fresh one"
+    )

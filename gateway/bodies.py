@@ -1,0 +1,195 @@
+"""What clients send, as models: read strictly, closed to fields that they do not name, and published as schemas.
+
+The same models serve REST, the WebSocket, the OpenAPI and the AsyncAPI document.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gateway.problems import invalid
+from schemas.commands import Decision, Outcome, RequestKind, Scope
+from schemas.limits import TEXT_MAX_CHARS
+
+SECONDS_MAX = 366 * 24 * 60 * 60
+ITEMS_MAX = 100
+
+ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+ToolName = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")]
+ScopeName = Annotated[str, Field(max_length=256)]
+Text = Annotated[str, Field(max_length=TEXT_MAX_CHARS)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+JsonObject = dict[str, Any]
+
+
+class Body(BaseModel):
+    """A request's body."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class StartExecution(Body):
+    """Open an execution. Without an id one is made; without an agent it is the token's."""
+
+    execution_id: ClientId | None = None
+    agent: ClientId | None = None
+    user: ScopeName = ""
+    workspace: ScopeName = ""
+    request: Any = None
+    context: JsonObject = Field(default_factory=dict)
+
+
+class ProposeToolCall(Body):
+    """Ask to run a tool. `annotations` are the agent's own claims: they can raise a risk, never lower it."""
+
+    call_id: ClientId | None = None
+    tool: ToolName
+    arguments: JsonObject = Field(default_factory=dict)
+    context: JsonObject = Field(default_factory=dict)
+    reason: Text = ""
+    annotations: JsonObject = Field(default_factory=dict)
+
+
+class ConsumeGrant(Body):
+    """Use a release, once. `attempt_id` is random per process and never derived from the call."""
+
+    digest: Digest
+    attempt_id: ClientId | None = None
+
+
+class ReportResult(Body):
+    """Say how a consumed call ended."""
+
+    attempt_id: ClientId
+    outcome: Outcome
+    output: Any = None
+    error: Text | None = None
+    duration_ms: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
+
+
+class PauseExecution(Body):
+    """Let nothing more be judged or run until it is resumed."""
+
+    reason: Text = ""
+
+
+class ResumeExecution(Body):
+    """Go on after a pause."""
+
+    feedback: Text = ""
+
+
+class CancelExecution(Body):
+    """End the execution without a result."""
+
+    reason: Text = ""
+
+
+class CompleteExecution(Body):
+    """End the execution with its result."""
+
+    result: Any = None
+
+
+class FailExecution(Body):
+    """End the execution with an error; `reason` is another word for it."""
+
+    error: Text = ""
+    reason: Text = ""
+
+
+class FinishExecution(Body):
+    """End an execution, over the WebSocket: `result` of one that completed, `reason` of the others."""
+
+    outcome: Literal["completed", "failed", "cancelled"]
+    result: Any = None
+    reason: Text = ""
+
+
+class RevokeGrant(Body):
+    """Take back a release that was not consumed yet."""
+
+    reason: Text = ""
+
+
+class RequestHumanInput(Body):
+    """Ask a person something. Without an execution one is opened for it."""
+
+    request_id: ClientId | None = None
+    execution_id: ClientId | None = None
+    agent: ClientId | None = None
+    kind: RequestKind = "clarification"
+    question: Annotated[str, Field(min_length=1, max_length=TEXT_MAX_CHARS)]
+    options: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
+    fields: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
+    decision_type: Annotated[str, Field(max_length=128)] = ""
+    timeout_seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)] | None = None
+    default: Any = None
+
+
+class DecideHold(Body):
+    """Decide a hold on exactly the digest that was seen."""
+
+    decision: Decision
+    digest: Annotated[str, Field(max_length=64)] = ""
+    edited_arguments: JsonObject | None = None
+    feedback: Text = ""
+    value: Any = None
+    scope: Scope = "once"
+
+
+class DecideOneOfMany(DecideHold):
+    """A decision of a bulk."""
+
+    hold_id: ClientId
+
+
+class DecideHolds(Body):
+    """Decide several holds of low risk."""
+
+    items: Annotated[list[DecideOneOfMany], Field(min_length=1, max_length=ITEMS_MAX)]
+
+
+class DelegateHold(Body):
+    """Hand a hold to another subject."""
+
+    to: Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class ExtendHold(Body):
+    """Move a hold's deadline."""
+
+    seconds: Annotated[int, Field(gt=0, le=SECONDS_MAX)]
+
+
+class Nothing(Body):
+    """No fields."""
+
+
+class ToolDefinition(BaseModel):
+    """An MCP tool definition. Fields of MCP that are not named here are kept as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    name: ToolName
+    description: Text = ""
+    inputSchema: JsonObject = Field(default_factory=lambda: {"type": "object"})
+    annotations: JsonObject = Field(default_factory=dict)
+    idempotent: bool = False
+
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def read_body(model: type[B], value: dict[str, Any]) -> B:
+    """A parsed body as its model.
+
+    Raises:
+        Problem: 422 invalid, with every error and where it stands.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise invalid(error) from error

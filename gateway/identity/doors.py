@@ -1,0 +1,130 @@
+"""Who stands at the door: a bearer token made into an identity, and what its roles let it do."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gateway.problems import Problem
+from projections.folds.rows import Row
+from schemas.actor import Actor
+from schemas.refusals import Refusal
+from schemas.token import Claims, PublicKeys, TokenRefused, read_claims
+
+CACHED_TOKENS_MAX = 4_096
+READERS = ("reviewer", "operator", "analyst")
+ANY = "*"
+
+
+@dataclass(slots=True)
+class Authenticator:
+    """Believes tokens of known issuers. A token's signature is checked once, its expiry every time."""
+
+    public_keys: PublicKeys
+    clock: Callable[[], float] = time.time
+    _believed: OrderedDict[str, Claims] = field(default_factory=OrderedDict, init=False)
+
+    def claims(self, token: str) -> Claims:
+        """What a token says.
+
+        Raises:
+            Problem: 401 unauthenticated.
+        """
+        now = self.clock()
+        known = self._believed.get(token)
+        if known is not None and now < known.expires_at_s:
+            return known
+        try:
+            claims = read_claims(token, self.public_keys, now)
+        except TokenRefused as error:
+            self._believed.pop(token, None)
+            raise Problem(Refusal.UNAUTHENTICATED, str(error)) from error
+        self._believed[token] = claims
+        if len(self._believed) > CACHED_TOKENS_MAX:
+            self._believed.popitem(last=False)
+        return claims
+
+    def of_header(self, authorization: str) -> Claims:
+        """What the token of an Authorization header says.
+
+        Raises:
+            Problem: 401 unauthenticated.
+        """
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
+        return self.claims(token.strip())
+
+
+def reads_project(actor: Actor) -> bool:
+    """Whether the actor may read all of its project."""
+    return actor.has(*READERS)
+
+
+def acts_for(actor: Actor, agent: str) -> bool:
+    """Whether the actor may act in an agent's name: the agent's own token, an operator, an admin."""
+    if actor.agent is not None:
+        return actor.agent == agent
+    return actor.has("operator")
+
+
+def check_reads(actor: Actor) -> None:
+    """Refuse who may not read the whole project.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if not reads_project(actor):
+        raise Problem(Refusal.NOT_AUTHORISED, f"this needs one of the roles {', '.join(READERS)}")
+
+
+def check_role(actor: Actor, *roles: str) -> None:
+    """Refuse who has none of the roles and is no admin; an agent's token has none of them.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if actor.agent is not None or not actor.has(*roles):
+        raise Problem(Refusal.NOT_AUTHORISED, f"this needs one of the roles {', '.join(roles)}")
+
+
+def check_sees(actor: Actor, row: Row) -> None:
+    """Refuse who may not read one execution, call or hold of its project.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if not reads_project(actor) and not (actor.agent is not None and row["agent"] == actor.agent):
+        raise Problem(Refusal.NOT_AUTHORISED, "this token may only read what is its own agent's")
+
+
+def check_acts(actor: Actor, agent: str) -> None:
+    """Refuse who may not act for an agent.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if not acts_for(actor, agent):
+        raise Problem(Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {agent}")
+
+
+def permitted_scope(claims: Claims, name: str, given: str) -> str:
+    """The user or workspace that an execution is started for.
+
+    A claim with a name fixes it: that name is used where none is given, and no other is accepted, so that the
+    policies of that user cannot be avoided by leaving it out. The claim `*`, and without a claim the roles
+    operator and admin, may give any. Everyone else may give none.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    claim = claims.user if name == "user" else claims.workspace
+    if claim is not None and claim != ANY:
+        if given and given != claim:
+            raise Problem(Refusal.NOT_AUTHORISED, f"this token is for the {name} {claim} only")
+        return claim
+    if given and claim is None and not claims.actor.has("operator"):
+        raise Problem(Refusal.NOT_AUTHORISED, f"this token may not name a {name}: it has no {name} claim")
+    return given

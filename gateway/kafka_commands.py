@@ -1,0 +1,107 @@
+"""The command topics: batches appended whole, one under way at a time.
+
+While one append is under way the next commands gather (group commit), so one command alone waits for nothing
+and many share a signature, a batch and a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_producer, start, stop
+from schemas.record import OutRecord
+
+# Under the broker's ceiling; one command is at most its arguments, context and a few words.
+BATCH_MAX_BYTES = 1_000_000
+
+
+class AppendFailed(RuntimeError):
+    """Whether the commands were appended is unknown; they may be sent again under their ids."""
+
+
+@dataclass(slots=True)
+class KafkaCommandLog:
+    """Appends signed commands. A producer whose append failed is spoiled and replaced by a fresh one."""
+
+    config: KafkaConfig
+    _producer: AIOKafkaProducer | None = field(default=None, init=False)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    async def open(self) -> AIOKafkaProducer:
+        """Connect, unless there is a good producer.
+
+        Raises:
+            KafkaUnreachable: nobody answers.
+        """
+        async with self._opening:
+            if self._producer is None:
+                producer = new_producer(self.config)
+                await start(producer, self.config)
+                self._producer = producer
+            return self._producer
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        await self._discard(self._producer)
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a producer that is not spoiled."""
+        return self._producer is not None
+
+    async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
+        """Append records to a partition, in order; returns when every replica has them.
+
+        Raises:
+            AppendFailed: the outcome is unknown, or Kafka cannot be reached.
+        """
+        producer = self._producer
+        try:
+            producer = producer or await self.open()
+            for batch in batches(records):
+                await self._append_batch(producer, topic, partition, batch)
+        except (KafkaError, KafkaUnreachable, OSError, TimeoutError) as error:
+            await self._discard(producer)
+            raise AppendFailed(f"{type(error).__name__} {error}".strip()) from error
+        except asyncio.CancelledError:
+            await self._discard(producer)
+            raise
+
+    async def _append_batch(
+        self, producer: AIOKafkaProducer, topic: str, partition: int, records: Sequence[OutRecord]
+    ) -> None:
+        builder = producer.create_batch()
+        for record in records:
+            headers = list(record.headers)
+            # A full builder answers None and forgets the record.
+            if builder.append(timestamp=None, key=record.key, value=record.value, headers=headers) is None:
+                raise AppendFailed("a command does not fit a batch")
+        builder.close()
+        acknowledged = await producer.send_batch(builder, topic, partition=partition)
+        async with asyncio.timeout(self.config.append_timeout_ms / 1000):
+            await acknowledged
+
+    async def _discard(self, producer: AIOKafkaProducer | None) -> None:
+        # Several appends share a producer; the first that fails discards it, and none discards its successor.
+        if producer is not None and self._producer is producer:
+            self._producer = None
+            await stop(producer)
+
+
+def batches(records: Iterable[OutRecord]) -> Iterable[list[OutRecord]]:
+    """The records in order, cut so that each part fits one batch."""
+    part: list[OutRecord] = []
+    size = 0
+    for record in records:
+        size += record.size_bytes()
+        if part and size > BATCH_MAX_BYTES:
+            yield part
+            part, size = [], record.size_bytes()
+        part.append(record)
+    if part:
+        yield part

@@ -1,0 +1,162 @@
+"""The gateway's tail of the log: one consumer a process, without a group, each record decoded once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
+from schemas.headers import read_event
+from schemas.record import Event, RawRecord, UnreadableRecord
+from schemas.term import NO_CLAIM, TermRule
+
+logger = logging.getLogger(__name__)
+
+POLL_MS = 1_000
+RETRY_S = 0.5
+
+Take = Callable[[int, Sequence[Event], int], None]
+
+
+class LogLost(RuntimeError):
+    """The log is not the one that was read before; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a lane begins: the first offset wanted and the claim in force there."""
+
+    tp: TopicPartition
+    offset: int = 0
+    claim: int = NO_CLAIM
+
+
+@dataclass(slots=True)
+class KafkaTail:
+    """Reads lanes from given starts on, and gives each batch of events that count to `take`.
+
+    `unreadable` counts records that could not be read; they are the decider's to report.
+    """
+
+    config: KafkaConfig
+    starts: Sequence[Start]
+    take: Take
+    unreadable: int = 0
+    ends: dict[int, int] = field(default_factory=dict, init=False)
+    _consumer: AIOKafkaConsumer | None = field(default=None, init=False)
+    _rules: dict[TopicPartition, TermRule] = field(default_factory=dict, init=False)
+    _lanes: dict[TopicPartition, int] = field(default_factory=dict, init=False)
+
+    async def open(self) -> None:
+        """Connect, check that every start is inside the log, and stand there.
+
+        Raises:
+            KafkaUnreachable: nobody answers.
+            LogLost: the log is shorter than where a view stands.
+        """
+        consumer = new_consumer(self.config)
+        await start(consumer, self.config)
+        self._consumer = consumer
+        tps = [begin.tp for begin in self.starts]
+        consumer.assign(tps)
+        await self._check(consumer, tps)
+        for lane, begin in enumerate(self.starts):
+            consumer.seek(begin.tp, begin.offset)
+            self._lanes[begin.tp] = lane
+            self._rules[begin.tp] = TermRule(begin.claim)
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await stop(consumer)
+
+    async def run(self) -> None:
+        """Read until cancelled; a broker that is away is waited for.
+
+        Raises:
+            LogLost: records were deleted that were still to be read.
+        """
+        consumer = self._opened()
+        while True:
+            try:
+                polled = await consumer.getmany(timeout_ms=POLL_MS)
+            except OffsetOutOfRangeError as error:
+                raise LogLost(
+                    f"The log no longer holds what comes next ({error}): it was cut or made anew. "
+                    "Restore it, or rebuild the views with placet replay and start again."
+                ) from error
+            except KafkaError as error:
+                logger.warning("the tail could not read (%s); trying again", type(error).__name__)
+                await asyncio.sleep(RETRY_S)
+                continue
+            for tp, records in polled.items():
+                self._take(tp, records)
+
+    async def end_offsets(self) -> list[int]:
+        """Per lane, the high watermark now.
+
+        Raises:
+            KafkaUnreachable: it could not be read.
+        """
+        tps = [begin.tp for begin in self.starts]
+        try:
+            ends = await self._opened().end_offsets(tps)
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise KafkaUnreachable(f"Kafka does not say where the log ends ({error})") from error
+        return [ends[tp] for tp in tps]
+
+    def lag(self, read_through: Sequence[int]) -> int:
+        """Records that the broker is known to have and that were not read yet."""
+        consumer = self._consumer
+        if consumer is None:
+            return 0
+        known = ((lane, consumer.highwater(begin.tp)) for lane, begin in enumerate(self.starts))
+        return sum(max(end - read_through[lane], 0) for lane, end in known if end is not None)
+
+    async def _check(self, consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]) -> None:
+        first: Mapping[TopicPartition, int] = await consumer.beginning_offsets(tps)
+        ends: Mapping[TopicPartition, int] = await consumer.end_offsets(tps)
+        for begin in self.starts:
+            low, high = first[begin.tp], ends[begin.tp]
+            if not low <= begin.offset <= high:
+                raise LogLost(
+                    f"{begin.tp.topic}/{begin.tp.partition} holds {low} to {high}, but the views stand at "
+                    f"{begin.offset}: the log was cut or made anew. Restore it, or rebuild the views with "
+                    "placet replay."
+                )
+
+    def _take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
+        rule = self._rules[tp]
+        events = [
+            event for record in records if (event := self._read(record)) is not None and rule.admits(event)
+        ]
+        self.take(self._lanes[tp], events, records[-1].offset + 1)
+
+    def _read(self, record: ConsumerRecord) -> Event | None:
+        raw = RawRecord(
+            record.partition,
+            record.offset,
+            record.timestamp,
+            record.key or b"",
+            record.value or b"",
+            record.headers,
+        )
+        try:
+            return read_event(raw)
+        except UnreadableRecord as error:
+            self.unreadable += 1
+            logger.warning(
+                "%s/%d@%d cannot be read: %s", record.topic, record.partition, record.offset, error
+            )
+            return None
+
+    def _opened(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            raise KafkaUnreachable("the tail is not open")
+        return self._consumer

@@ -1,0 +1,122 @@
+"""Rows of executions, calls and holds, kept current by the tail.
+
+What is here stands exactly where the tail stands. What is not here may be in the views: `gateway.live.reader`
+fetches it and puts it in. Open calls and holds stay; all else leaves, least recently changed first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from gateway.live.facts import Fact
+from projections.folds.calls import TERMINAL, call_resource
+from projections.folds.executions import execution_resource
+from projections.folds.fold import subjects_of
+from projections.folds.holds import hold_resource
+from projections.folds.rows import Row
+from schemas.ids import execution_key
+
+K = TypeVar("K", bound=Hashable)
+CallKey = tuple[bytes, str]
+MAX_PASSING = 20_000
+
+
+@dataclass(slots=True)
+class Shelf(Generic[K]):
+    """Rows by id: pinned ones for as long as they are, the others up to a number."""
+
+    max_passing: int = MAX_PASSING
+    pinned: dict[K, Row] = field(default_factory=dict)
+    passing: OrderedDict[K, Row] = field(default_factory=OrderedDict)
+
+    def get(self, key: K) -> Row | None:
+        """The row, if it is here."""
+        row = self.pinned.get(key)
+        return self.passing.get(key) if row is None else row
+
+    def put(self, key: K, row: Row, *, pin: bool) -> Row | None:
+        """Keep the row as it stands now.
+
+        Returns:
+            A row that had to leave for it, if any.
+        """
+        if pin:
+            self.passing.pop(key, None)
+            self.pinned[key] = row
+            return None
+        self.pinned.pop(key, None)
+        self.passing[key] = row
+        self.passing.move_to_end(key)
+        return self.passing.popitem(last=False)[1] if len(self.passing) > self.max_passing else None
+
+
+@dataclass(slots=True)
+class Cache:
+    """The rows at hand. Changed only by the tail, and by what is fetched for where the tail stands."""
+
+    executions: Shelf[bytes] = field(default_factory=Shelf)
+    calls: Shelf[CallKey] = field(default_factory=Shelf)
+    holds: Shelf[str] = field(default_factory=Shelf)
+    _requests: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    _open: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
+
+    def apply(self, fact: Fact) -> None:
+        """Fold a fact's event into the rows, and note in the fact what it makes of them."""
+        event, key = fact.event, fact.event.key
+        call_id, hold_id = subjects_of(event.body)
+        execution = self.executions.get(key)
+        hold = self.holds.get(hold_id) if hold_id else None
+        if not call_id and hold is not None:
+            call_id = hold["call_id"] or ""
+        call = self.calls.get((key, call_id)) if call_id else None
+        fact.execution = after = execution_resource(execution, event, hold=hold)
+        if after is not None:
+            fact.state_changed = execution is None or execution["state"] != after["state"]
+            self.put_execution(key, after)
+        if call_id and (after := call_resource(call, event)) is not None:
+            fact.call = after
+            self.put_call(key, after)
+        if hold_id:
+            agent = None if execution is None else execution["agent"]
+            fact.hold = hold_resource(hold, event, call=call, agent=agent)
+            if fact.hold is not None:
+                self.put_hold(fact.hold)
+
+    def put_execution(self, key: bytes, row: Row) -> None:
+        """Keep an execution's row."""
+        self.executions.put(key, row, pin=False)
+
+    def put_call(self, key: bytes, row: Row) -> None:
+        """Keep a call's row."""
+        self.calls.put((key, row["call_id"]), row, pin=row["status"] not in TERMINAL)
+
+    def put_hold(self, row: Row) -> None:
+        """Keep a hold's row."""
+        if row["request_id"]:
+            self._requests[row["tenant"], row["project"], row["request_id"]] = row["hold_id"]
+        is_open = row["status"] == "open"
+        waiting = self._open.setdefault((row["tenant"], row["project"]), {})
+        if is_open:
+            waiting[row["hold_id"]] = row
+        else:
+            waiting.pop(row["hold_id"], None)
+        gone = self.holds.put(row["hold_id"], row, pin=is_open)
+        if gone is not None and gone["request_id"]:
+            self._requests.pop((gone["tenant"], gone["project"], gone["request_id"]), None)
+
+    def request(self, tenant: str, project: str, request_id: str) -> Row | None:
+        """The hold that a request is, if it is here."""
+        hold_id = self._requests.get((tenant, project, request_id))
+        return None if hold_id is None else self.holds.get(hold_id)
+
+    def open_holds(self, tenant: str, project: str) -> list[Row]:
+        """The open holds of a project, longest open first."""
+        return list(self._open.get((tenant, project), {}).values())
+
+
+def key_of(row: Row) -> bytes:
+    """The Kafka key of the execution that a row belongs to."""
+    return execution_key(row["tenant"], row["project"], row["execution_id"])

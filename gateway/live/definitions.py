@@ -1,0 +1,90 @@
+"""Published policies and tools, all versions, folded from the definitions topic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.headers import rfc3339
+from schemas.record import Event
+
+Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One version of a policy or tool; `document` is canonical JSON."""
+
+    name: str
+    version: int
+    document: str
+    by: str
+    at_ms: int
+    offset: int
+    tool_version: str = ""
+
+
+@dataclass(slots=True)
+class Definitions:
+    """By tenant and name, versions in order."""
+
+    policies: dict[Name, list[Published]] = field(default_factory=dict)
+    tools: dict[Name, list[Published]] = field(default_factory=dict)
+
+    def apply(self, event: Event) -> None:
+        """Fold an event of the definitions topic; others than publications change nothing."""
+        body = event.body
+        if isinstance(body, PolicyPublished):
+            shelf, document, tool_version = self.policies, body.document, ""
+        elif isinstance(body, ToolPublished):
+            shelf, document, tool_version = self.tools, body.definition, body.tool_version
+        else:
+            return
+        published = Published(
+            body.name, body.version, document, body.by, event.meta.at_ms, event.offset, tool_version
+        )
+        shelf.setdefault((event.meta.tenant, body.name), []).append(published)
+
+    def newest_tools(self, tenant: str) -> list[Published]:
+        """Each tool of a tenant at its newest version, by name."""
+        found = [versions[-1] for (owner, _), versions in self.tools.items() if owner == tenant]
+        return sorted(found, key=lambda tool: tool.name)
+
+    def newest_policies(self, tenant: str) -> list[Published]:
+        """Each policy of a tenant at its newest version, by name."""
+        found = [versions[-1] for (owner, _), versions in self.policies.items() if owner == tenant]
+        return sorted(found, key=lambda policy: policy.name)
+
+    def policy_versions(self, tenant: str, name: str) -> list[Published]:
+        """All versions of a policy, oldest first."""
+        return list(self.policies.get((tenant, name), ()))
+
+    def tool_versions(self, tenant: str, name: str) -> list[Published]:
+        """All versions of a tool, oldest first."""
+        return list(self.tools.get((tenant, name), ()))
+
+
+def tool_json(tool: Published) -> dict[str, Any]:
+    """A tool as it is served: its MCP definition and what was published."""
+    definition = json.loads(tool.document)
+    return {
+        **definition,
+        "name": tool.name,
+        "version": tool.version,
+        "tool_version": tool.tool_version,
+        "published_by": tool.by,
+        "published_at": rfc3339(tool.at_ms),
+    }
+
+
+def policy_json(policy: Published) -> dict[str, Any]:
+    """A version of a policy as it is served."""
+    return {
+        "name": policy.name,
+        "version": policy.version,
+        "document": json.loads(policy.document),
+        "published_by": policy.by,
+        "published_at": rfc3339(policy.at_ms),
+    }

@@ -1,0 +1,63 @@
+"""What the tail makes of the log: each event with the rows as they stood right after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from projections.folds.rows import Row
+from schemas.record import Event
+
+# What an event's objects cost beside its body, roughly; the bound on memory need not be exact.
+EVENT_OVERHEAD_BYTES = 2_000
+
+
+@dataclass(slots=True)
+class Fact:
+    """An event and the rows after it; None where the event does not concern one, or it is not at hand.
+
+    `state_changed` tells whether the execution shows another state than before.
+    """
+
+    event: Event
+    execution: Row | None = None
+    call: Row | None = None
+    hold: Row | None = None
+    state_changed: bool = False
+
+
+@dataclass(slots=True)
+class Group:
+    """The events of one command: they stand next to each other in one batch of one lane.
+
+    `mark` is that of its last event. A group without a command id is the decider's own.
+    """
+
+    lane: int
+    key: bytes
+    command_id: str
+    digest: str
+    facts: list[Fact] = field(default_factory=list)
+    mark: int = 0
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of its first event."""
+        return self.facts[0].event.offset
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of its last event."""
+        return self.facts[-1].event.offset
+
+    def events(self) -> list[Event]:
+        """Its events in order."""
+        return [fact.event for fact in self.facts]
+
+    def size_bytes(self) -> int:
+        """About what it keeps in memory."""
+        return sum(EVENT_OVERHEAD_BYTES + text_size(fact.event) for fact in self.facts)
+
+
+def text_size(event: Event) -> int:
+    """Characters of an event's texts: its arguments and outputs are what weighs."""
+    return sum(len(value) for value in event.body.__dict__.values() if value.__class__ is str)

@@ -1,0 +1,141 @@
+"""What this process knows of the log: fed by the tail, in order, and never ahead of it or behind.
+
+For each command's events, in this order:
+1. they are folded into the rows;
+2. the position moves past them, and the ring takes them in;
+3. the sockets get them;
+4. whoever watches a call or hold is told;
+5. whoever waits for the command gets its answer.
+So an answer's cursor never covers a message that its socket was not given before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gateway.live.cache import Cache
+from gateway.live.definitions import Definitions
+from gateway.live.facts import Fact, Group
+from gateway.live.outcome import outcome_of
+from gateway.live.ring import Ring
+from gateway.live.waiters import Waiters
+from gateway.live.watch import Watch
+from gateway.sockets.cursor import CursorKey, Position, Vector, mark_of
+from schemas.events.log import DefinitionsAdopted
+from schemas.record import Event
+
+DEFINITIONS_LANE = 0
+STARTING_MAX = 10_000
+Publish = Callable[[Group, "Live"], None]
+
+
+def lane_of(partition: int) -> int:
+    """The lane of a partition of the executions."""
+    return partition + 1
+
+
+@dataclass(slots=True)
+class Live:
+    """The live state of one gateway.
+
+    `read_through` is, per lane, the first offset not read; `adopted` the definitions' offset that each
+    partition of the executions is known to judge by. `starting` are executions that this gateway was asked to
+    open lately, with their agents: a client need not wait for the answer before it goes on with them.
+    """
+
+    position: Position
+    ring: Ring
+    publish: Publish
+    read_through: list[int]
+    adopted: list[int]
+    cache: Cache = field(default_factory=Cache)
+    definitions: Definitions = field(default_factory=Definitions)
+    waiters: Waiters = field(default_factory=Waiters)
+    watch: Watch = field(default_factory=Watch)
+    starting: dict[bytes, str] = field(default_factory=dict)
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @classmethod
+    def at(cls, key: CursorKey, publish: Publish, starts: Sequence[tuple[int, str]]) -> Live:
+        """A live state that begins at given places.
+
+        Args:
+            key: writes its cursors.
+            publish: gives a group's messages to the sockets.
+            starts: per lane, the first offset that the tail will deliver and the id of the record before it.
+        """
+        position = Position.at_start(key)
+        for lane, (offset, record_id) in enumerate(starts):
+            if record_id:
+                position.advance(lane, offset - 1, mark_of(record_id))
+        ring = Ring(list(position.offsets), list(position.marks))
+        return cls(position, ring, publish, [offset for offset, _ in starts], [-1] * (key.lanes - 1))
+
+    def take(self, lane: int, events: Sequence[Event], next_offset: int) -> None:
+        """Take in what the tail has read of a lane: the events that count, and how far it has read."""
+        for group in groups_of(lane, events):
+            self._take(group)
+        self.read_through[lane] = next_offset
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    async def until(self, done: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until something holds that can only come true when the tail moves; False after `timeout_s`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not done():
+                    await self._moved.wait()
+        except TimeoutError:
+            return done()
+        return True
+
+    async def reached(self, vector: Vector, timeout_s: float) -> bool:
+        """Wait until everything up to a vector was taken in; False after `timeout_s`."""
+        return await self.until(lambda: self.position.reached(vector), timeout_s)
+
+    def note_start(self, key: bytes, agent: str) -> None:
+        """An execution is being opened; the oldest such notes are dropped."""
+        self.starting[key] = agent
+        if len(self.starting) > STARTING_MAX:
+            del self.starting[next(iter(self.starting))]
+
+    def missing_adoptions(self, offset: int) -> list[int]:
+        """The partitions that are not known to judge by the definitions up to an offset yet."""
+        return [partition for partition, through in enumerate(self.adopted) if through < offset]
+
+    def _take(self, group: Group) -> None:
+        for fact in group.facts:
+            self._fold(group.lane, fact)
+        self.position.advance(group.lane, group.last_offset, group.mark)
+        self.ring.add(group)
+        self.publish(group, self)
+        for fact in group.facts:
+            self.watch.tell(fact)
+        if group.command_id and self.waiters.get(group.command_id) is not None:
+            self.waiters.answer(group.command_id, outcome_of(group.events()))
+
+    def _fold(self, lane: int, fact: Fact) -> None:
+        event = fact.event
+        if lane == DEFINITIONS_LANE:
+            self.definitions.apply(event)
+        elif isinstance(event.body, DefinitionsAdopted):
+            self.adopted[event.partition] = max(self.adopted[event.partition], event.body.through_offset)
+        elif not event.key.startswith(b"_log/"):
+            self.cache.apply(fact)
+
+
+def groups_of(lane: int, events: Sequence[Event]) -> list[Group]:
+    """Events that stand next to each other and share command and key, together."""
+    groups: list[Group] = []
+    for event in events:
+        meta = event.meta
+        last = groups[-1] if groups else None
+        if last is None or last.command_id != meta.command_id or last.key != event.key:
+            last = Group(lane, event.key, meta.command_id, meta.command_digest)
+            groups.append(last)
+        last.facts.append(Fact(event))
+    for group in groups:
+        group.mark = mark_of(group.facts[-1].event.meta.event_id)
+    return groups

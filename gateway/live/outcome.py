@@ -1,0 +1,76 @@
+"""What became of a command, read from the trace that it left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.events.executions import CommandAbandoned, CommandRefused
+from schemas.events.holds import DecisionRecorded, DecisionRefused
+from schemas.message import Message
+from schemas.record import Event
+from schemas.refusals import Refusal
+
+ABANDONED = "the command could not be decided and was given up; an operator must look"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """How a command was refused."""
+
+    code: Refusal
+    detail: str
+    winning_decision_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A command's answer.
+
+    Attributes:
+        digest: of the body that was answered; another one under the same id is a reuse.
+        key: the Kafka key that the command had.
+        refused: None where it was accepted.
+        body: its first fact, where the log told it just now; what the views keep of it is less.
+        decision_id: of the decision that it recorded.
+        resolves: whether that decision ended its hold.
+        last_offset: of its last fact.
+        old: whether it was decided before it was asked this time.
+    """
+
+    digest: str
+    key: bytes
+    refused: Refused | None
+    body: Message | None = None
+    decision_id: str = ""
+    resolves: bool = False
+    last_offset: int = -1
+    old: bool = False
+
+
+def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
+    """The outcome that one command's events tell."""
+    refused = next((_refusal(event.body) for event in events if type(event.body) in _REFUSALS), None)
+    decision = next((event.body for event in events if isinstance(event.body, DecisionRecorded)), None)
+    first, last = events[0], events[-1]
+    return Outcome(
+        first.meta.command_digest,
+        first.key,
+        refused,
+        first.body,
+        decision.decision_id if decision else "",
+        decision.resolves if decision else False,
+        last.offset,
+        old,
+    )
+
+
+def _refusal(body: Message) -> Refused:
+    if isinstance(body, CommandRefused):
+        return Refused(body.code, body.detail)
+    if isinstance(body, DecisionRefused):
+        return Refused(body.code, body.detail, body.winning_decision_id)
+    return Refused(Refusal.UNAVAILABLE, ABANDONED)
+
+
+_REFUSALS = frozenset({CommandRefused, DecisionRefused, CommandAbandoned})

@@ -1,0 +1,166 @@
+"""Rows by id, never older than where the tail stands: from the cache, or fetched from the views into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from gateway.live.cache import Cache, key_of
+from gateway.live.live import Live, lane_of
+from gateway.problems import Problem, not_found
+from projections.folds.rows import Row
+from schemas.ids import execution_key
+from schemas.refusals import Refusal
+from schemas.topics import partition_of
+
+Kind = Literal["execution", "call", "hold", "request"]
+FETCH_TIMEOUT_S = 3.0
+FIRST_PAUSE_S = 0.005
+PAUSE_MAX_S = 0.1
+
+
+class Subject(NamedTuple):
+    """One resource of a project: `execution_id` is empty for holds and requests, `id` for executions."""
+
+    kind: Kind
+    tenant: str
+    project: str
+    execution_id: str = ""
+    id: str = ""
+
+    @property
+    def key(self) -> bytes:
+        """The Kafka key of its execution."""
+        return execution_key(self.tenant, self.project, self.execution_id)
+
+
+class Found(NamedTuple):
+    """What one moment of the views says: the row, and per partition the first offset not read yet."""
+
+    row: Row | None
+    positions: Mapping[int, int]
+
+
+class Rows(Protocol):
+    """The views, one row at a time."""
+
+    async def find(self, subject: Subject) -> Found:
+        """The row of a subject with the positions of the same moment.
+
+        Raises:
+            Problem: 503, the views cannot be read.
+        """
+        ...
+
+
+EndOffsets = Callable[[], Awaitable[Sequence[int]]]
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads rows for one gateway."""
+
+    live: Live
+    rows: Rows
+    end_offsets: EndOffsets
+    partitions: int
+
+    def at_hand(self, subject: Subject) -> Row | None:
+        """The row, if the cache has it."""
+        return at_hand(self.live.cache, subject)
+
+    async def read(self, subject: Subject) -> Row:
+        """The row as it stands now.
+
+        Raises:
+            Problem: 404 not_found, or 503 where it cannot be read in time.
+        """
+        return self.at_hand(subject) or await self.fetch(subject)
+
+    async def fetch(self, subject: Subject) -> Row:
+        """Fetch a row from the views into the cache; errors as `read`."""
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT_S):
+                return await self._fetch(subject)
+        except TimeoutError as error:
+            raise Problem(
+                Refusal.UNAVAILABLE, "the views are behind the log: try again in a moment", retry_after=1
+            ) from error
+
+    async def _fetch(self, subject: Subject) -> Row:
+        pause_s = FIRST_PAUSE_S
+        asked_the_broker = False
+        while (row := self.at_hand(subject)) is None:
+            found = await self.rows.find(subject)
+            if found.row is not None and (row := await self._keep(subject, found)) is not None:
+                return row
+            if found.row is None and self._is_whole(subject, found.positions):
+                if asked_the_broker:
+                    raise not_found(subject.kind)
+                # Another gateway may have let it begin a moment ago: what the broker has is read first.
+                await self._catch_up(subject)
+                asked_the_broker = True
+                continue
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+        return row
+
+    async def _keep(self, subject: Subject, found: Found) -> Row | None:
+        """Put a row in the cache if it stands where the tail stands; None while it does not."""
+        row = found.row
+        if row is None:
+            return None
+        key = key_of(row)
+        lane = lane_of(partition_of(key, self.partitions))
+        shown_to = found.positions.get(lane - 1, 0)
+        await self.live.until(lambda: self.live.read_through[lane] >= shown_to, FETCH_TIMEOUT_S)
+        if (cached := self.at_hand(subject)) is not None:
+            return cached
+        if self.live.ring.last_offset_of(key, lane) >= shown_to:
+            return None
+        self._put(subject, key, row)
+        return row
+
+    def _put(self, subject: Subject, key: bytes, row: Row) -> None:
+        cache = self.live.cache
+        if subject.kind == "execution":
+            cache.put_execution(key, row)
+        elif subject.kind == "call":
+            cache.put_call(key, row)
+        else:
+            cache.put_hold(row)
+
+    def _lanes(self, subject: Subject) -> list[int]:
+        if subject.execution_id:
+            return [lane_of(partition_of(subject.key, self.partitions))]
+        return [lane_of(partition) for partition in range(self.partitions)]
+
+    def _is_whole(self, subject: Subject, positions: Mapping[int, int]) -> bool:
+        """Whether views and ring together know of everything that the tail has read."""
+        ring = self.live.ring
+        if subject.execution_id and ring.knows(subject.key):
+            lane = self._lanes(subject)[0]
+            return positions.get(lane - 1, 0) > ring.last_offset_of(subject.key, lane)
+        return all(positions.get(lane - 1, 0) > ring.gone_through[lane] for lane in self._lanes(subject))
+
+    async def _catch_up(self, subject: Subject) -> None:
+        ends = await self.end_offsets()
+        lanes = self._lanes(subject)
+        await self.live.until(
+            lambda: all(self.live.read_through[lane] >= ends[lane] for lane in lanes), FETCH_TIMEOUT_S
+        )
+
+
+def at_hand(cache: Cache, subject: Subject) -> Row | None:
+    """The row of a subject in a cache; one of another project is not there."""
+    if subject.kind == "execution":
+        return cache.executions.get(subject.key)
+    if subject.kind == "call":
+        return cache.calls.get((subject.key, subject.id))
+    if subject.kind == "request":
+        return cache.request(subject.tenant, subject.project, subject.id)
+    row = cache.holds.get(subject.id)
+    is_ours = row is not None and (row["tenant"], row["project"]) == (subject.tenant, subject.project)
+    return row if is_ours else None

@@ -1,0 +1,88 @@
+"""The recent past, in memory: what repeats are answered from, and where sockets resume."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gateway.live.facts import Group
+from gateway.sockets.cursor import ALL_GIVEN, Vector
+
+MAX_GROUPS = 20_000
+MAX_BYTES = 96 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Ring:
+    """The last groups of all lanes in the order of arrival, bounded in number and bytes.
+
+    `gone_through` is, per lane, the last offset that is no longer (or never was) here, with its mark.
+    """
+
+    gone_through: list[int]
+    gone_marks: list[int]
+    max_groups: int = MAX_GROUPS
+    max_bytes: int = MAX_BYTES
+    _groups: deque[tuple[Group, int]] = field(default_factory=deque)
+    _by_command: dict[str, Group] = field(default_factory=dict)
+    _last_of_key: dict[bytes, Group] = field(default_factory=dict)
+    _marks: dict[tuple[int, int], int] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def add(self, group: Group) -> None:
+        """Take in the newest group; the oldest leave when there are too many."""
+        size = group.size_bytes()
+        self._groups.append((group, size))
+        self._bytes += size
+        self._marks[group.lane, group.last_offset] = group.mark
+        self._last_of_key[group.key] = group
+        if group.command_id:
+            # A command's first trace is its answer; nothing that comes later may replace it.
+            self._by_command.setdefault(group.command_id, group)
+        while len(self._groups) > self.max_groups or (self._bytes > self.max_bytes and len(self._groups) > 1):
+            self._drop_oldest()
+
+    def of_command(self, command_id: str) -> Group | None:
+        """The first trace of a command, if it is recent."""
+        return self._by_command.get(command_id)
+
+    def last_offset_of(self, key: bytes, lane: int) -> int:
+        """An offset from which on nothing of this key has happened: a view that far shows it as it stands."""
+        group = self._last_of_key.get(key)
+        return self.gone_through[lane] if group is None else group.last_offset
+
+    def knows(self, key: bytes) -> bool:
+        """Whether something of this key happened lately."""
+        return key in self._last_of_key
+
+    def holds_all_since(self, vector: Vector) -> bool:
+        """Whether everything after the vector is here, and the vector is of this very log."""
+        if vector.given != ALL_GIVEN and (vector.lane, vector.offsets[vector.lane]) not in self._marks:
+            return False
+        return all(map(self._connects, range(len(self.gone_through)), vector.offsets, vector.marks))
+
+    def since(self, vector: Vector) -> Iterator[tuple[Group, int]]:
+        """Everything after the vector in order of arrival, each with how many of its messages were given."""
+        for group, _ in self._groups:
+            place, after = vector.offsets[group.lane], group.last_offset
+            if after > place:
+                yield group, 0
+            elif after == place and group.lane == vector.lane and vector.given != ALL_GIVEN:
+                yield group, vector.given
+
+    def _connects(self, lane: int, offset: int, mark: int) -> bool:
+        if offset == self.gone_through[lane]:
+            return mark == self.gone_marks[lane]
+        return self._marks.get((lane, offset)) == mark
+
+    def _drop_oldest(self) -> None:
+        group, size = self._groups.popleft()
+        self._bytes -= size
+        self.gone_through[group.lane] = group.last_offset
+        self.gone_marks[group.lane] = group.mark
+        self._marks.pop((group.lane, group.last_offset), None)
+        if self._by_command.get(group.command_id) is group:
+            del self._by_command[group.command_id]
+        if self._last_of_key.get(group.key) is group:
+            del self._last_of_key[group.key]

@@ -1,0 +1,167 @@
+"""Tool calls: proposed, consumed, reported, revoked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from gateway import bodies
+from gateway.asking import name_of
+from gateway.bodies import read_body
+from gateway.identity.doors import check_acts, check_role
+from gateway.live.outcome import Outcome
+from gateway.live.reader import Subject
+from gateway.operations.executions import agent_of, fresh_id, made_id
+from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.strictjson import canonical_text
+from projections.folds.calls import call_json
+from projections.folds.rows import Row
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.canonical import canonical
+from schemas.token import Claims
+
+PENDING = frozenset({"proposed", "held"})
+PROPOSE_WAIT_S = 5.0
+WAIT_MAX_S = 60.0
+
+
+def subject_of(actor: Actor, execution_id: str, call_id: str) -> Subject:
+    """A call of the actor's project."""
+    return Subject("call", actor.tenant, actor.project, execution_id, call_id)
+
+
+def plan_propose(
+    gate: Gate,
+    claims: Claims,
+    execution_id: str,
+    given: Given,
+    key: str | None,
+    wait_s: float = PROPOSE_WAIT_S,
+) -> Plan:
+    """Propose a call.
+
+    Args:
+        gate: what is needed.
+        claims: of who asks.
+        execution_id: the call's execution.
+        given: the parsed body, `bodies.ProposeToolCall`.
+        key: its idempotency key.
+        wait_s: how long to wait for the verdict; then the answer is 202 with the call as proposed.
+
+    Raises:
+        Missing: the execution is not at hand.
+        Problem: the token, this gateway's policy or the body speaks against it.
+    """
+    actor = claims.actor
+    agent = agent_of(gate, actor, execution_id)
+    check_acts(actor, agent)
+    body = read_body(bodies.ProposeToolCall, given())
+    gate.policy.check(body.tool)
+    route = f"/v1/executions/{execution_id}/tool-calls"
+    call_id = body.call_id or made_id(actor, route, key)
+    command = k.ProposeToolCall(
+        call_id=call_id,
+        tool=body.tool,
+        arguments=canonical_text(body.arguments, "arguments"),
+        context=canonical_text(body.context, "context"),
+        reason=body.reason,
+        claims=canonical(gate.policy.claims(body.tool, body.annotations)),
+    )
+    name = name_of(actor, route, key, (call_id,) if body.call_id else None)
+    ask = gate.execution_ask(execution_id, command, actor, name)
+
+    def unanswered() -> Reply:
+        return gate.json(_proposed(actor, agent, execution_id, command), 202)
+
+    return Plan(ask, subject_of(actor, execution_id, call_id), _render(gate), unanswered, wait_s)
+
+
+def plan_consume(
+    gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
+) -> Plan:
+    """Use a release.
+
+    Raises:
+        Missing: the call is not at hand.
+        Problem: the token or the body speaks against it.
+    """
+    actor = claims.actor
+    subject = subject_of(actor, execution_id, call_id)
+    check_acts(actor, gate.row(subject)["agent"])
+    body = read_body(bodies.ConsumeGrant, given())
+    command = k.ConsumeGrant(call_id=call_id, digest=body.digest, attempt_id=body.attempt_id or fresh_id())
+    route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
+    name = name_of(actor, route, key, (command.attempt_id,))
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate))
+
+
+def plan_result(
+    gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
+) -> Plan:
+    """Say how a consumed call ended; errors as `plan_consume`."""
+    actor = claims.actor
+    subject = subject_of(actor, execution_id, call_id)
+    check_acts(actor, gate.row(subject)["agent"])
+    body = read_body(bodies.ReportResult, given())
+    command = k.ReportResult(
+        call_id=call_id,
+        attempt_id=body.attempt_id,
+        outcome=body.outcome,
+        output=canonical_text(body.output, "output"),
+        error=body.error or "",
+        duration_ms=body.duration_ms or 0,
+    )
+    route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/result"
+    name = name_of(actor, route, key, (body.attempt_id,))
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate))
+
+
+def plan_revoke(
+    gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
+) -> Plan:
+    """Take back a release; errors as `plan_consume`."""
+    actor = claims.actor
+    subject = subject_of(actor, execution_id, call_id)
+    gate.row(subject)
+    check_role(actor, "reviewer", "operator")
+    command = k.RevokeGrant(call_id=call_id, reason=read_body(bodies.RevokeGrant, given()).reason)
+    name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/revoke", key)
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate))
+
+
+def call_reply(gate: Gate, row: Row) -> Reply:
+    """A call as an answer: 202 while it waits for a verdict or a person, else 200."""
+    return gate.json(call_json(row), 202 if row["status"] in PENDING else 200)
+
+
+def _render(gate: Gate) -> Any:
+    def render(row: Row | None, outcome: Outcome) -> Reply:
+        return call_reply(gate, row or {})
+
+    return render
+
+
+def _proposed(actor: Actor, agent: str, execution_id: str, command: k.ProposeToolCall) -> dict[str, Any]:
+    """A call that nobody has judged yet: what was asked, and nothing guessed."""
+    return {
+        "tenant": actor.tenant,
+        "project": actor.project,
+        "execution_id": execution_id,
+        "call_id": command.call_id,
+        "revision": 1,
+        "agent": agent,
+        "tool": command.tool,
+        "tool_version": "",
+        "arguments": orjson.Fragment(command.arguments),
+        "digest": "",
+        "approved_arguments": None,
+        "reason": command.reason,
+        "status": "proposed",
+        "verdict": None,
+        "hold_id": None,
+        "deadline_at": None,
+        "decision": None,
+        "grant": None,
+    }

@@ -1,0 +1,153 @@
+"""Executions: opened, paused, resumed and ended."""
+
+from __future__ import annotations
+
+import uuid
+
+from gateway import bodies
+from gateway.asking import CommandName, name_of
+from gateway.bodies import read_body
+from gateway.identity.doors import check_acts, check_role, permitted_scope
+from gateway.live.outcome import Outcome
+from gateway.live.reader import Subject
+from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.problems import Problem
+from gateway.strictjson import canonical_text
+from projections.folds.executions import execution_json
+from projections.folds.rows import Row
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.message import Message
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+STEERED = ("pause", "resume", "cancel")
+
+
+def subject_of(actor: Actor, execution_id: str) -> Subject:
+    """An execution of the actor's project."""
+    return Subject("execution", actor.tenant, actor.project, execution_id, execution_id)
+
+
+def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
+    """Open an execution.
+
+    Args:
+        gate: what is needed.
+        claims: of who asks.
+        given: the parsed body, `bodies.StartExecution`.
+        key: its idempotency key.
+
+    Raises:
+        Problem: the body or what the token permits speaks against it.
+    """
+    body = read_body(bodies.StartExecution, given())
+    actor = claims.actor
+    agent = body.agent or actor.agent
+    if agent is None:
+        raise Problem(Refusal.INVALID, "name the agent: this token is nobody's in particular")
+    check_acts(actor, agent)
+    command = k.StartExecution(
+        agent=agent,
+        user=permitted_scope(claims, "user", body.user),
+        workspace=permitted_scope(claims, "workspace", body.workspace),
+        request=_request_text(body.request),
+        context=canonical_text(body.context, "context"),
+    )
+    execution_id = body.execution_id or made_id(actor, "/v1/executions", key)
+    name = name_of(actor, "/v1/executions", key, (execution_id,) if body.execution_id else None)
+    plan = _plan(gate, actor, execution_id, command, name, 201)
+    gate.live.note_start(plan.ask.key, agent)
+    return plan
+
+
+def plan_change(
+    gate: Gate, claims: Claims, execution_id: str, verb: str, given: Given, key: str | None
+) -> Plan:
+    """Pause, resume, cancel, complete or fail an execution.
+
+    Raises:
+        Missing: the execution is not at hand.
+        Problem: the token or the body speaks against it.
+    """
+    actor = claims.actor
+    row = gate.row(subject_of(actor, execution_id))
+    if actor.agent is not None or verb not in STEERED:
+        check_acts(actor, row["agent"])
+    else:
+        check_role(actor, "reviewer", "operator")
+    route = f"/v1/executions/{execution_id}/{verb}"
+    name = name_of(actor, route, key)
+    return _plan(gate, actor, execution_id, _COMMANDS[verb](given), name, 200)
+
+
+def plan_finish(gate: Gate, claims: Claims, execution_id: str, given: Given, key: str | None) -> Plan:
+    """End an execution, as the WebSocket says it; errors as `plan_change`."""
+    body = read_body(bodies.FinishExecution, given())
+    if body.outcome == "completed":
+        return plan_change(gate, claims, execution_id, "complete", lambda: {"result": body.result}, key)
+    verb = "fail" if body.outcome == "failed" else "cancel"
+    return plan_change(gate, claims, execution_id, verb, lambda: {"reason": body.reason}, key)
+
+
+def agent_of(gate: Gate, actor: Actor, execution_id: str) -> str:
+    """The agent of an execution, also of one that is just being opened here.
+
+    Raises:
+        Missing: the execution is not at hand.
+    """
+    subject = subject_of(actor, execution_id)
+    row = gate.reader.at_hand(subject)
+    if row is not None:
+        return str(row["agent"])
+    agent = gate.live.starting.get(subject.key)
+    return str(gate.row(subject)["agent"]) if agent is None else agent
+
+
+def made_id(actor: Actor, route: str, key: str | None) -> str:
+    """An id made by the server: the same for the same idempotency key, else a fresh one."""
+    return (
+        CommandName((actor.tenant, actor.subject, route, key), keyed=True).id_of("", 0) if key else fresh_id()
+    )
+
+
+def fresh_id() -> str:
+    """A random id."""
+    return str(uuid.uuid4())
+
+
+def _plan(
+    gate: Gate, actor: Actor, execution_id: str, command: Message, name: CommandName, status: int
+) -> Plan:
+    def render(row: Row | None, outcome: Outcome) -> Reply:
+        repeated = outcome.refused is not None
+        return gate.json(execution_json(row or {}), 200 if repeated else status)
+
+    ask = gate.execution_ask(execution_id, command, actor, name)
+    return Plan(ask, subject_of(actor, execution_id), render)
+
+
+def _request_text(request: object) -> str:
+    if request is None:
+        return ""
+    return request if isinstance(request, str) else canonical_text(request, "request")
+
+
+def _complete(given: Given) -> Message:
+    return k.CompleteExecution(
+        result=canonical_text(read_body(bodies.CompleteExecution, given()).result, "result")
+    )
+
+
+def _fail(given: Given) -> Message:
+    body = read_body(bodies.FailExecution, given())
+    return k.FailExecution(error=body.error or body.reason)
+
+
+_COMMANDS = {
+    "pause": lambda given: k.PauseExecution(reason=read_body(bodies.PauseExecution, given()).reason),
+    "resume": lambda given: k.ResumeExecution(feedback=read_body(bodies.ResumeExecution, given()).feedback),
+    "cancel": lambda given: k.CancelExecution(reason=read_body(bodies.CancelExecution, given()).reason),
+    "complete": _complete,
+    "fail": _fail,
+}

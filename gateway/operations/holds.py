@@ -1,0 +1,164 @@
+"""Holds: claimed, handed on, extended and decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from gateway import bodies
+from gateway.asking import CommandName, name_of
+from gateway.bodies import read_body
+from gateway.identity.doors import check_role
+from gateway.live.outcome import Outcome
+from gateway.live.reader import Subject
+from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.problems import Problem
+from gateway.strictjson import canonical_text
+from projections.folds.holds import hold_json
+from projections.folds.rows import Row
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.message import Message
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+MakeCommand = Callable[[str, Given], Message]
+
+
+def subject_of(actor: Actor, hold_id: str) -> Subject:
+    """A hold of the actor's project."""
+    return Subject("hold", actor.tenant, actor.project, "", hold_id)
+
+
+def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Given, key: str | None) -> Plan:
+    """Claim, release, escalate, delegate or extend a hold.
+
+    Raises:
+        Missing: the hold is not at hand.
+        Problem: the token or the body speaks against it.
+    """
+    actor = claims.actor
+    row = gate.row(subject_of(actor, hold_id))
+    _check_person(actor)
+    command = _COMMANDS[verb](hold_id, given)
+    name = name_of(actor, f"/v1/holds/{hold_id}/{verb}", key)
+
+    def render(row: Row | None, outcome: Outcome) -> Reply:
+        return gate.json(hold_json(row or {}))
+
+    ask = gate.execution_ask(row["execution_id"], command, actor, name)
+    return Plan(ask, subject_of(actor, hold_id), render)
+
+
+def plan_decision(gate: Gate, claims: Claims, hold_id: str, given: Given, key: str | None) -> Plan:
+    """Decide a hold; the same word of the same person is the same decision, also without a key.
+
+    Raises:
+        Missing: the hold is not at hand.
+        Problem: the token or the body speaks against it.
+    """
+    actor = claims.actor
+    row = gate.row(subject_of(actor, hold_id))
+    _check_person(actor)
+    body = read_body(bodies.DecideHold, given())
+    name = name_of(actor, f"/v1/holds/{hold_id}/decision", key, (actor.subject,))
+    return _plan_decision(gate, actor, row, body, name)
+
+
+def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany, key: str | None) -> Plan:
+    """Decide one hold of a bulk: only a call of low risk, on the digest that was seen.
+
+    Raises:
+        Missing: the hold is not at hand.
+        Problem: the token speaks against it, or the risk is not low.
+    """
+    actor = claims.actor
+    row = gate.row(subject_of(actor, item.hold_id))
+    _check_person(actor)
+    if row["risk_level"] != "low" or row["cause"] != "policy":
+        raise Problem(
+            Refusal.INVALID, "only calls of low risk are decided in bulk: decide this hold by itself"
+        )
+    name = name_of(actor, f"/v1/holds/{item.hold_id}/decision", key, (actor.subject,))
+    return _plan_decision(gate, actor, row, item, name)
+
+
+def _plan_decision(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, name: CommandName) -> Plan:
+    edited = body.edited_arguments
+    has_value = "value" in body.model_fields_set
+    command = k.DecideHold(
+        hold_id=row["hold_id"],
+        decision=body.decision,
+        digest=body.digest,
+        edited_arguments=None if edited is None else canonical_text(edited, "edited_arguments"),
+        feedback=body.feedback,
+        value=canonical_text(body.value, "value") if has_value else None,
+        scope=body.scope,
+    )
+
+    def render(row: Row | None, outcome: Outcome) -> Reply:
+        return decision_reply(gate, row or {}, outcome)
+
+    ask = gate.execution_ask(row["execution_id"], command, actor, name)
+    return Plan(ask, subject_of(actor, row["hold_id"]), render)
+
+
+def decision_reply(gate: Gate, row: Row, outcome: Outcome) -> Reply:
+    """The answer to a decision: resolved, or recorded while the quorum is not met."""
+    if outcome.decision_id:
+        decision_id, status = outcome.decision_id, "resolved" if outcome.resolves else "recorded"
+    else:
+        decision_id, status = row["decision_id"], "recorded" if row["status"] == "open" else "resolved"
+    return gate.json({"status": status, "decision_id": decision_id, "hold": hold_json(row)})
+
+
+def problem_item(hold_id: str, problem: Problem) -> dict[str, Any]:
+    """A refused decision as an item of a bulk's answer."""
+    return {"hold_id": hold_id, **problem.document()}
+
+
+def reply_item(hold_id: str, reply: Reply) -> dict[str, Any]:
+    """A recorded decision as an item of a bulk's answer."""
+    return {"hold_id": hold_id, **orjson.loads(reply.body)}
+
+
+def _check_person(actor: Actor) -> None:
+    # Which roles a hold asks for is the decider's to say; that it is a person is not.
+    if actor.agent is not None:
+        raise Problem(Refusal.NOT_AUTHORISED, "an agent's token cannot decide")
+    if set(actor.roles) <= {"analyst"}:
+        check_role(actor, "reviewer", "operator")
+
+
+def _escalate(hold_id: str, given: Given) -> Message:
+    read_body(bodies.Nothing, given())
+    return k.EscalateHold(hold_id=hold_id)
+
+
+def _claim(hold_id: str, given: Given) -> Message:
+    read_body(bodies.Nothing, given())
+    return k.ClaimHold(hold_id=hold_id)
+
+
+def _release(hold_id: str, given: Given) -> Message:
+    read_body(bodies.Nothing, given())
+    return k.ReleaseHold(hold_id=hold_id)
+
+
+def _delegate(hold_id: str, given: Given) -> Message:
+    return k.DelegateHold(hold_id=hold_id, to=read_body(bodies.DelegateHold, given()).to)
+
+
+def _extend(hold_id: str, given: Given) -> Message:
+    return k.ExtendHold(hold_id=hold_id, seconds=read_body(bodies.ExtendHold, given()).seconds)
+
+
+_COMMANDS: dict[str, MakeCommand] = {
+    "claim": _claim,
+    "release": _release,
+    "escalate": _escalate,
+    "delegate": _delegate,
+    "extend": _extend,
+}

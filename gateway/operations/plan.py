@@ -1,0 +1,163 @@
+"""A request on its way to an answer, the same for REST and the WebSocket.
+
+A request is planned from the rows at hand; where one is missing, `Missing` says which, and the door fetches it
+and plans again. A plan says what to ask the decider and what the answer looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway.asking import Ask, Asker
+from gateway.live.live import Live
+from gateway.live.outcome import Outcome
+from gateway.live.reader import Reader, Subject
+from gateway.policy import GatewayPolicy
+from gateway.problems import Problem, not_found
+from projections.folds.rows import Row
+from schemas.actor import Actor
+from schemas.ids import execution_key
+from schemas.refusals import Refusal
+from schemas.topics import Topics
+
+ANSWER_TIMEOUT_S = 10.0
+
+# The parsed body, read only when it is its turn: that a thing does not exist or may not be touched comes first.
+Given = Callable[[], dict[str, Any]]
+
+
+class Reply(NamedTuple):
+    """An answer: HTTP status and JSON body."""
+
+    status: int
+    body: bytes
+
+
+class Missing(Exception):
+    """A row that is needed is not at hand."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(str(subject))
+        self.subject = subject
+
+
+class Plan(NamedTuple):
+    """What to ask, and how to answer.
+
+    Attributes:
+        ask: the command.
+        subject: what the answer shows, fetched if it is not at hand; None where the outcome says it all.
+        render: the answer to an accepted command, from the row of `subject`.
+        unanswered: the answer when nobody has answered in time; None: 503 unavailable.
+        timeout_s: how long to wait for the decider.
+    """
+
+    ask: Ask
+    subject: Subject | None
+    render: Callable[[Row | None, Outcome], Reply]
+    unanswered: Callable[[], Reply] | None = None
+    timeout_s: float = ANSWER_TIMEOUT_S
+
+
+class Gate(NamedTuple):
+    """What every operation needs."""
+
+    live: Live
+    asker: Asker
+    reader: Reader
+    topics: Topics
+    partitions: int
+    policy: GatewayPolicy
+
+    def row(self, subject: Subject) -> Row:
+        """The row of a subject.
+
+        Raises:
+            Missing: it is not at hand.
+        """
+        row = self.reader.at_hand(subject)
+        if row is None:
+            raise Missing(subject)
+        return row
+
+    def execution_ask(self, execution_id: str, body: Any, actor: Actor, name: Any) -> Ask:
+        """A command for an execution of the actor's project."""
+        key = execution_key(actor.tenant, actor.project, execution_id)
+        return Ask(body, actor, key, self.topics.commands, self.partitions, name)
+
+    def json(self, resource: dict[str, Any], status: int = 200) -> Reply:
+        """A resource as an answer, with the cursor of where this gateway stands."""
+        resource["cursor"] = self.live.position.cursor()
+        return Reply(status, orjson.dumps(resource))
+
+    async def planned(self, make: Callable[[], Plan]) -> Plan:
+        """Plan, fetching what is missing.
+
+        Raises:
+            Problem: whatever speaks against the request; 404 where what is missing does not exist.
+        """
+        for _ in range(FETCHES_MAX):
+            try:
+                return make()
+            except Missing as missing:
+                await self.reader.fetch(missing.subject)
+        raise Problem(Refusal.UNAVAILABLE, "too much is going on: try again", retry_after=1)
+
+    async def perform(self, make: Callable[[], Plan]) -> Reply:
+        """Plan, ask, wait, and answer.
+
+        Raises:
+            Problem: a refusal, or nobody has answered in time.
+        """
+        plan = await self.planned(make)
+        outcome = await self.asker.answer(plan.ask, plan.timeout_s)
+        if outcome is None:
+            return unanswered(plan)
+        if (problem := refusal_of(outcome)) is not None:
+            raise problem
+        return await self.rendered(plan, outcome)
+
+    async def rendered(self, plan: Plan, outcome: Outcome) -> Reply:
+        """The answer to an accepted command, its row fetched if it is not at hand.
+
+        Raises:
+            Problem: the row cannot be had now.
+        """
+        row = None
+        if plan.subject is not None:
+            row = self.reader.at_hand(plan.subject) or await self.reader.fetch(plan.subject)
+        return plan.render(row, outcome)
+
+
+FETCHES_MAX = 8
+
+
+def refusal_of(outcome: Outcome) -> Problem | None:
+    """The problem that a refused command is answered with; None where it was accepted or done before."""
+    refused = outcome.refused
+    if refused is None or refused.code is Refusal.DUPLICATE:
+        return None
+    if refused.code is Refusal.NOT_FOUND:
+        return not_found("resource") if not refused.detail else Problem(refused.code, refused.detail)
+    fields = {"winning_decision_id": refused.winning_decision_id} if refused.winning_decision_id else {}
+    if refused.code in (Refusal.UNAVAILABLE, Refusal.QUOTA):
+        return Problem(refused.code, refused.detail, retry_after=1, **fields)
+    return Problem(refused.code, refused.detail, **fields)
+
+
+def unanswered(plan: Plan) -> Reply:
+    """The answer when nobody has answered in time.
+
+    Raises:
+        Problem: 503; the command stands in the log and may still be decided.
+    """
+    if plan.unanswered is not None:
+        return plan.unanswered()
+    raise Problem(
+        Refusal.UNAVAILABLE,
+        "the decider has not answered yet: the command stands in the log, so repeat it with the same ids and key",
+        retry_after=1,
+    )

@@ -1,0 +1,89 @@
+"""Requests: an agent asks a person. A request is a hold; this is the agent's side of it."""
+
+from __future__ import annotations
+
+from gateway import bodies
+from gateway.asking import name_of
+from gateway.bodies import read_body
+from gateway.identity.doors import check_acts
+from gateway.live.outcome import Outcome
+from gateway.live.reader import Subject
+from gateway.operations.executions import agent_of, fresh_id, made_id, plan_start
+from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.problems import Problem
+from gateway.strictjson import canonical_text
+from projections.folds.holds import request_json
+from projections.folds.rows import Row
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.ids import derived_id
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+ROUTE = "/v1/requests"
+
+
+def subject_of(actor: Actor, request_id: str) -> Subject:
+    """A request of the actor's project."""
+    return Subject("request", actor.tenant, actor.project, "", request_id)
+
+
+async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) -> Reply:
+    """Ask a person something; where no execution is named, one is opened for it first.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
+    body = read_body(bodies.RequestHumanInput, given())
+    if body.kind == "env_var":
+        raise Problem(
+            Refusal.INVALID, "kind env_var is not served yet: use clarification, decision or permission"
+        )
+    actor = claims.actor
+    request_id = body.request_id or (made_id(actor, ROUTE, key) if key else fresh_id())
+    execution_id = body.execution_id
+    if execution_id is None:
+        execution_id = derived_id("execution", actor.tenant, actor.project, "request", request_id)
+        start = {"execution_id": execution_id, "request": body.question}
+        if body.agent is not None:
+            start["agent"] = body.agent
+        await gate.perform(lambda: plan_start(gate, claims, lambda: start, None))
+    where = execution_id
+    return await gate.perform(lambda: _plan(gate, claims, body, where, request_id, key))
+
+
+def request_reply(gate: Gate, row: Row) -> Reply:
+    """A request as an answer."""
+    return gate.json(request_json(row))
+
+
+def _plan(
+    gate: Gate,
+    claims: Claims,
+    body: bodies.RequestHumanInput,
+    execution_id: str,
+    request_id: str,
+    key: str | None,
+) -> Plan:
+    actor = claims.actor
+    check_acts(actor, agent_of(gate, actor, execution_id))
+    has_default = "default" in body.model_fields_set
+    timeout_s = body.timeout_seconds
+    command = k.RequestHumanInput(
+        request_id=request_id,
+        kind=body.kind,
+        question=body.question,
+        options=canonical_text(body.options, "options"),
+        fields=canonical_text(body.fields, "fields"),
+        decision_type=body.decision_type,
+        timeout_ms=None if timeout_s is None else max(int(timeout_s * 1000), 1),
+        default=canonical_text(body.default, "default") if has_default else None,
+    )
+    name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
+    hold_id = derived_id("hold", actor.tenant, actor.project, execution_id, "request", request_id)
+
+    def render(row: Row | None, outcome: Outcome) -> Reply:
+        return gate.json(request_json(row or {}), 201 if outcome.refused is None else 200)
+
+    subject = Subject("hold", actor.tenant, actor.project, "", hold_id)
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)

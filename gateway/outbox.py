@@ -1,0 +1,84 @@
+"""Commands on their way out: those that arrive together share one signature and one append."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from gateway.kafka_commands import AppendFailed
+from schemas.envelope import Draft, Signer
+from schemas.record import OutRecord
+from schemas.topics import partition_of
+
+logger = logging.getLogger(__name__)
+
+# A signature's proof grows with the logarithm of how many share it, and so does every record.
+SIGNED_TOGETHER_MAX = 256
+
+Failed = Callable[[str], None]
+
+
+class CommandLog(Protocol):
+    """Where commands go."""
+
+    async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
+        """Append in order; returns when they are durable.
+
+        Raises:
+            AppendFailed: the outcome is unknown.
+        """
+        ...
+
+
+class Outgoing(NamedTuple):
+    """A command that waits to leave; `failed` is told when it may not have left."""
+
+    draft: Draft
+    topic: str
+    partitions: int
+    failed: Failed
+
+
+@dataclass(slots=True)
+class Outbox:
+    """Sends what is put into it, in order for each partition."""
+
+    signer: Signer
+    log: CommandLog
+    _waiting: list[Outgoing] = field(default_factory=list, init=False)
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def put(self, outgoing: Outgoing) -> None:
+        """Take a command to be sent with whatever else arrives before the next append."""
+        self._waiting.append(outgoing)
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        while True:
+            await self._wanted.wait()
+            # One turn of the loop, so that what has already arrived at other sockets comes along.
+            await asyncio.sleep(0)
+            round_, self._waiting = self._waiting[:SIGNED_TOGETHER_MAX], self._waiting[SIGNED_TOGETHER_MAX:]
+            if not self._waiting:
+                self._wanted.clear()
+            await self._send(round_)
+
+    async def _send(self, round_: Sequence[Outgoing]) -> None:
+        records = self.signer.sign([outgoing.draft for outgoing in round_])
+        parts: dict[tuple[str, int], list[tuple[Outgoing, OutRecord]]] = defaultdict(list)
+        for outgoing, record in zip(round_, records, strict=True):
+            parts[outgoing.topic, partition_of(record.key, outgoing.partitions)].append((outgoing, record))
+        await asyncio.gather(*(self._append(*where, part) for where, part in parts.items()))
+
+    async def _append(self, topic: str, partition: int, part: list[tuple[Outgoing, OutRecord]]) -> None:
+        try:
+            await self.log.append(topic, partition, [record for _, record in part])
+        except AppendFailed as error:
+            logger.warning("commands for %s/%d may not have been appended: %s", topic, partition, error)
+            for outgoing, _ in part:
+                outgoing.failed(str(error))

@@ -1,0 +1,74 @@
+"""The gateway's own policy: an optional YAML file that can only tighten.
+
+    deny: ["shell_*"]       # such calls are refused before anything is asked
+    raise: ["http_*"]       # such calls carry the claim destructiveHint, which can only raise their risk
+
+Nothing else is accepted, so that nobody believes that it allows anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from gateway.problems import Problem
+from schemas.refusals import Refusal
+from schemas.strict_yaml import MalformedYaml, load_yaml
+
+FIELDS = ("deny", "raise")
+PATTERNS_MAX = 1_000
+
+
+class GatewayPolicyRefused(ValueError):
+    """The file is not a gateway policy; the message says what to mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayPolicy:
+    """Patterns of tool names (`*`, `?`, `[...]`)."""
+
+    deny: tuple[str, ...] = ()
+    raised: tuple[str, ...] = ()
+
+    def check(self, tool: str) -> None:
+        """Refuse a call of a tool that is denied here.
+
+        Raises:
+            Problem: 403 not_authorised.
+        """
+        if any(fnmatchcase(tool, pattern) for pattern in self.deny):
+            raise Problem(Refusal.NOT_AUTHORISED, f"this gateway lets no call of {tool} pass")
+
+    def claims(self, tool: str, claims: Mapping[str, Any]) -> dict[str, Any]:
+        """The claims of a call, raised where the policy says so."""
+        if any(fnmatchcase(tool, pattern) for pattern in self.raised):
+            return {**claims, "destructiveHint": True}
+        return dict(claims)
+
+
+def load_gateway_policy(path: Path | None) -> GatewayPolicy:
+    """The policy in a file; one that tightens nothing where there is no file configured.
+
+    Raises:
+        GatewayPolicyRefused: unreadable, or anything else in it than lists of patterns.
+    """
+    if path is None:
+        return GatewayPolicy()
+    try:
+        value = load_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, MalformedYaml) as error:
+        raise GatewayPolicyRefused(f"the gateway policy {path} cannot be read: {error}") from error
+    if not isinstance(value, dict) or not set(value) <= set(FIELDS):
+        raise GatewayPolicyRefused(f"the gateway policy {path} may hold deny and raise, and nothing else")
+    return GatewayPolicy(_patterns(value, "deny", path), _patterns(value, "raise", path))
+
+
+def _patterns(value: Mapping[str, Any], name: str, path: Path) -> tuple[str, ...]:
+    patterns = value.get(name, [])
+    is_list = isinstance(patterns, list) and len(patterns) <= PATTERNS_MAX
+    if not is_list or not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        raise GatewayPolicyRefused(f"{name} in the gateway policy {path} must be a list of tool patterns")
+    return tuple(patterns)

@@ -1,0 +1,78 @@
+"""Refusals as RFC 9457 problem documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from schemas.refusals import HTTP_STATUS, Refusal
+
+MEDIA_TYPE = "application/problem+json"
+PRECEDENCE = {code: place for place, code in enumerate(Refusal)}
+ERRORS_MAX = 100
+
+
+class Problem(Exception):
+    """A refusal on its way to the caller.
+
+    Attributes:
+        code: the refusal.
+        detail: one sentence for a person.
+        fields: whatever else the answer carries, such as `winning_decision_id` or `errors`.
+    """
+
+    def __init__(self, code: Refusal, detail: str, **fields: Any) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+        self.fields = fields
+
+    @property
+    def status(self) -> int:
+        """Its HTTP status."""
+        return HTTP_STATUS[self.code]
+
+    def document(self) -> dict[str, Any]:
+        """The members of the problem document."""
+        return {
+            "type": f"/problems/{self.code}",
+            "title": self.code.replace("_", " "),
+            "status": self.status,
+            "code": str(self.code),
+            "detail": self.detail,
+            **self.fields,
+        }
+
+
+def first_of(problems: Iterable[Problem]) -> Problem:
+    """The one that is told where several apply: the earliest in the order of refusals."""
+    return min(problems, key=lambda problem: PRECEDENCE[problem.code])
+
+
+def not_found(what: str) -> Problem:
+    """There is none, or it is another tenant's: the answer is the same."""
+    return Problem(Refusal.NOT_FOUND, f"no such {what}")
+
+
+def invalid(error: ValidationError) -> Problem:
+    """A body that does not fit its model, with every error and where it stands."""
+    errors = [
+        {"path": ".".join(map(str, item["loc"])), "code": item["type"], "message": item["msg"]}
+        for item in error.errors(include_url=False, include_context=False, include_input=False)[:ERRORS_MAX]
+    ]
+    first = errors[0]
+    return Problem(Refusal.INVALID, f"{first['path'] or 'body'}: {first['message']}", errors=errors)
+
+
+def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """The problem as an HTTP response."""
+    extra = dict(headers or {})
+    if problem.code is Refusal.UNAUTHENTICATED:
+        extra["WWW-Authenticate"] = 'Bearer realm="placet"'
+    if "retry_after" in problem.fields:
+        extra["Retry-After"] = str(problem.fields["retry_after"])
+    return Response(orjson.dumps(problem.document()), problem.status, extra, MEDIA_TYPE)

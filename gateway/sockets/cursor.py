@@ -1,0 +1,127 @@
+"""Cursors: where in the log a reader stands, as text that nobody can make up.
+
+A cursor names, for the definitions and for each partition of the executions, the last record that counted and
+a mark of its id. Whoever comes back with it is served from exactly there; where the log is another one (the
+mark is not found) or the records are no longer at hand, the answer is `resync_required`, never a gap.
+
+A command's events make several messages. A cursor between two of them says so: `lane` is where that command's
+events stand (its last record is the one named for the lane) and `given` how many of its messages were given.
+
+Form: base64url(version, lane, given, count, an 8-byte offset each, a 4-byte mark each, 16 bytes of HMAC-SHA256).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import struct
+import zlib
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+VERSION = 1
+MAC_BYTES = 16
+NONE = -1
+ALL_GIVEN = 0xFFFF
+HEAD = struct.Struct(">BBHH")
+
+
+class CursorRefused(ValueError):
+    """The text is no cursor of this installation."""
+
+
+class Vector(NamedTuple):
+    """The last record handled per lane, −1 for none. Lane 0 is the definitions, lane 1 + p partition p."""
+
+    offsets: tuple[int, ...]
+    marks: tuple[int, ...]
+    lane: int = 0
+    given: int = ALL_GIVEN
+
+
+def mark_of(event_id: str) -> int:
+    """A record's mark: CRC-32 of its id. It tells another log apart; it is no proof, the HMAC is."""
+    return zlib.crc32(event_id.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class CursorKey:
+    """Writes and reads cursors for a log with a fixed number of lanes."""
+
+    secret: bytes
+    lanes: int
+    _form: struct.Struct = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_form", struct.Struct(f">BBHH{self.lanes}q{self.lanes}I"))
+
+    def write(self, vector: Vector) -> str:
+        """The cursor of a vector."""
+        head = (VERSION, vector.lane, vector.given, self.lanes)
+        data = self._form.pack(*head, *vector.offsets, *vector.marks)
+        return base64.urlsafe_b64encode(data + self._mac(data)).rstrip(b"=").decode()
+
+    def read(self, text: str) -> Vector:
+        """The vector of a cursor.
+
+        Raises:
+            CursorRefused: not written with this key, or for another number of partitions.
+        """
+        try:
+            raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        except (ValueError, binascii.Error) as error:
+            raise CursorRefused("the cursor is not one of ours") from error
+        data, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(data)):
+            raise CursorRefused("the cursor is not one of ours")
+        version, lane, given, lanes = HEAD.unpack_from(data)
+        if (version, lanes, len(data)) != (VERSION, self.lanes, self._form.size):
+            raise CursorRefused("the cursor is of another log: begin anew without it")
+        numbers = self._form.unpack(data)[4:]
+        return Vector(numbers[: self.lanes], numbers[self.lanes :], lane, given)
+
+    def _mac(self, data: bytes) -> bytes:
+        return hmac.digest(self.secret, data, "sha256")[:MAC_BYTES]
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a reader stands. Its cursor is made when asked for, once for each step."""
+
+    key: CursorKey
+    offsets: list[int]
+    marks: list[int]
+    _text: str | None = None
+
+    @classmethod
+    def at_start(cls, key: CursorKey) -> Position:
+        """Before the first record."""
+        return cls(key, [NONE] * key.lanes, [0] * key.lanes)
+
+    @classmethod
+    def at(cls, key: CursorKey, vector: Vector) -> Position:
+        """Where a vector says."""
+        return cls(key, list(vector.offsets), list(vector.marks))
+
+    def advance(self, lane: int, offset: int, mark: int) -> None:
+        """A record that counts was handled."""
+        self.offsets[lane] = offset
+        self.marks[lane] = mark
+        self._text = None
+
+    def cursor(self) -> str:
+        """The position as a cursor."""
+        if self._text is None:
+            self._text = self.key.write(Vector(tuple(self.offsets), tuple(self.marks)))
+        return self._text
+
+    def cursor_within(self, lane: int, given: int, total: int) -> str:
+        """A cursor after so many of the messages of the lane's last command."""
+        if given >= total:
+            return self.cursor()
+        return self.key.write(Vector(tuple(self.offsets), tuple(self.marks), lane, given))
+
+    def reached(self, vector: Vector) -> bool:
+        """Whether everything up to the vector was handled."""
+        return all(mine >= theirs for mine, theirs in zip(self.offsets, vector.offsets, strict=True))

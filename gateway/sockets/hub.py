@@ -1,0 +1,134 @@
+"""Fan-out: each message is written once and put into the queue of every socket that wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gateway.live.facts import Group
+from gateway.live.live import DEFINITIONS_LANE, Live
+from gateway.sockets.cursor import Position, Vector
+from gateway.sockets.messages import CallSubject, Push, concerns, frame, pushes_of
+from schemas.actor import Actor
+
+Project = tuple[str, str]
+
+
+class Receiver(Protocol):
+    """A socket or stream as the hub sees it."""
+
+    actor: Actor
+    channels: set[str]
+
+    def push(self, message: bytes) -> None:
+        """Queue a message; never blocks, and never raises where the reader is slow."""
+        ...
+
+    def resync(self) -> None:
+        """Tell the reader that messages were lost and that it must subscribe anew."""
+        ...
+
+
+@dataclass(slots=True)
+class Hub:
+    """Who wants what, by project and channel."""
+
+    _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
+    _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
+
+    def subscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:
+        """Give a receiver the messages of channels of its own project from now on."""
+        wanted = self._by_project.setdefault(_project(receiver), {})
+        for channel in channels:
+            wanted.setdefault(channel, set()).add(receiver)
+            receiver.channels.add(channel)
+
+    def unsubscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:
+        """Give it no more of these channels."""
+        wanted = self._by_project.get(_project(receiver), {})
+        for channel in list(channels):
+            receiver.channels.discard(channel)
+            wanted.get(channel, set()).discard(receiver)
+            if not wanted.get(channel):
+                wanted.pop(channel, None)
+        if not wanted:
+            self._by_project.pop(_project(receiver), None)
+
+    def expect_decision(self, receiver: Receiver, subject: CallSubject) -> None:
+        """Give a receiver the decision of a call, once, without a subscription."""
+        self._proposers.setdefault(subject, set()).add(receiver)
+
+    def forget(self, receiver: Receiver, subjects: Iterable[CallSubject]) -> None:
+        """The receiver is gone: nothing more goes to it."""
+        self.unsubscribe(receiver, receiver.channels)
+        for subject in subjects:
+            receivers = self._proposers.get(subject, set())
+            receivers.discard(receiver)
+            if not receivers:
+                self._proposers.pop(subject, None)
+
+    def publish(self, group: Group, live: Live) -> None:
+        """Give a group's messages to whoever wants them."""
+        wanted = self._wanted(group)
+        if wanted is None and not self._proposers:
+            return
+        pushes = pushes_of(group)
+        for index, push in enumerate(pushes, 1):
+            if receivers := self._receivers(push, wanted or {}):
+                message = frame(push, live.position.cursor_within(group.lane, index, len(pushes)))
+                for receiver in receivers:
+                    receiver.push(message)
+        if wanted:
+            self._resync_unserved(group, wanted, pushes)
+
+    def replay(self, receiver: Receiver, channels: set[str], vector: Vector, live: Live) -> bool:
+        """Give a receiver what it missed on some channels since a vector.
+
+        Returns:
+            False where what it missed is no longer at hand: then nothing was given.
+        """
+        if not live.ring.holds_all_since(vector):
+            return False
+        position = Position.at(live.position.key, vector)
+        for group, first in live.ring.since(vector):
+            position.advance(group.lane, group.last_offset, group.mark)
+            if _project(receiver) != project_of(group):
+                continue
+            pushes = pushes_of(group)
+            for index, push in enumerate(pushes, 1):
+                if index > first and channels.intersection(push.channels):
+                    receiver.push(frame(push, position.cursor_within(group.lane, index, len(pushes))))
+        return True
+
+    def _wanted(self, group: Group) -> dict[str, set[Receiver]] | None:
+        project = project_of(group)
+        return None if project is None else self._by_project.get(project)
+
+    def _receivers(self, push: Push, wanted: dict[str, set[Receiver]]) -> set[Receiver]:
+        receivers: set[Receiver] = set()
+        for channel in push.channels:
+            receivers |= wanted.get(channel, set())
+        if push.call is not None:
+            receivers |= self._proposers.pop(push.call, set())
+        return receivers
+
+    def _resync_unserved(self, group: Group, wanted: dict[str, set[Receiver]], pushes: list[Push]) -> None:
+        """A row that is not at hand makes no message: whoever wanted it is told to look anew."""
+        served = {channel for push in pushes for channel in push.channels}
+        for channel in concerns(group):
+            if channel in wanted and channel not in served:
+                for receiver in list(wanted[channel]):
+                    receiver.resync()
+
+
+def project_of(group: Group) -> Project | None:
+    """The tenant and project that a group's events belong to; None for records of the log itself."""
+    if group.lane == DEFINITIONS_LANE or group.key.startswith(b"_log/"):
+        return None
+    tenant, project, _ = group.key.decode().split("/", 2)
+    return tenant, project
+
+
+def _project(receiver: Receiver) -> Project:
+    return receiver.actor.tenant, receiver.actor.project

@@ -1,0 +1,154 @@
+"""What the sockets are told of one command's events: which messages, for which channels.
+
+The messages of a command say how things stand after all of its events, so one decision is one message about its
+hold and one about its call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway.live.facts import Fact, Group
+from projections.folds.calls import call_json
+from projections.folds.executions import execution_json
+from projections.folds.holds import hold_json
+from projections.folds.rows import Row
+from schemas.codec import SUBJECTS
+from schemas.events import calls as c
+from schemas.events import holds as h
+from schemas.headers import rfc3339
+from schemas.message import Message
+from schemas.record import Event
+
+HOLDS = "holds"
+EVENTS = "events"
+PENDING = frozenset({"proposed", "held"})
+_DECIDES_CALL = frozenset({c.ToolCallReleased, c.ToolCallDenied, c.ToolCallCancelled, c.GrantRevoked})
+_OPENS_HOLD = frozenset({h.HoldOpened, h.HumanInputRequested})
+# What a reviewer is told happened to a hold that stays open.
+_CHANGES: dict[type[Message], str] = {
+    h.HoldClaimed: "claimed",
+    h.HoldUnclaimed: "released",
+    h.HoldDelegated: "delegated",
+    h.HoldExtended: "extended",
+    h.HoldEscalated: "escalated",
+    h.HoldExpired: "expired",
+    h.DecisionRecorded: "vote",
+}
+
+CallSubject = tuple[bytes, str]
+
+
+class Push(NamedTuple):
+    """A message before it is written.
+
+    `call` is set where the message says that a pending call was decided: whoever proposed it gets it unasked.
+    """
+
+    type: str
+    channels: tuple[str, ...]
+    resource: Callable[[], dict[str, Any]]
+    call: CallSubject | None = None
+
+
+def pushes_of(group: Group) -> list[Push]:
+    """The messages of one command's events, always the same ones in the same order."""
+    return [
+        *(_event(fact.event) for fact in group.facts),
+        *_holds(group),
+        *_calls(group),
+        *_execution(group),
+    ]
+
+
+def concerns(group: Group) -> Iterator[str]:
+    """The channels of executions and calls that a group is about, also where their rows are not at hand."""
+    execution_id = group.key.decode().rpartition("/")[2]
+    yield f"executions:{execution_id}"
+    for fact in group.facts:
+        if fact.call is None and (call_id := getattr(fact.event.body, "call_id", "")):
+            yield f"calls:{execution_id}/{call_id}"
+
+
+def frame(push: Push, cursor: str) -> bytes:
+    """A message as it is sent."""
+    return orjson.dumps({"type": push.type, "cursor": cursor, **push.resource()})
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """An event as it is served: its body's JSON texts stay texts."""
+    return {
+        "event_id": event.meta.event_id,
+        "event_type": SUBJECTS[type(event.body)].rpartition(".")[2],
+        "at": rfc3339(event.meta.at_ms),
+        "key": event.key.decode(),
+        "partition": event.partition,
+        "offset": event.offset,
+        "version": event.meta.version,
+        "command_id": event.meta.command_id,
+        "body": json.loads(event.body.model_dump_json()),
+    }
+
+
+def _event(event: Event) -> Push:
+    return Push("event", (EVENTS,), lambda: event_json(event))
+
+
+def _holds(group: Group) -> Iterator[Push]:
+    touched: dict[str, list[Fact]] = {}
+    for fact in group.facts:
+        if fact.hold is not None:
+            touched.setdefault(fact.hold["hold_id"], []).append(fact)
+    for facts in touched.values():
+        yield from _hold(facts)
+
+
+def _hold(facts: list[Fact]) -> Iterator[Push]:
+    row = facts[-1].hold or {}
+    types = {type(fact.event.body) for fact in facts}
+    channels = _channels(row, HOLDS)
+    if types & _OPENS_HOLD:
+        reviews = row["kind"] == "permission" and row["call_id"]
+        kind = "tool_call_pending_review" if reviews else "hitl_requested"
+        yield Push(kind, channels, lambda: hold_json(row))
+    if row["status"] != "open":
+        yield Push("hold_resolved", channels, lambda: hold_json(row))
+    elif changes := [_CHANGES[kind] for kind in _CHANGES if kind in types]:
+        yield Push("hold_changed", channels, lambda: {**hold_json(row), "change": changes[-1]})
+
+
+def _calls(group: Group) -> Iterator[Push]:
+    touched: dict[str, list[Fact]] = {}
+    for fact in group.facts:
+        if fact.call is not None:
+            touched.setdefault(fact.call["call_id"], []).append(fact)
+    for facts in touched.values():
+        row = facts[-1].call or {}
+        is_decided = row["status"] not in PENDING and any(
+            type(fact.event.body) in _DECIDES_CALL for fact in facts
+        )
+        yield _call(group.key, row, is_decided)
+
+
+def _call(key: bytes, row: Row, is_decided: bool) -> Push:
+    kind = "tool_call_decided" if is_decided else "tool_call_changed"
+    subject = (key, row["call_id"]) if is_decided else None
+    return Push(kind, _channels(row), lambda: call_json(row), subject)
+
+
+def _execution(group: Group) -> Iterator[Push]:
+    row = group.facts[-1].execution
+    if row is not None and any(fact.state_changed for fact in group.facts):
+        yield Push("execution_state_changed", _channels(row), lambda: execution_json(row))
+
+
+def _channels(row: Row, *more: str) -> tuple[str, ...]:
+    execution = f"executions:{row['execution_id']}"
+    call_id = row.get("call_id")
+    if not call_id:
+        return (execution, *more)
+    return (execution, f"calls:{row['execution_id']}/{call_id}", *more)

@@ -1,0 +1,51 @@
+"""The one way in which bytes from outside become JSON values, at every door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.problems import Problem
+from schemas.canonical import MalformedJson, canonical, parse_strict
+from schemas.limits import ARGUMENTS_MAX_BYTES
+from schemas.refusals import Refusal
+
+# A body is its arguments and a few words around them; the escapes of JSON can double the arguments' length.
+BODY_MAX_BYTES = 1024 * 1024
+
+
+def parse(raw: bytes) -> Any:
+    """Parse JSON that has exactly one meaning.
+
+    Raises:
+        Problem: 400 malformed, or 413 too_large for a body over 1 MiB.
+    """
+    if len(raw) > BODY_MAX_BYTES:
+        raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
+    try:
+        return parse_strict(raw)
+    except MalformedJson as error:
+        raise Problem(Refusal.MALFORMED, str(error)) from error
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Parse a body that must be a JSON object; an empty one is an empty object.
+
+    Raises:
+        Problem: as `parse`.
+    """
+    value = parse(raw) if raw.strip() else {}
+    if not isinstance(value, dict):
+        raise Problem(Refusal.MALFORMED, "the body must be a JSON object")
+    return value
+
+
+def canonical_text(value: Any, name: str) -> str:
+    """The canonical JSON of a parsed value, of at most 256 KiB.
+
+    Raises:
+        Problem: 413 too_large, naming the field.
+    """
+    text = canonical(value)
+    if len(text) > ARGUMENTS_MAX_BYTES // 4 and len(text.encode()) > ARGUMENTS_MAX_BYTES:
+        raise Problem(Refusal.TOO_LARGE, f"{name} is over {ARGUMENTS_MAX_BYTES} bytes of canonical JSON")
+    return text

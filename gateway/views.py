@@ -1,0 +1,133 @@
+"""The views as the gateway asks them: rows with the positions of their moment, answers, and where to begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from gateway.live.outcome import Outcome, Refused, outcome_of
+from gateway.live.reader import Found, Subject
+from gateway.problems import Problem
+from projections.folds.rows import Row
+from projections.queries import definitions, history, resources
+from projections.queries.moment import Moment
+from projections.queries.open_work import open_calls, open_executions, open_holds
+from projections.queries.views import Positions, Views
+from projections.store.port import Position, ViewUnavailable
+from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.refusals import Refusal
+from schemas.topics import Topics
+
+T = TypeVar("T")
+
+
+class Beginning(NamedTuple):
+    """One moment of the views from which the live state goes on."""
+
+    positions: list[Position]
+    adopted: dict[int, int]
+    executions: list[Row]
+    calls: list[Row]
+    holds: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayViews:
+    """Reads for one gateway."""
+
+    views: Views
+    topics: Topics
+
+    async def read(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+        """Ask the views in one moment.
+
+        Raises:
+            Problem: 503, they cannot be read.
+        """
+        try:
+            return await self.views.read(ask)
+        except ViewUnavailable as error:
+            raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error
+
+    async def find(self, subject: Subject) -> Found:
+        """The row of a subject with the positions of the same moment; errors as `read`."""
+        row, positions = await self.read(lambda moment: _find(moment, subject))
+        return Found(row, positions.executions)
+
+    async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
+        """The outcomes of commands given as (tenant, project, command id), as far as they are known.
+
+        Views that cannot be read know of none: whoever waits goes on waiting.
+        """
+        try:
+            return (await self.views.read(lambda moment: _answers(moment, wanted, self.topics)))[0]
+        except ViewUnavailable:
+            return {}
+
+    async def beginning(self, executions_max: int) -> Beginning:
+        """Where to begin, with what is open there.
+
+        Raises:
+            ViewUnavailable: there is no view yet.
+        """
+        return (await self.views.read(lambda moment: _beginning(moment, executions_max)))[0]
+
+
+def _find(moment: Moment, subject: Subject) -> Row | None:
+    owner = (subject.tenant, subject.project)
+    match subject.kind:
+        case "execution":
+            return resources.execution(moment, *owner, subject.execution_id)
+        case "call":
+            return resources.call(moment, *owner, subject.execution_id, subject.id)
+        case "hold":
+            return resources.hold(moment, *owner, subject.id)
+    return resources.request(moment, *owner, subject.id)
+
+
+def _answers(moment: Moment, wanted: list[tuple[str, str, str]], topics: Topics) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+    for tenant, project, command_id in wanted:
+        row = resources.answer(moment, tenant, project, command_id)
+        if row is not None:
+            is_definition = row["topic"] == topics.definitions
+            found[command_id] = _published(moment, row) if is_definition else _decided(moment, row)
+    return found
+
+
+def _decided(moment: Moment, row: Row) -> Outcome:
+    return outcome_of(history.events_of_answer(moment, row), old=True)
+
+
+def _published(moment: Moment, row: Row) -> Outcome:
+    refused = Refused(Refusal(row["code"]), row["detail"] or "") if row["code"] else None
+    version = definitions.published_by_command(moment, row["tenant"], row["command_id"])
+    body = None if version is None else _publication(version)
+    return Outcome(
+        row["command_digest"],
+        row["log_key"].encode(),
+        refused,
+        body,
+        last_offset=row["last_offset"],
+        old=True,
+    )
+
+
+def _publication(row: Row) -> PolicyPublished | ToolPublished:
+    name, version, by = row["name"], row["version"], row["published_by"]
+    if row["kind"] == "policy":
+        return PolicyPublished(name=name, version=version, document=row["document"], by=by)
+    return ToolPublished(
+        name=name, version=version, tool_version=row["tool_version"], definition=row["document"], by=by
+    )
+
+
+def _beginning(moment: Moment, executions_max: int) -> Beginning:
+    return Beginning(
+        moment.positions(),
+        definitions.adopted_through(moment),
+        open_executions(moment, executions_max),
+        open_calls(moment),
+        open_holds(moment),
+    )
