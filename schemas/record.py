@@ -17,8 +17,8 @@ class OutRecord(NamedTuple):
     headers: Headers
 
     def size_bytes(self) -> int:
-        """An upper bound of its size inside a Kafka batch."""
-        size = 32 + len(self.key) + len(self.value)
+        """An upper bound of its size inside a Kafka batch (record format v2, every varint at its longest)."""
+        size = 36 + len(self.key) + len(self.value)
         for name, value in self.headers:
             size += len(name) + len(value) + 10
         return size
