@@ -144,11 +144,8 @@ async def serving(script: Scripted, port: int = 0) -> AsyncIterator[Scripted]:
     config.load()
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets)
-    ticking = asyncio.create_task(server.main_loop())
     try:
         yield script
     finally:
-        server.should_exit = True
-        await ticking
         await server.shutdown(sockets)
         sockets[0].close()

@@ -394,7 +394,7 @@ async def test_execution_left_by_an_error_fails_and_by_a_passing_one_stays_open(
     with pytest.raises(LookupError):
         async with running(desk):
             raise LookupError("gone")
-    assert desk.finished == [{"outcome": "failed", "detail": "LookupError: gone"}]
+    assert desk.finished == [{"outcome": "failed", "reason": "LookupError: gone"}]
     for passing in (placet.Unreachable("later"), KeyboardInterrupt()):
         desk = Desk()
         with pytest.raises(type(passing)):
@@ -407,7 +407,7 @@ async def test_execution_result_is_recorded() -> None:
     desk = Desk()
     async with running(desk) as run:
         run.result = {"paid": 3}
-    assert desk.finished == [{"outcome": "completed", "detail": {"paid": 3}}]
+    assert desk.finished == [{"outcome": "completed", "result": {"paid": 3}}]
     assert desk.started[0]["execution_id"] == "invoice-march"
     assert desk.started[0]["agent"] == "billing-bot"
 

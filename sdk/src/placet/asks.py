@@ -59,15 +59,9 @@ def start_execution(
 def finish_execution(execution_id: str, outcome: str, detail: Any) -> Request:
     """End an execution: outcome completed (detail: its result), failed or cancelled (its reason)."""
     verb = {"completed": "complete", "failed": "fail", "cancelled": "cancel"}[outcome]
-    name = "result" if outcome == "completed" else "reason"
-    return Request(
-        "POST",
-        f"{_execution(execution_id)}/{verb}",
-        _given(**{name: detail}),
-        frame=Frame(
-            "finish_execution", {"execution_id": execution_id}, _given(outcome=outcome, detail=detail)
-        ),
-    )
+    body = _given(**{"result" if outcome == "completed" else "reason": detail})
+    frame = Frame("finish_execution", {"execution_id": execution_id}, {"outcome": outcome, **body})
+    return Request("POST", f"{_execution(execution_id)}/{verb}", body, frame=frame)
 
 
 def change_execution(execution_id: str, verb: str, body: Body) -> Request:

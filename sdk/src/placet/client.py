@@ -54,7 +54,7 @@ class AsyncPlacet:
         self.channel = Channel(self._transport, self._patience)
         self.executions = AsyncExecutions(self.channel, agent)
         self.holds = AsyncHolds(self.channel)
-        self.requests = AsyncRequests(self.channel)
+        self.requests = AsyncRequests(self.channel, agent)
         self.policies = AsyncPolicies(self.channel)
         self.tools = AsyncTools(self.channel)
 

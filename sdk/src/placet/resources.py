@@ -174,6 +174,7 @@ class AsyncRequests:
     """Questions to people."""
 
     channel: Channel
+    agent: str | None = None
 
     async def ask(
         self,
@@ -194,6 +195,7 @@ class AsyncRequests:
             "question": question,
             "kind": kind,
             "execution_id": execution_id,
+            "agent": self.agent if execution_id is None else None,
             "request_id": request_id,
             "options": options,
             "fields": fields,

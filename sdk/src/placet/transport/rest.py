@@ -17,12 +17,18 @@ class RestTransport:
     """The `/v1` interface by httpx."""
 
     def __init__(self, url: str, token: TokenSource, patience: Patience | None = None) -> None:
+        self._url = url.rstrip("/") + "/v1"
         self._token = token
         self._patience = patience or Patience()
-        self._client = httpx.AsyncClient(
-            base_url=url.rstrip("/") + "/v1",
-            limits=httpx.Limits(max_connections=64, max_keepalive_connections=64),
-        )
+        self._opened: httpx.AsyncClient | None = None
+
+    @property
+    def _client(self) -> httpx.AsyncClient:
+        # Made when needed: reading the certificates costs more than all the rest of a start.
+        if self._opened is None:
+            limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
+            self._opened = httpx.AsyncClient(base_url=self._url, limits=limits)
+        return self._opened
 
     async def send(self, request: Request) -> Reply:
         """The gateway's answer; see `Transport.send`."""
@@ -34,7 +40,9 @@ class RestTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        if self._opened is not None:
+            await self._opened.aclose()
+            self._opened = None
 
     async def _send_once(self, request: Request, timeout_s: float) -> Reply:
         try:
@@ -48,7 +56,7 @@ class RestTransport:
             )
         except httpx.TransportError as error:
             what = str(error) or type(error).__name__
-            raise ConnectionLost(f"{self._client.base_url} is not reachable ({what})") from error
+            raise ConnectionLost(f"{self._url} is not reachable ({what})") from error
         return Reply(response.status_code, _body(response), _retry_after(response))
 
     def _headers(self, request: Request) -> dict[str, str]:

@@ -39,16 +39,18 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
     budget_s = patience.request_s + request.waits_s
     give_up_at = clock() + budget_s
     pauses = delays(patience)
+    last: Reply | None = None
     while True:
         reply, lost = await _try(send_once, request, max(give_up_at - clock(), 0.001))
         if reply is not None and not reply.comes_back:
             return reply
+        last = reply or last
         pause_s = next(pauses)
         if reply is not None and reply.retry_after_s is not None:
             pause_s = max(pause_s, min(reply.retry_after_s, MOST_RETRY_AFTER_S))
         if clock() + pause_s >= give_up_at:
-            if reply is not None:
-                return reply
+            if last is not None:
+                return last
             raise Unreachable(f"{lost}; gave up after {budget_s:g} s") from lost
         await asyncio.sleep(pause_s)
 
