@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.runtime.logs import KafkaWorld, World, kafka_world, memory_world
+from tests.runtime.lab import Lab
+from tests.runtime.logs import PARTITIONS, KafkaWorld, World, kafka_world, memory_world
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.broker)])
@@ -25,3 +27,13 @@ async def kafka_log_world(kafka: str, topic_prefix: str) -> AsyncIterator[KafkaW
     """A fresh log on the run's Kafka."""
     async with kafka_world(kafka, topic_prefix) as world:
         yield world
+
+
+@pytest.fixture
+async def lab(world: World, seed: int) -> AsyncIterator[Lab]:
+    """A laboratory on either log, with no worker started yet."""
+    laboratory = Lab(world.log, PARTITIONS, random.Random(seed))
+    try:
+        yield laboratory
+    finally:
+        await laboratory.close()

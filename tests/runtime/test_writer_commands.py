@@ -1,0 +1,222 @@
+"""What a writer does with commands: good ones, repeated ones, poison, forged, misplaced, far too large ones."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from schemas import commands as k
+from schemas.envelope import Draft, Signer
+from schemas.limits import DECISION_MAX_BYTES
+from schemas.record import OutRecord
+from services.runtime import rounds
+from services.runtime.log import TopicPartition
+from services.runtime.rounds import Rounds
+from tests.runtime.lab import AGENT, Lab, body_of, types
+
+
+async def held(lab: Lab, execution_id: str, call_id: str = "pay", amount: int = 5) -> Any:
+    """A payment that waits: its HoldOpened."""
+    command = k.ProposeToolCall(call_id=call_id, tool="send_money", arguments=f'{{"amount":{amount}}}')
+    return body_of(await lab.ask(execution_id, command), "HoldOpened")
+
+
+async def dead_letters(lab: Lab) -> list[dict[str, str]]:
+    found = []
+    for partition in range(await lab.log.partition_count(lab.log.topics.dead_letters)):
+        for raw in await lab.raws(TopicPartition(lab.log.topics.dead_letters, partition)):
+            found.append({name: value.decode(errors="replace") for name, value in raw.headers})
+    return found
+
+
+async def until_dead_letters(lab: Lab, count: int) -> list[dict[str, str]]:
+    async with asyncio.timeout(20):
+        while len(found := await dead_letters(lab)) < count:
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def test_hold_approved_consumed_reported_runs_once(lab: Lab) -> None:
+    await lab.start_worker("w")
+    await lab.publish_basics()
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    hold = await held(lab, "x")
+
+    decided = await lab.ask(
+        "x", k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest), lab.rita
+    )
+    consumed = await lab.ask("x", k.ConsumeGrant(call_id="pay", digest=hold.digest, attempt_id="a1"))
+    again = await lab.ask("x", k.ConsumeGrant(call_id="pay", digest=hold.digest, attempt_id="a2"))
+    ended = await lab.ask(
+        "x", k.ReportResult(call_id="pay", attempt_id="a1", outcome="succeeded", output="7")
+    )
+
+    assert types(decided) == ["DecisionRecorded", "ToolCallReleased"]
+    assert types(consumed) == ["GrantConsumed"]
+    assert body_of(again, "CommandRefused").code == "already_consumed"
+    assert body_of(ended, "ToolCallSucceeded").output == "7"
+
+
+async def test_same_command_through_two_gateways_is_decided_once(lab: Lab) -> None:
+    await lab.start_worker("w")
+    await lab.publish_basics()
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    command = k.ProposeToolCall(call_id="c", tool="read_file", arguments="{}")
+
+    await asyncio.gather(*(lab.send("x", command, command_id="same") for _ in range(2)))
+    await lab.ask("x", k.PauseExecution(), lab.olga)
+
+    facts = await lab.facts(lab.events_tp("x"))
+    assert types([e for e in facts if e.meta.command_id == "same"]).count("ToolCallProposed") == 1
+
+
+async def test_repeat_after_a_restart_is_still_decided_once(lab: Lab) -> None:
+    first = await lab.start_worker("one")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    await lab.ask("x", k.PauseExecution(), lab.olga, command_id="pause")
+    await first.stop()
+
+    await lab.start_worker("two")
+    await lab.send("x", k.PauseExecution(), lab.olga, command_id="pause")
+    await lab.ask("x", k.ResumeExecution(), lab.olga)
+
+    facts = await lab.facts(lab.events_tp("x"))
+    assert types(facts).count("ExecutionPaused") == 1
+
+
+async def test_command_in_the_wrong_partition_goes_to_the_dead_letters(lab: Lab) -> None:
+    await lab.start_worker("w")
+    right = lab.commands_tp("x")
+    wrong = TopicPartition(right.topic, (right.partition + 1) % lab.partitions)
+
+    await lab.log.send(wrong, lab.record("x", k.StartExecution(agent="bot")))
+    (letter,) = await until_dead_letters(lab, 1)
+
+    assert letter["placet_reason"] == "wrong_partition"
+    assert letter["ce_id"] == f"{wrong.topic}/{wrong.partition}/0"
+    assert await lab.facts(TopicPartition(lab.log.topics.executions, wrong.partition)) != []
+
+
+async def test_forged_decision_straight_to_the_log_is_not_believed(lab: Lab) -> None:
+    await lab.start_worker("w")
+    await lab.publish_basics()
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    hold = await held(lab, "x")
+    forger = Signer("gateway-1", Ed25519PrivateKey.generate())
+    approve = k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest)
+
+    draft = Draft(approve, lab.rita, "forged", lab.key_of("x"))
+    await lab.log.send(lab.commands_tp("x"), forger.sign([draft])[0])
+    unsigned = forger.sign([draft])[0]
+    bare = OutRecord(unsigned.key, unsigned.value, unsigned.headers[:-1])
+    await lab.log.send(lab.commands_tp("x"), bare)
+    letters = await until_dead_letters(lab, 2)
+    refused = await lab.ask("x", k.ConsumeGrant(call_id="pay", digest=hold.digest, attempt_id="a"))
+
+    assert {letter["placet_reason"] for letter in letters} == {"unbelievable"}
+    assert body_of(refused, "CommandRefused").code == "not_released"
+
+
+async def test_foreign_record_goes_to_the_dead_letters_and_the_partition_goes_on(lab: Lab) -> None:
+    await lab.start_worker("w")
+
+    await lab.log.send(lab.commands_tp("x"), OutRecord(b"", b"hello", ()))
+    trace = await lab.ask("x", k.StartExecution(agent="bot"))
+
+    assert types(trace) == ["ExecutionStarted"]
+    assert len(await until_dead_letters(lab, 1)) == 1
+
+
+async def test_decision_over_the_ceiling_is_refused_as_too_large(lab: Lab) -> None:
+    await lab.start_worker("w")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    huge = k.FailExecution(error="e" * (DECISION_MAX_BYTES + 200_000))
+
+    trace = await lab.ask("x", huge)
+
+    assert body_of(trace, "CommandRefused").code == "too_large"
+    assert types(await lab.ask("x", k.CompleteExecution())) == ["ExecutionCompleted"]
+
+
+async def test_many_large_commands_at_once_lose_no_record(lab: Lab) -> None:
+    """A batch builder that is full drops a record without a word; a round is cut before that."""
+    await lab.start_worker("w")
+    await lab.publish_basics()
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    arguments = json.dumps({"text": "a" * 120_000}, separators=(",", ":"))
+
+    names = [
+        await lab.send("x", k.ProposeToolCall(call_id=f"c{i}", tool="read_file", arguments=arguments))
+        for i in range(20)
+    ]
+    traces = [await lab.trace("x", name) for name in names]
+
+    assert {tuple(types(trace)) for trace in traces} == {
+        ("ToolCallProposed", "PolicyVerdictIssued", "ToolCallReleased")
+    }
+
+
+async def test_publish_then_propose_is_judged_by_it_on_every_partition(lab: Lab) -> None:
+    await lab.start_worker("one")
+    await lab.start_worker("two")
+    ids = [lab.execution_on(partition) for partition in range(lab.partitions)]
+    await asyncio.gather(*(lab.ask(name, k.StartExecution(agent="bot")) for name in ids))
+    await lab.publish_tool({"name": "ping"})
+
+    for effect, last in (("allow", "ToolCallReleased"), ("deny", "ToolCallDenied")):
+        rule = {"id": "r", "match": {"tools": ["ping"]}, "then": effect}
+        await lab.publish_policy({"policy": "p", "scope": {"tenant": "*"}, "rules": [rule]})
+        command = k.ProposeToolCall(call_id=effect, tool="ping", arguments="{}")
+        traces = await asyncio.gather(*(lab.ask(name, command) for name in ids))
+        assert [trace[-1].type for trace in traces] == [last] * len(ids)
+
+
+async def test_poison_command_kills_three_writers_then_is_abandoned(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cascades over workers: each dies on it, and the last one gives it up and goes on."""
+    await lab.start_worker("zero")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    await lab.workers[0].stop()
+    decide_one, deaths = Rounds.decide_one, []
+
+    def deadly(self: Rounds, round_: rounds.Round, raw: Any) -> None:
+        if b"poison" in raw.value:
+            deaths.append(self.ledger.rule.claim)
+            raise RuntimeError("this command kills its writer")
+        decide_one(self, round_, raw)
+
+    monkeypatch.setattr(Rounds, "decide_one", deadly)
+    before = await lab.send("x", k.PauseExecution(reason="before"), lab.olga)
+    poison = await lab.send("x", k.PauseExecution(reason="poison"), lab.olga)
+    after = await lab.send("x", k.ResumeExecution(), lab.olga)
+    await lab.start_worker("one")
+
+    assert types(await lab.trace("x", before)) == ["ExecutionPaused"]
+    assert types(await lab.trace("x", poison)) == ["CommandAbandoned"]
+    assert types(await lab.trace("x", after)) == ["ExecutionResumed"]
+    assert len(deaths) == len(set(deaths)) == 3, "each under a claim of its own"
+
+
+async def test_quiet_restarts_do_not_abandon_a_good_command(lab: Lab) -> None:
+    for name in "abcde":
+        running = await lab.start_worker(name)
+        async with asyncio.timeout(20):
+            while len(running.worker.writing) < lab.partitions + 1:
+                await asyncio.sleep(0.01)
+        await running.stop()
+    await lab.start_worker("last")
+
+    assert types(await lab.ask("x", k.StartExecution(agent="bot"))) == ["ExecutionStarted"]
+
+
+async def test_agent_of_another_name_finds_nothing(lab: Lab) -> None:
+    await lab.start_worker("w")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    other = AGENT.model_copy(update={"subject": "mallory", "agent": "other"})
+
+    trace = await lab.ask("x", k.ProposeToolCall(call_id="c", tool="read_file", arguments="{}"), other)
+
+    assert body_of(trace, "CommandRefused").code == "not_found"

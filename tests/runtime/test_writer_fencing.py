@@ -1,0 +1,175 @@
+"""Who may write: claims, zombies, and what a writer believes of itself (design, section 1, Fencing)."""
+
+import asyncio
+
+import pytest
+
+from schemas import commands as k
+from schemas.events.executions import ExecutionPaused
+from schemas.events.log import WriterClaimed
+from schemas.headers import event_record
+from schemas.ids import derived_id, event_id
+from schemas.record import EventMeta, OutRecord
+from schemas.term import NO_CLAIM, TermRule
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
+from services.runtime.claim import claim, log_key
+from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.ledger import Ledger
+from services.runtime.log import Log, TopicPartition
+from tests.runtime.lab import Lab, types
+
+
+def fresh_ledger() -> Ledger:
+    rules = Definitions(policies=PolicySet())
+    return Ledger(ExecutionsPartition(lambda: rules))
+
+
+async def claimed(log: Log, tp: TopicPartition, name: str) -> tuple[Ledger, bool]:
+    ledger = fresh_ledger()
+    won = await claim(log, await log.appender(), tp, ledger, name, name)
+    return ledger, won
+
+
+def zombie_record(lab: Lab, execution_id: str, term: int, command_id: str = "zombie") -> OutRecord:
+    meta = EventMeta(event_id(command_id, term, 0), 1, term, 99, command_id, "", "acme", 10_000)
+    return event_record(ExecutionPaused(reason="zombie", by="zombie"), meta, lab.key_of(execution_id))
+
+
+async def test_claim_of_an_empty_partition_counts(lab: Lab) -> None:
+    ledger, won = await claimed(lab.log, lab.events_tp("x"), "one")
+
+    assert won
+    assert ledger.rule.claim == 0
+
+
+async def test_two_claims_after_the_same_one_only_the_first_counts(lab: Lab) -> None:
+    tp = lab.events_tp("x")
+    first, _ = await claimed(lab.log, tp, "first")
+    appender = await lab.log.appender()
+    rivals = [
+        event_record(
+            WriterClaimed(claim_id=name, after=first.rule.claim, worker=name),
+            EventMeta(derived_id(name), 0, first.rule.claim, 0, name, "", ""),
+            log_key(tp.partition),
+        )
+        for name in ("second", "third")
+    ]
+    base = await appender.append(tp, rivals)
+
+    reader, _ = await claimed(lab.log, tp, "fourth")
+
+    facts = await lab.facts(tp)
+    assert [event.body.worker for event in facts] == ["first", "second", "fourth"]
+    assert base + 1 not in [event.offset for event in facts]
+    assert reader.rule.claim == facts[-1].offset
+
+
+async def test_claim_that_lost_the_race_says_so(lab: Lab) -> None:
+    tp = lab.events_tp("x")
+    slow = fresh_ledger()
+    await claimed(lab.log, tp, "quick")
+    # The slow one read the log before the quick one claimed: its claim names the wrong predecessor.
+    stale = event_record(
+        WriterClaimed(claim_id="slow", after=NO_CLAIM, worker="slow"),
+        EventMeta(derived_id("slow"), 0, NO_CLAIM, 0, "slow", "", ""),
+        log_key(tp.partition),
+    )
+    offset = await (await lab.log.appender()).append(tp, [stale])
+    async for chunk in lab.log.read(tp, 0, offset + 1):
+        for raw in chunk:
+            slow.read(raw)
+
+    assert slow.rule.claim != offset
+
+
+async def test_deposed_writer_with_a_healthy_look_changes_nothing(lab: Lab) -> None:
+    await lab.start_worker("old")
+    await lab.publish_basics()
+    await lab.ask("x1", k.StartExecution(agent="bot"))
+    tp = lab.events_tp("x1")
+    old_term = (await lab.facts(tp))[-1].meta.term
+
+    # A second worker claims behind the first one's back; nothing tells the first one.
+    ledger, won = await claimed(lab.log, tp, "new")
+    assert won
+    trace = await lab.ask("x1", k.ProposeToolCall(call_id="c1", tool="read_file", arguments="{}"))
+
+    # The first one noticed from its own acknowledgement, claimed again, and decided the command under that claim.
+    assert types(trace) == ["ToolCallProposed", "PolicyVerdictIssued", "ToolCallReleased"]
+    assert trace[0].meta.term > ledger.rule.claim > old_term
+    every = [e for e in await lab.every_event(tp) if e.type == "ToolCallProposed"]
+    assert len({event.meta.term for event in every}) == len(every), (
+        "one accepted proposal, the rest under dead terms"
+    )
+    assert len([e for e in await lab.facts(tp) if e.type == "ToolCallProposed"]) == 1
+
+
+async def test_zombies_late_batch_changes_nothing(lab: Lab) -> None:
+    running = await lab.start_worker("one")
+    await lab.ask("x1", k.StartExecution(agent="bot"))
+    tp = lab.events_tp("x1")
+    old_term = (await lab.facts(tp))[-1].meta.term
+    await running.stop()
+    await lab.start_worker("two")
+    await lab.ask("x1", k.ProposeToolCall(call_id="c1", tool="read_file", arguments="{}"))
+
+    await (await lab.log.appender()).append(tp, [zombie_record(lab, "x1", old_term)])
+    trace = await lab.ask("x1", k.ResumeExecution(), actor=lab.olga)
+
+    assert trace[0].body.code == "not_open", "the zombie's pause would have made this resume succeed"
+    assert "ExecutionPaused" not in types(await lab.facts(tp))
+
+
+async def test_zombies_duplicate_event_id_is_not_taken_for_the_answer(lab: Lab) -> None:
+    await lab.start_worker("one")
+    await lab.ask("x1", k.StartExecution(agent="bot"))
+    tp = lab.events_tp("x1")
+    term = (await lab.facts(tp))[-1].meta.term
+    # Another command's event id, but a term that is not in force: an id proves nothing by itself.
+    await (await lab.log.appender()).append(tp, [zombie_record(lab, "x1", term + 1_000, "next")])
+
+    trace = await lab.ask("x1", k.PauseExecution(), actor=lab.olga, command_id="next")
+
+    assert types(trace) == ["ExecutionPaused"]
+    assert trace[0].body.by == "olga"
+
+
+async def test_reader_started_mid_log_needs_the_claim_in_force(lab: Lab) -> None:
+    await lab.start_worker("one")
+    await lab.ask("x1", k.StartExecution(agent="bot"))
+    tp = lab.events_tp("x1")
+    facts = await lab.facts(tp)
+    middle = facts[-1].offset
+    term = facts[-1].meta.term
+    await (await lab.log.appender()).append(tp, [zombie_record(lab, "x1", term + 7)])
+    later = [event for event in await lab.every_event(tp) if event.offset >= middle]
+
+    with_claim, without = TermRule(term), TermRule()
+
+    assert [event.type for event in later if with_claim.admits(event)] == ["ExecutionStarted"]
+    assert [event for event in later if without.admits(event)] == []
+
+
+async def test_forged_event_without_a_term_in_force_is_no_fact(lab: Lab) -> None:
+    await lab.start_worker("one")
+    await lab.ask("x1", k.StartExecution(agent="bot"))
+    tp = lab.events_tp("x1")
+
+    await (await lab.log.appender()).append(tp, [zombie_record(lab, "x1", -1)])
+    trace = await lab.ask("x1", k.PauseExecution(), actor=lab.olga)
+
+    assert types(trace) == ["ExecutionPaused"]
+    assert [e.body.by for e in await lab.facts(tp) if e.type == "ExecutionPaused"] == ["olga"]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+async def test_workers_share_partitions_and_one_of_them_may_die(lab: Lab, workers: int) -> None:
+    started = [await lab.start_worker(f"w{i}") for i in range(workers)]
+    ids = [lab.execution_on(partition) for partition in range(lab.partitions)]
+    await asyncio.gather(*(lab.ask(name, k.StartExecution(agent="bot")) for name in ids))
+
+    await started[0].stop()
+    traces = await asyncio.gather(*(lab.ask(name, k.PauseExecution(), actor=lab.olga) for name in ids))
+
+    assert [types(trace) for trace in traces] == [["ExecutionPaused"]] * len(ids)
