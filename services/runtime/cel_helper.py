@@ -45,6 +45,11 @@ class CelHelper:
             )
         self._ready = False
 
+    @property
+    def process_id(self) -> int:
+        """The helper process in force."""
+        return self._process.pid
+
     def evaluate(self, expression: CompiledExpression, bindings: Bindings) -> bool:
         """Evaluate here if it is surely small, else in the helper.
 

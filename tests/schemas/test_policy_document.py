@@ -34,7 +34,7 @@ def with_hold(hold: str) -> str:
     return f"policy: p\nrules: [{{id: r, then: hold, hold: {hold}}}]"
 
 
-def test_parse_policy_protocol_example_is_read():
+def test_parse_policy_protocol_example_is_read() -> None:
     document = parse_policy(PROTOCOL_EXAMPLE)
 
     assert document.policy == "production"
@@ -46,13 +46,13 @@ def test_parse_policy_protocol_example_is_read():
     assert document.rules[1].then == "allow"
 
 
-def test_policy_to_json_round_trip_gives_the_same_document():
+def test_policy_to_json_round_trip_gives_the_same_document() -> None:
     document = parse_policy(PROTOCOL_EXAMPLE)
 
     assert policy_from_value(json.loads(policy_to_json(document))) == document
 
 
-def test_parse_policy_unknown_field_is_refused_with_the_near_name():
+def test_parse_policy_unknown_field_is_refused_with_the_near_name() -> None:
     with pytest.raises(PolicyRefused) as error:
         parse_policy(PROTOCOL_EXAMPLE.replace("quorum:", "quorm:"))
 
@@ -111,7 +111,7 @@ def test_parse_policy_unknown_field_is_refused_with_the_near_name():
         ),
     ],
 )
-def test_parse_policy_mistake_is_refused_at_its_path(text, path, code):
+def test_parse_policy_mistake_is_refused_at_its_path(text: str, path: str, code: str) -> None:
     assert (path, code) in refused(text)
 
 
@@ -123,34 +123,34 @@ def test_parse_policy_mistake_is_refused_at_its_path(text, path, code):
         ("policy: a\nadaptive: {allow_when: trust.lower_bound >= risk.required}", "adaptive"),
     ],
 )
-def test_parse_policy_later_feature_is_refused_as_not_yet(text, path):
+def test_parse_policy_later_feature_is_refused_as_not_yet(text: str, path: str) -> None:
     assert refused(text) == [(path, "not_yet_supported")]
 
 
 @pytest.mark.parametrize("word", ["deny", "halt", "wait", "{default: approve}", "{default: reject}"])
-def test_parse_policy_every_on_timeout_is_accepted(word):
+def test_parse_policy_every_on_timeout_is_accepted(word: str) -> None:
     document = parse_policy(with_hold(f"{{on_timeout: {word}}}"))
 
     assert document.rules[0].hold is not None
 
 
-def test_parse_policy_escalate_on_timeout_with_block_is_accepted():
+def test_parse_policy_escalate_on_timeout_with_block_is_accepted() -> None:
     parse_policy(with_hold("{on_timeout: escalate, escalate: {after_seconds: 60, roles: [cfo]}}"))
 
 
-def test_parse_policy_several_mistakes_are_all_named():
+def test_parse_policy_several_mistakes_are_all_named() -> None:
     text = "policy: a\nrules: [{id: r, then: permit}, {id: r, then: allow, whn: x}]"
 
     assert refused(text) == [("rules[0].then", "invalid"), ("rules[1].whn", "unknown_field")]
 
 
-def test_parse_policy_duplicate_rule_ids_are_refused():
+def test_parse_policy_duplicate_rule_ids_are_refused() -> None:
     text = "policy: a\nrules: [{id: r, then: deny}, {id: r, then: allow}]"
 
     assert refused(text) == [("rules[0].id", "duplicate_rule"), ("rules[1].id", "duplicate_rule")]
 
 
-def test_policy_json_schema_agrees_with_the_reader():
+def test_policy_json_schema_agrees_with_the_reader() -> None:
     validator = jsonschema.Draft202012Validator(policy_json_schema())
     validator.check_schema(policy_json_schema())
     good = json.loads(policy_to_json(parse_policy(PROTOCOL_EXAMPLE)))

@@ -1,5 +1,6 @@
 import contextlib
 import threading
+from typing import Any
 
 import pytest
 
@@ -25,12 +26,14 @@ def evaluate(source: str, **variables: object) -> bool:
 @pytest.mark.parametrize(
     ("amount", "over"), [(500, False), (501, True), (98.7, False), (500.01, True), (500.0, False)]
 )
-def test_evaluate_comparison_of_json_numbers_works_for_ints_and_doubles(literal, amount, over):
+def test_evaluate_comparison_of_json_numbers_works_for_ints_and_doubles(
+    literal: str, amount: float, over: bool
+) -> None:
     assert evaluate(f"args.amount > {literal}", args={"amount": amount}) is over
 
 
 @pytest.mark.parametrize("amount", [2, 2.0, 2.5])
-def test_evaluate_arithmetic_depends_on_the_literal_and_not_on_the_number(amount):
+def test_evaluate_arithmetic_depends_on_the_literal_and_not_on_the_number(amount: float) -> None:
     assert evaluate("args.amount * 2.0 < 6.0", args={"amount": amount}) is True
     with pytest.raises(EvaluationFailed):
         evaluate("args.amount * 2 < 6", args={"amount": amount})
@@ -70,7 +73,7 @@ def test_evaluate_arithmetic_depends_on_the_literal_and_not_on_the_number(amount
         ("args.n > 1.0 // a comment with a ' in it", {"args": {"n": 2}}, True),
     ],
 )
-def test_evaluate_expression_gives_its_answer(source, variables, answer):
+def test_evaluate_expression_gives_its_answer(source: str, variables: dict[str, Any], answer: Any) -> None:
     assert evaluate(source, **variables) is answer
 
 
@@ -93,7 +96,7 @@ def test_evaluate_expression_gives_its_answer(source, variables, answer):
         ("url_host(args.u) == 'a'", {"args": {"u": 5}}),
     ],
 )
-def test_evaluate_without_an_answer_fails(source, variables):
+def test_evaluate_without_an_answer_fails(source: str, variables: dict[str, Any]) -> None:
     with pytest.raises(EvaluationFailed):
         evaluate(source, **variables)
 
@@ -107,12 +110,12 @@ def test_evaluate_without_an_answer_fails(source, variables):
         "!(url_host(args.u) == 'a' && false)",
     ],
 )
-def test_evaluate_failing_function_counts_even_where_cel_would_absorb_it(source):
+def test_evaluate_failing_function_counts_even_where_cel_would_absorb_it(source: str) -> None:
     with pytest.raises(EvaluationFailed):
         evaluate(source, args={"u": "http://a@b"})
 
 
-def test_evaluate_too_deep_arguments_fail():
+def test_evaluate_too_deep_arguments_fail() -> None:
     value: object = 1
     for _ in range(80):
         value = [value]
@@ -120,7 +123,7 @@ def test_evaluate_too_deep_arguments_fail():
         evaluate("size(args.x) == 1", args={"x": value})
 
 
-def test_bindings_after_a_failed_reading_fail_again():
+def test_bindings_after_a_failed_reading_fail_again() -> None:
     first = compile_expression("args.a == 1 && has(args.b)")
     bindings = Bindings({"args": {"a": 1, "b": float("nan")}}, NOW_MS, first.shape.reads)
 
@@ -161,7 +164,7 @@ def test_bindings_after_a_failed_reading_fail_again():
         ("args.x == 1)", "closes nothing"),
     ],
 )
-def test_compile_mistake_is_refused_with_a_sentence(source, said):
+def test_compile_mistake_is_refused_with_a_sentence(source: str, said: str) -> None:
     with pytest.raises(DoesNotCompile, match=said):
         compile_expression(source)
 
@@ -170,7 +173,7 @@ def test_compile_mistake_is_refused_with_a_sentence(source, said):
     "source",
     ["!" * 1990 + "true", "-" * 1990 + "1.0 > 0.0", "args" + ".b" * 990 + " == 1", "true" + "&&true" * 390],
 )
-def test_compile_longest_expressions_do_not_exhaust_the_stack(source):
+def test_compile_longest_expressions_do_not_exhaust_the_stack(source: str) -> None:
     expression = compile_expression(source)
     bindings = Bindings({"args": {"b": 1}}, 0, expression.shape.reads)
 
@@ -178,11 +181,11 @@ def test_compile_longest_expressions_do_not_exhaust_the_stack(source):
         assert evaluate_in_process(expression, bindings) in (True, False)
 
 
-def test_compile_same_source_is_compiled_once():
+def test_compile_same_source_is_compiled_once() -> None:
     assert compile_expression("args.a == 1") is compile_expression("args.a == 1")
 
 
-def test_compiled_expression_works_in_another_thread():
+def test_compiled_expression_works_in_another_thread() -> None:
     expression = compile_expression("args.a == 1.0 && url_host(args.u) == 'a.com'")
     answers: list[bool] = []
 
@@ -199,7 +202,7 @@ def test_compiled_expression_works_in_another_thread():
 NESTED = "args.l.all(x, args.l.all(y, x + y >= 0.0))"
 
 
-def test_evaluate_nested_all_over_a_thousand_is_refused_at_once():
+def test_evaluate_nested_all_over_a_thousand_is_refused_at_once() -> None:
     with pytest.raises(ExpressionTooLarge):
         evaluate(NESTED, args={"l": [1.0] * 1000})
 
@@ -218,7 +221,7 @@ def test_evaluate_nested_all_over_a_thousand_is_refused_at_once():
         ("size(args) > 0", {"l": [1.0] * 30_000}),
     ],
 )
-def test_evaluate_work_that_may_be_large_is_refused(source, arguments):
+def test_evaluate_work_that_may_be_large_is_refused(source: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(ExpressionTooLarge):
         evaluate(source, args=arguments)
 
@@ -233,11 +236,11 @@ def test_evaluate_work_that_may_be_large_is_refused(source, arguments):
         ("args.a == 1", {"a": 1, "unread": [1.0] * 100_000}),
     ],
 )
-def test_evaluate_usual_work_is_done_in_process(source, arguments):
+def test_evaluate_usual_work_is_done_in_process(source: str, arguments: dict[str, Any]) -> None:
     assert evaluate(source, args=arguments) is True
 
 
-def test_bindings_cost_grows_with_depth():
+def test_bindings_cost_grows_with_depth() -> None:
     one = compile_expression("args.l.all(x, x >= 0.0)")
     two = compile_expression(NESTED)
     bindings = Bindings({"args": {"l": [1.0] * 50}}, 0, one.shape.reads | two.shape.reads)

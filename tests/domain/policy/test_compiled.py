@@ -9,7 +9,7 @@ from tests.domain.policy.builders import policies, rules
 FACTS = ScopeFacts("acme", "web", "", "", "bot")
 
 
-def test_compile_policy_every_expression_that_does_not_compile_is_named():
+def test_compile_policy_every_expression_that_does_not_compile_is_named() -> None:
     text = """
 policy: p
 rules:
@@ -28,7 +28,7 @@ rules:
     ]
 
 
-def test_with_policy_newer_version_replaces_and_older_is_ignored():
+def test_with_policy_newer_version_replaces_and_older_is_ignored() -> None:
     first = PolicySet().with_policy("acme", "p", 2, {"policy": "p"})
     newer = first.with_policy("acme", "p", 3, {"policy": "p"})
     older = newer.with_policy("acme", "p", 1, {"policy": "p"})
@@ -36,14 +36,14 @@ def test_with_policy_newer_version_replaces_and_older_is_ignored():
     assert [found.label for s in (first, newer, older) if (found := s.select(FACTS))] == ["p@2", "p@3", "p@3"]
 
 
-def test_with_policy_leaves_the_old_set_as_it_was():
+def test_with_policy_leaves_the_old_set_as_it_was() -> None:
     empty = PolicySet()
     empty.with_policy("acme", "p", 1, {"policy": "p"})
 
     assert empty.select(FACTS) is None
 
 
-def test_with_policy_same_name_of_two_tenants_stay_apart():
+def test_with_policy_same_name_of_two_tenants_stay_apart() -> None:
     both = policies("policy: p", tenant="acme").with_policy("globex", "p", 7, {"policy": "p"})
     found, other = both.select(FACTS), both.select(FACTS._replace(tenant="globex"))
 
@@ -52,17 +52,17 @@ def test_with_policy_same_name_of_two_tenants_stay_apart():
     assert (found.label, other.label) == ("p@1", "p@7")
 
 
-def test_with_policy_other_name_than_the_document_is_refused():
+def test_with_policy_other_name_than_the_document_is_refused() -> None:
     with pytest.raises(PolicyRefused, match="one name"):
         PolicySet().with_policy("acme", "q", 1, {"policy": "p"})
 
 
-def test_with_policy_bad_document_is_refused():
+def test_with_policy_bad_document_is_refused() -> None:
     with pytest.raises(PolicyRefused):
         PolicySet().with_policy("acme", "p", 1, {"policy": "p", "rulez": []})
 
 
-def test_rules_of_keeps_file_order_and_only_what_fits_the_tool():
+def test_rules_of_keeps_file_order_and_only_what_fits_the_tool() -> None:
     policy = rules(
         """
   - {id: a, match: {tools: ["send_*", "x"]}, then: deny}

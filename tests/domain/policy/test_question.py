@@ -1,4 +1,5 @@
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ from services.domain.policy.question import (
         ("{{args.flag}} {{args.nothing}}", "true null"),
     ],
 )
-def test_render_fills_in_plain_text(template, text):
+def test_render_fills_in_plain_text(template: str, text: str) -> None:
     arguments = {
         "amount": 98.7,
         "whole": 500.0,
@@ -40,7 +41,7 @@ def test_render_fills_in_plain_text(template, text):
     assert render(template, variables) == text
 
 
-def test_render_placeholder_in_a_value_is_not_filled_again():
+def test_render_placeholder_in_a_value_is_not_filled_again() -> None:
     assert render("{{args.a}}", {"args": {"a": "{{args.b}}", "b": "secret"}}) == "{{args.b}}"
 
 
@@ -56,11 +57,11 @@ def test_render_placeholder_in_a_value_is_not_filled_again():
         ("zażółć 名前", "zażółć 名前"),
     ],
 )
-def test_render_hidden_characters_are_shown(value, shown):
+def test_render_hidden_characters_are_shown(value: Any, shown: str) -> None:
     assert render("{{args.a}}", {"args": {"a": value}}) == shown
 
 
-def test_render_huge_values_are_cut():
+def test_render_huge_values_are_cut() -> None:
     text = render("{{args.a}}{{args.b}}", {"args": {"a": "x" * 100_000, "b": list(range(100_000))}})
 
     assert len(text) == 2 * MAX_VALUE_CHARS
@@ -68,7 +69,7 @@ def test_render_huge_values_are_cut():
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.text() | st.lists(st.text(), max_size=5)))
-def test_render_any_values_are_bounded_and_visible(arguments):
+def test_render_any_values_are_bounded_and_visible(arguments: dict[str, Any]) -> None:
     text = render("{{args.a}} {{args.b}} {{args.c}} " * 5, {"args": arguments})
 
     assert len(text) <= MAX_QUESTION_CHARS
@@ -88,6 +89,6 @@ def test_render_any_values_are_bounded_and_visible(arguments):
         ("args.a}}", "placeholder"),
     ],
 )
-def test_parse_template_mistake_is_refused(template, said):
+def test_parse_template_mistake_is_refused(template: str, said: str) -> None:
     with pytest.raises(BadTemplate, match=said):
         parse_template(template)

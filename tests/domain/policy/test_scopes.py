@@ -26,12 +26,12 @@ def chosen(*scopes: str, facts: ScopeFacts = FACTS) -> str | None:
         )
     ),
 )
-def test_select_policy_dimensions_count_in_their_order(stronger, weaker):
+def test_select_policy_dimensions_count_in_their_order(stronger: str, weaker: str) -> None:
     assert chosen(f"{{{weaker}}}", f"{{{stronger}}}") == "p1"
     assert chosen(f"{{{stronger}}}", f"{{{weaker}}}") == "p0"
 
 
-def test_select_policy_agent_pattern_beats_every_other_exact_scope():
+def test_select_policy_agent_pattern_beats_every_other_exact_scope() -> None:
     assert chosen("{user: ann, workspace: w1, project: web, tenant: acme}", "{agent: 'b*'}") == "p1"
 
 
@@ -45,11 +45,11 @@ def test_select_policy_agent_pattern_beats_every_other_exact_scope():
         ("'*t'", "'*-bot'"),
     ],
 )
-def test_select_policy_exact_beats_pattern_beats_star(weaker, stronger):
+def test_select_policy_exact_beats_pattern_beats_star(weaker: str, stronger: str) -> None:
     assert chosen(f"{{agent: {weaker}}}", f"{{agent: {stronger}}}") == "p1"
 
 
-def test_select_policy_equal_scopes_newer_version_wins():
+def test_select_policy_equal_scopes_newer_version_wins() -> None:
     older = policies("policy: a")
     both = older.with_policy("acme", "b", 2, {"policy": "b"})
 
@@ -58,35 +58,37 @@ def test_select_policy_equal_scopes_newer_version_wins():
     assert policy.label == "b@2"
 
 
-def test_select_policy_equal_scopes_and_versions_first_name_wins():
+def test_select_policy_equal_scopes_and_versions_first_name_wins() -> None:
     policy = policies("policy: b", "policy: a").select(FACTS)
 
     assert policy is not None
     assert policy.name == "a"
 
 
-def test_select_policy_nothing_fits_is_none():
+def test_select_policy_nothing_fits_is_none() -> None:
     assert chosen("{agent: other}") is None
 
 
 @pytest.mark.parametrize("dimension", ["user", "workspace"])
 @pytest.mark.parametrize(("pattern", "fits"), [("*", True), ("?*", False), ("**", False), ("a*", False)])
-def test_applies_missing_user_or_workspace_fits_only_the_star(dimension, pattern, fits):
+def test_applies_missing_user_or_workspace_fits_only_the_star(
+    dimension: str, pattern: str, fits: bool
+) -> None:
     scope = Scope.model_validate({dimension: pattern})
 
     assert applies("acme", scope, FACTS._replace(**{dimension: ""})) is fits
 
 
 @pytest.mark.parametrize("pattern", ["*", "acme", "a*", "globex"])
-def test_applies_another_tenants_policy_never_does(pattern):
+def test_applies_another_tenants_policy_never_does(pattern: str) -> None:
     assert applies("globex", Scope(tenant=pattern), FACTS) is False
 
 
-def test_applies_patterns_know_case():
+def test_applies_patterns_know_case() -> None:
     assert applies("acme", Scope(agent="Billing-*"), FACTS) is False
 
 
-def test_matcher_adversarial_pattern_is_fast():
+def test_matcher_adversarial_pattern_is_fast() -> None:
     assert matcher("*a" * 60 + "b")("a" * 5000) is False
 
 
@@ -94,7 +96,7 @@ names = st.sampled_from(["*", "a*", "ab*", "abc", "*c", "a?c", "[ab]*", "x"])
 
 
 @given(st.lists(st.fixed_dictionaries(dict.fromkeys(DIMENSIONS, names)), min_size=1, max_size=6))
-def test_select_policy_choice_is_the_most_specific_in_any_order(scopes):
+def test_select_policy_choice_is_the_most_specific_in_any_order(scopes: list[dict[str, str]]) -> None:
     facts = ScopeFacts("abc", "abc", "abc", "abc", "abc")
 
     class Published:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from services.domain.policy.sql import KINDS, MAX_CHARS, UnreadableSql, sql_kind
         "select a[1], row_number() over (partition by b order by c) from t",
     ],
 )
-def test_sql_kind_reading_is_select(sql):
+def test_sql_kind_reading_is_select(sql: str) -> None:
     assert sql_kind(sql) == "select"
 
 
@@ -46,7 +48,7 @@ def test_sql_kind_reading_is_select(sql):
         ("replace into t values (1)", "other"),
     ],
 )
-def test_sql_kind_statement_has_its_kind(sql, kind):
+def test_sql_kind_statement_has_its_kind(sql: str, kind: str) -> None:
     assert sql_kind(sql) == kind
 
 
@@ -77,7 +79,7 @@ def test_sql_kind_statement_has_its_kind(sql, kind):
         ("update t set a = (select pg_sleep(1))", "other"),
     ],
 )
-def test_sql_kind_write_in_disguise_is_not_select(sql, kind):
+def test_sql_kind_write_in_disguise_is_not_select(sql: str, kind: str) -> None:
     assert sql_kind(sql) == kind
 
 
@@ -95,7 +97,7 @@ def test_sql_kind_write_in_disguise_is_not_select(sql, kind):
         "select 1 " + " " * MAX_CHARS,
     ],
 )
-def test_sql_kind_unreadable_is_an_error(sql):
+def test_sql_kind_unreadable_is_an_error(sql: str) -> None:
     with pytest.raises(UnreadableSql):
         sql_kind(sql)
 
@@ -118,12 +120,12 @@ def test_sql_kind_unreadable_is_an_error(sql):
         "select\u00a01",
     ],
 )
-def test_sql_kind_text_that_databases_read_differently_is_an_error(sql):
+def test_sql_kind_text_that_databases_read_differently_is_an_error(sql: str) -> None:
     with pytest.raises(UnreadableSql):
         sql_kind(sql)
 
 
-def test_sql_kind_named_dialect_reads_its_own_quotes():
+def test_sql_kind_named_dialect_reads_its_own_quotes() -> None:
     assert sql_kind("select `a` from `b` where c = 'it\\'s'", "mysql") == "select"
     assert sql_kind("select * from t where a = $$it's$$", "postgres") == "select"
     assert sql_kind("select 1 --1; drop table t", "mysql") == "ddl"
@@ -132,13 +134,13 @@ def test_sql_kind_named_dialect_reads_its_own_quotes():
 @pytest.mark.parametrize(
     "sql", ["select 1 /*! into outfile '/tmp/x' */", "select 1 -- 1", "select 1 # x", "select 1 /* x */"]
 )
-def test_sql_kind_named_dialect_still_refuses_comments(sql):
+def test_sql_kind_named_dialect_still_refuses_comments(sql: str) -> None:
     with pytest.raises(UnreadableSql):
         sql_kind(sql, "mysql")
 
 
 @pytest.mark.parametrize("value", [None, 5, ["select 1"], {"a": 1}])
-def test_sql_kind_no_text_is_an_error(value):
+def test_sql_kind_no_text_is_an_error(value: Any) -> None:
     with pytest.raises((UnreadableSql, TypeError)):
         sql_kind(value)
 
@@ -149,7 +151,7 @@ WORDS = (
 
 
 @given(st.lists(st.sampled_from(WORDS.split()), max_size=14))
-def test_sql_kind_any_words_have_a_kind_or_an_error(words):
+def test_sql_kind_any_words_have_a_kind_or_an_error(words: list[str]) -> None:
     sql = " ".join(words)
     try:
         kind = sql_kind(sql)

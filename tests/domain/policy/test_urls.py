@@ -1,4 +1,5 @@
 import ipaddress
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,7 +28,7 @@ from services.domain.policy.urls import UnreadableUrl, url_host
         ("http://my_host/", "my_host"),
     ],
 )
-def test_url_host_plain_url_gives_the_exact_host(url, host):
+def test_url_host_plain_url_gives_the_exact_host(url: str, host: str) -> None:
     assert url_host(url) == host
 
 
@@ -78,19 +79,19 @@ def test_url_host_plain_url_gives_the_exact_host(url, host):
         "http://a.com/" + "x" * 3000,
     ],
 )
-def test_url_host_misleading_url_is_an_error(url):
+def test_url_host_misleading_url_is_an_error(url: str) -> None:
     with pytest.raises(UnreadableUrl):
         url_host(url)
 
 
 @pytest.mark.parametrize("value", [None, 5, ["http://a"]])
-def test_url_host_no_text_is_an_error(value):
+def test_url_host_no_text_is_an_error(value: Any) -> None:
     with pytest.raises(UnreadableUrl):
         url_host(value)
 
 
 @given(st.text(alphabet=st.sampled_from("htp:/@.\\ac%1[]?#x0-\u200b\u3002"), max_size=30))
-def test_url_host_answer_agrees_with_another_parser(text):
+def test_url_host_answer_agrees_with_another_parser(text: str) -> None:
     url = "http://" + text
     try:
         host = url_host(url)

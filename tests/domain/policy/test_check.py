@@ -1,0 +1,66 @@
+from typing import Any
+
+from schemas.policy_document import parse_policy
+from services.domain.policy.check import check, check_text
+
+
+def codes(text: str, **options: Any) -> list[tuple[str, str, str]]:
+    return [(p.path, p.code, p.severity) for p in check(parse_policy(text), **options)]
+
+
+def rule(body: str) -> str:
+    return f"policy: p\nrules:\n  - {{id: a, {body}}}"
+
+
+def test_check_sound_document_has_no_problems() -> None:
+    assert codes(rule("match: {tools: [x]}, then: allow"), known_tools={"x"}, tenant="acme") == []
+
+
+def test_check_pattern_without_a_known_tool_is_a_warning() -> None:
+    text = rule("match: {tools: ['send_*', 'sned_*']}, then: hold")
+
+    assert codes(text, known_tools={"send_money"}) == [
+        ("rules[0].match.tools[1]", "no_known_tool", "warning")
+    ]
+    assert codes(text) == []
+
+
+def test_check_expression_that_does_not_compile_is_an_error() -> None:
+    assert codes(rule("when: args.x >, then: hold")) == [("rules[0].when", "does_not_compile", "error")]
+
+
+def test_check_rule_that_allows_everything_is_a_warning() -> None:
+    assert codes(rule("then: allow")) == [("rules[0]", "allows_all", "warning")]
+
+
+def test_check_rule_behind_one_that_takes_all_is_a_warning() -> None:
+    text = "policy: p\nrules: [{id: a, then: hold}, {id: b, then: deny}]"
+
+    assert codes(text) == [("rules[1]", "unreachable", "warning")]
+
+
+def test_check_approval_by_timeout_is_a_warning() -> None:
+    text = rule("match: {tools: [x]}, then: hold, hold: {on_timeout: {default: approve}}")
+
+    assert codes(text) == [("rules[0].hold.on_timeout", "approves_on_timeout", "warning")]
+
+
+def test_check_scope_of_another_tenant_is_an_error() -> None:
+    assert codes("policy: p\nscope: {tenant: globex}", tenant="acme") == [
+        ("scope.tenant", "foreign_tenant", "error")
+    ]
+    assert codes("policy: p\nscope: {tenant: 'ac*'}", tenant="acme") == []
+
+
+def test_check_text_wrong_form_gives_problems_and_no_document() -> None:
+    document, problems = check_text("policy: p\nrulez: []")
+
+    assert document is None
+    assert [problem.code for problem in problems] == ["unknown_field"]
+
+
+def test_check_text_right_form_gives_the_document() -> None:
+    document, problems = check_text("policy: p")
+
+    assert document is not None
+    assert problems == []

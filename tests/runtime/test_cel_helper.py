@@ -1,0 +1,146 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from services.domain.policy import judge
+from services.domain.policy.cel import (
+    Bindings,
+    EvaluationFailed,
+    ExpressionTooLarge,
+    PolicyTimeout,
+    compile_expression,
+)
+from services.runtime.cel_helper import CelHelper
+from tests.domain.policy.builders import NOW_MS, call, rules
+
+NESTED = "args.l.all(x, args.l.all(y, x + y >= 0.0))"
+WAIT_MS = 20_000
+
+
+@pytest.fixture(scope="module")
+def helper() -> Iterator[CelHelper]:
+    with CelHelper(budget_ms=WAIT_MS) as started:
+        started.wait_ready(WAIT_MS)
+        yield started
+
+
+def ask(helper: CelHelper, source: str, arguments: dict[str, object], resolve_path: Any = None) -> bool:
+    expression = compile_expression(source)
+    return helper.evaluate(
+        expression, Bindings({"args": arguments}, NOW_MS, expression.shape.reads, resolve_path)
+    )
+
+
+@pytest.mark.parametrize(("last", "answer"), [(1.0, True), (-5.0, False)])
+def test_evaluate_large_expression_is_answered_by_the_helper(
+    helper: CelHelper, last: float, answer: Any
+) -> None:
+    assert ask(helper, NESTED, {"l": [1.0] * 100 + [last]}) is answer
+
+
+def test_evaluate_helper_sees_functions_and_time(helper: CelHelper) -> None:
+    source = "args.l.all(x, url_host(x) == 'a.com' && now > timestamp('2020-01-01T00:00:00Z') && args.l.size() > 1)"
+
+    assert ask(helper, source, {"l": ["http://a.com/b"] * 300}) is True
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments"),
+    [
+        ("args.l.all(x, args.l.all(y, x + y >= 0.0)) && args.missing == 1", {"l": [1.0] * 100}),
+        ("args.l.all(x, args.l.all(y, url_host(x) == 'a'))", {"l": ["a b"] * 100}),
+        ("args.l.map(x, args.l.map(y, x))", {"l": [1.0] * 100}),
+        (NESTED, {"l": ["\ud800"] * 200}),
+    ],
+)
+def test_evaluate_error_in_the_helper_is_an_error_here(
+    helper: CelHelper, source: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(EvaluationFailed):
+        ask(helper, source, arguments)
+
+
+def test_evaluate_resolver_cannot_reach_the_helper_and_fails(helper: CelHelper) -> None:
+    with pytest.raises(ExpressionTooLarge):
+        ask(helper, "args.l.all(x, args.l.all(y, real_path(x) == y))", {"l": ["/a"] * 200}, lambda path: path)
+
+
+def test_evaluate_small_expression_needs_no_helper() -> None:
+    helper = CelHelper()
+    helper.close()
+
+    assert ask(helper, "args.a == 1", {"a": 1}) is True
+
+
+def test_judge_nested_all_over_a_thousand_is_held_in_time_and_the_helper_comes_back() -> None:
+    policy = rules(f'  - {{id: nested, when: "{NESTED}", then: allow}}')
+    with CelHelper(budget_ms=150) as helper:
+        helper.wait_ready(WAIT_MS)
+        started = time.perf_counter()
+        verdict = judge(policy, call(arguments={"l": [1.0] * 5000}), NOW_MS, helper.evaluate)
+        elapsed = time.perf_counter() - started
+        assert (verdict.effect, verdict.reason) == ("hold", "policy_timeout")
+        assert 0.15 <= elapsed < 2
+
+        helper.wait_ready(WAIT_MS)
+        assert ask(helper, "args.l.all(x, x in args.l)", {"l": [1.0] * 200}) is True
+
+
+def test_judge_while_the_helper_starts_is_held_at_once() -> None:
+    policy = rules(f'  - {{id: nested, when: "{NESTED}", then: allow}}')
+    with CelHelper(budget_ms=WAIT_MS) as helper:
+        started = time.perf_counter()
+        verdict = judge(policy, call(arguments={"l": [1.0] * 200}), NOW_MS, helper.evaluate)
+
+        assert (verdict.effect, verdict.reason) == ("hold", "policy_timeout")
+        assert time.perf_counter() - started < WAIT_MS / 1000 / 2
+
+
+def test_evaluate_helper_that_was_killed_is_an_error_and_comes_back() -> None:
+    with CelHelper(budget_ms=WAIT_MS) as helper:
+        helper.wait_ready(WAIT_MS)
+        os.kill(helper.process_id, signal.SIGKILL)
+        with pytest.raises(EvaluationFailed):
+            ask(helper, NESTED, {"l": [1.0] * 100})
+
+        helper.wait_ready(WAIT_MS)
+        assert ask(helper, NESTED, {"l": [1.0] * 100}) is True
+
+
+def test_evaluate_memory_is_bounded_in_the_helper(helper: CelHelper) -> None:
+    with pytest.raises((EvaluationFailed, PolicyTimeout)):
+        ask(
+            helper,
+            "args.l.map(x, args.l.map(y, args.l.map(z, args.l + args.l))).size() > 0",
+            {"l": ["x" * 50] * 300},
+        )
+    helper.wait_ready(WAIT_MS)
+
+
+def test_worker_ends_when_its_parent_is_gone() -> None:
+    program = (
+        "import sys, time; from services.runtime.cel_helper import CelHelper\n"
+        "helper = CelHelper(); helper.wait_ready(20000); print(helper.process_id, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while _alive(worker):
+        assert time.monotonic() < deadline, "the worker outlived its parent"
+        time.sleep(0.02)
+
+
+def _alive(process_id: int) -> bool:
+    try:
+        with open(f"/proc/{process_id}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
