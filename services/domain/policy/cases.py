@@ -10,7 +10,7 @@ from schemas.policy_document import Effect, PolicyDocument, PolicyModel
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.strict_yaml import MalformedYaml, load_yaml
 from services.domain.policy.cel import Evaluator, evaluate_in_process
-from services.domain.policy.compiled import PolicySet
+from services.domain.policy.compiled import policy_alone
 from services.domain.policy.judge import judge
 from services.domain.policy.risk import RiskLevel
 from services.domain.policy.verdict import CallFacts, Reason, Verdict
@@ -118,7 +118,7 @@ def run_policy_tests(
     results = []
     for case in cases.cases:
         # Published by the case's own tenant, so that a scope of that tenant is tried as it would be in force.
-        policies = PolicySet().with_policy(case.call.tenant, document.policy, 1, document)
+        policies = policy_alone(document, case.call.tenant)
         now_ms = int(case.call.now.timestamp() * 1000)
         verdict = judge(policies, facts_of(case.call, cases.tools), now_ms, evaluate)
         results.append(CaseResult(case.name, verdict, _differences(case.expect, verdict)))

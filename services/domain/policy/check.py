@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from schemas.policy_document import PolicyDocument, Rule, parse_policy
 from schemas.policy_problems import PolicyRefused, Problem
-from services.domain.policy.compiled import compile_policy
+from services.domain.policy.compiled import compile_policy, foreign_scope
 from services.domain.policy.patterns import matcher
 
 
@@ -23,9 +23,8 @@ def check(
         compile_policy(document)
     except PolicyRefused as error:
         problems.extend(error.problems)
-    if tenant is not None and not matcher(document.scope.tenant)(tenant):
-        message = f"published by {tenant!r}, this policy would never apply; write '*' for the publisher's own tenant"
-        problems.append(Problem(path="scope.tenant", code="foreign_tenant", message=message))
+    if tenant is not None and (foreign := foreign_scope(document, tenant)):
+        problems.append(foreign)
     problems.extend(_unreachable(document.rules))
     for index, rule in enumerate(document.rules):
         problems.extend(_doubts(rule, f"rules[{index}]", known_tools))

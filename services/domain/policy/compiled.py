@@ -114,6 +114,16 @@ def _compiled_rule(rule: Rule) -> CompiledRule:
     )
 
 
+def foreign_scope(document: PolicyDocument, tenant: str) -> Problem | None:
+    """The problem of a document whose scope names another tenant than the publisher's: it would never apply."""
+    if matcher(document.scope.tenant)(tenant):
+        return None
+    message = (
+        f"published by {tenant!r}, this policy would never apply; write '*' for the publisher's own tenant"
+    )
+    return Problem(path="scope.tenant", code="foreign_tenant", message=message)
+
+
 @dataclass(frozen=True, slots=True)
 class PolicySet:
     """The newest version of every policy in force. Immutable: `with_policy` gives another set."""
@@ -135,7 +145,7 @@ class PolicySet:
             document: the document or its parsed JSON.
 
         Raises:
-            PolicyRefused: it is no document of this version of the product.
+            PolicyRefused: it is no document of this version of the product, or not for this tenant.
         """
         present = self.policies.get((tenant, name))
         if present is not None and present.version >= version:
@@ -144,6 +154,8 @@ class PolicySet:
         if model.policy != name:
             message = f"the document is named {model.policy!r} and published as {name!r}; give both one name"
             raise PolicyRefused((Problem(path="policy", code="invalid", message=message),))
+        if foreign := foreign_scope(model, tenant):
+            raise PolicyRefused((foreign,))
         compiled = compile_policy(model, tenant, version)
         return PolicySet({**self.policies, (tenant, name): compiled})
 
@@ -154,3 +166,14 @@ class PolicySet:
                 self._selected.clear()
             self._selected[facts] = select_policy(self.policies.values(), facts)
         return self._selected[facts]
+
+
+def policy_alone(document: PolicyDocument, tenant: str, version: int = 1) -> PolicySet:
+    """A set of this document only, as if the tenant had published it; empty when it is for another tenant.
+
+    Raises:
+        PolicyRefused: it does not compile.
+    """
+    if foreign_scope(document, tenant):
+        return PolicySet()
+    return PolicySet().with_policy(tenant, document.policy, version, document)

@@ -7,7 +7,7 @@ import msgspec
 
 from schemas.policy_document import Effect, PolicyDocument
 from services.domain.policy.cel import Evaluator, evaluate_in_process
-from services.domain.policy.compiled import PolicySet
+from services.domain.policy.compiled import policy_alone
 from services.domain.policy.judge import judge
 from services.domain.policy.verdict import STRICTNESS, CallFacts
 
@@ -111,10 +111,7 @@ def _changed_calls(
     old: PolicyDocument, new: PolicyDocument, calls: Iterable[CallFacts], now_ms: int, evaluate: Evaluator
 ) -> Iterable[ChangedCall]:
     for index, call in enumerate(calls):
-        sets = [
-            PolicySet().with_policy(call.tenant, doc.policy, version, doc)
-            for version, doc in ((1, old), (2, new))
-        ]
+        sets = (policy_alone(old, call.tenant, 1), policy_alone(new, call.tenant, 2))
         before, after = (judge(policies, call, now_ms, evaluate) for policies in sets)
         if before.effect != after.effect:
             yield ChangedCall(index, call.tool, before.effect, after.effect, before.rules, after.rules)

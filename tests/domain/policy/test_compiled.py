@@ -57,6 +57,13 @@ def test_with_policy_other_name_than_the_document_is_refused() -> None:
         PolicySet().with_policy("acme", "q", 1, {"policy": "p"})
 
 
+def test_with_policy_scope_of_another_tenant_is_refused() -> None:
+    document = {"policy": "p", "scope": {"tenant": "globex"}}
+
+    with pytest.raises(PolicyRefused, match="never apply"):
+        PolicySet().with_policy("acme", "p", 1, document)
+
+
 def test_with_policy_bad_document_is_refused() -> None:
     with pytest.raises(PolicyRefused):
         PolicySet().with_policy("acme", "p", 1, {"policy": "p", "rulez": []})
