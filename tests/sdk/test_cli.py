@@ -14,7 +14,7 @@ from placet.cli.decide import answer_value
 from placet.cli.inbox import shortener
 from placet.models import Hold
 from schemas import canonical
-from tests.sdk.scripted import QUICK, Asked, Scripted
+from tests.sdk.scripted import QUICK, Asked, Peer, Scripted
 from tests.sdk.threaded import serving_thread
 
 ARGUMENTS = {"recipient": "GB\u202e29", "amount": 98.7}
@@ -64,7 +64,9 @@ async def gateway(asked: Asked) -> Response:
             {"status": "resolved", "decision_id": "d1"}
         ),
         "/v1/policies/production": lambda asked: JSONResponse(PUBLISHED),
-        "/v1/executions": lambda asked: JSONResponse({"items": [EXECUTION], "next_cursor": None}),
+        "/v1/executions": lambda asked: JSONResponse(
+            {"items": [EXECUTION], "next_cursor": None, "cursor": "k0"}
+        ),
         "/v1/executions/invoice-march": lambda asked: JSONResponse(
             {**EXECUTION, "at": asked.params.get("at")}
         ),
@@ -86,8 +88,20 @@ EXECUTION = {
     "updated_at": "2026-11-20T12:00:00Z",
 }
 EVENTS = [
-    {"event_id": "1", "type": "ExecutionStarted", "at": "2026-11-20T10:00:00Z", "partition": 3, "offset": 7},
-    {"event_id": "2", "type": "ToolCallProposed", "at": "2026-11-20T11:00:00Z", "partition": 3, "offset": 8},
+    {
+        "event_id": "1",
+        "event_type": "ExecutionStarted",
+        "at": "2026-11-20T10:00:00Z",
+        "partition": 3,
+        "offset": 7,
+    },
+    {
+        "event_id": "2",
+        "event_type": "ToolCallProposed",
+        "at": "2026-11-20T11:00:00Z",
+        "partition": 3,
+        "offset": 8,
+    },
 ]
 AUDIT = {
     "event_id": "a1",
@@ -260,6 +274,24 @@ def test_events_from_a_moment_and_of_a_type(
 ) -> None:
     assert terminal("events", "--json", *arguments) == 0
     assert [json.loads(line)["event_id"] for line in terminal.out.splitlines()] == expected
+
+
+def test_events_followed_from_a_time_go_on_where_the_past_was_read(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def tell(peer: Peer, message: dict[str, Any]) -> None:
+        if peer.number > 0:
+            await peer.end(4401, "the token has expired")
+        elif message["type"] == "subscribe":
+            for number in ("2", "3"):
+                row = {"event_id": number, "event_type": "ToolCallReleased", "key": "acme/p/invoice-march"}
+                await peer.say(type="event", cursor=f"k{number}", **row)
+            await peer.end()
+
+    terminal.script.on_frame = tell
+    assert terminal("events", "--follow", "--from", "2026-11-20T10:30:00Z", "--json") == 1
+    assert [json.loads(line)["event_id"] for line in terminal.out.splitlines()] == ["2", "3"]
+    assert terminal.script.frames("subscribe")[0]["cursor"] == "k0"
 
 
 def test_events_from_a_time_without_offset_is_wrong_usage(terminal: Terminal) -> None:

@@ -90,8 +90,8 @@ def read_page(read: Callable[[Any], T], body: Any) -> Page[T]:
     Raises:
         UnexpectedAnswer: it is no list.
     """
-    items = body.get("items") if isinstance(body, Mapping) else body
+    answer = body if isinstance(body, Mapping) else {"items": body}
+    items = answer.get("items")
     if not isinstance(items, list):
         raise UnexpectedAnswer("expected a list of items")
-    following = body.get("next_cursor") if isinstance(body, Mapping) else None
-    return Page(tuple(read(item) for item in items), following)
+    return Page(tuple(read(item) for item in items), answer.get("next_cursor"), answer.get("cursor"))

@@ -239,7 +239,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A part of a list; `next_cursor` is None at its end."""
+    """A part of a list; `next_cursor` is None at its end.
+
+    `cursor` is where the live stream goes on from what the list shows.
+    """
 
     items: tuple[T, ...]
     next_cursor: str | None = None
+    cursor: str | None = None

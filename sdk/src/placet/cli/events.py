@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,8 +21,6 @@ from placet.sync import Placet
 
 _OFFSETS = re.compile(r"\d+=\d+(,\d+=\d+)*")
 _DAWN = datetime.min.replace(tzinfo=timezone.utc)
-# What is in a line already, or only of use to machines.
-_LEFT_OUT = frozenset({"event_id", "type", "at", "time", "execution_id", "tenant", "project", "version"})
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,18 @@ def events(
     begin = read_start(start)
     with connect(context) as placet:
         only = None if execution is None else find_execution(placet, execution).execution_id
-        seen: set[str] = set()
-        if begin.cursor is None and (start is not None or not follow):
+        shown: set[str] = set()
+        cursor = begin.cursor
+        if cursor is None and (start is not None or not follow):
+            # The stream is taken up from before the past was read, so that nothing falls in between.
+            cursor = placet.executions.list(limit=1).cursor
             for row in past(placet, only, begin):
-                seen.add(str(row.get("event_id")))
+                shown.add(str(row.get("event_id")))
                 _print(row, kind, as_json)
         if follow or begin.cursor is not None:
-            _follow(placet, only, begin, kind, seen, as_json)
+            for row in coming(placet, only, cursor):
+                if str(row.get("event_id")) not in shown:
+                    _print(row, kind, as_json)
 
 
 def past(placet: Placet, execution_id: str | None, start: Start) -> list[Object]:
@@ -93,41 +96,38 @@ def past(placet: Placet, execution_id: str | None, start: Start) -> list[Object]
     return sorted(rows, key=lambda row: (moment(row), row.get("partition", 0), row.get("offset", 0)))
 
 
-def _of_execution(placet: Placet, execution_id: str) -> Iterator[Object]:
-    for row in every(lambda cursor: placet.executions.events(execution_id, cursor=cursor)):
-        yield {"execution_id": execution_id, **row}
+def coming(placet: Placet, execution_id: str | None, cursor: str | None) -> Iterator[Object]:
+    """The events from a cursor on, as they come."""
+    with closing(placet.events(cursor=cursor)) as stream:
+        for event in stream:
+            if event.type == "resync_required":
+                console(stderr=True).print(safe.text("some events were missed: read them with --from"))
+            elif event.type == "event" and execution_id in (None, execution_of(event.body)):
+                yield event.body
+
+
+def execution_of(row: Object) -> str:
+    """The execution that an event belongs to: the last part of its key."""
+    return str(row.get("key", "")).rpartition("/")[2]
 
 
 def moment(row: Object, name: str = "at", default: datetime = _DAWN) -> datetime:
-    """When an event happened."""
-    said = row.get(name) or row.get("time")
+    """When something happened."""
+    said = row.get(name)
     return parse_time(said) if isinstance(said, str) else default
 
 
-def _follow(
-    placet: Placet, execution_id: str | None, start: Start, kind: str | None, seen: set[str], as_json: bool
-) -> None:
-    channel = "events" if execution_id is None else f"executions:{execution_id}"
-    with closing(placet.events((channel,), cursor=start.cursor)) as stream:
-        for event in stream:
-            row = {"type": event.type, "cursor": event.cursor, **event.body}
-            if event.type == "resync_required":
-                console(stderr=True).print(safe.text("some events were missed: read them with --from"))
-            elif str(row.get("event_id")) not in seen and event.type != "snapshot":
-                _print(row, kind, as_json)
+def _of_execution(placet: Placet, execution_id: str) -> list[Object]:
+    return every(lambda cursor: placet.executions.events(execution_id, cursor=cursor))
 
 
 def _print(row: Object, kind: str | None, as_json: bool) -> None:
-    if kind is not None and row.get("type") != kind:
+    if kind is not None and row.get("event_type") != kind:
         return
     if as_json:
         print_json(dict(row))
         return
     body = row.get("body")
-    rest: dict[str, Any] = dict(body) if isinstance(body, dict) else dict(row)
-    told = {
-        name: value for name, value in rest.items() if value not in (None, "", []) and name not in _LEFT_OUT
-    }
-    at = str(row.get("at") or row.get("time") or "")
-    head = f"{at:<27} {row.get('type')!s:<22} {row.get('execution_id', '')}"
+    told = {name: value for name, value in dict(body or {}).items() if value not in (None, "", [])}
+    head = f"{row.get('at', ''):<27} {row.get('event_type', ''):<22} {execution_of(row)}"
     console().print(safe.text(f"{head} {json.dumps(told, ensure_ascii=False)}"), soft_wrap=True)
