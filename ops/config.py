@@ -69,6 +69,8 @@ class StackConfig:
         gateway_host: Address that the gateway listens on.
         gateway_port: Its port.
         url: The gateway's address for clients.
+        gateway_policy: Absolute path of a policy with which the gateway tightens; empty for none.
+        gateway_origins: Web origins that may open sockets, separated by blanks.
         log_level: Of the roles' logs.
     """
 
@@ -83,6 +85,8 @@ class StackConfig:
     topic_prefix: str = "placet"
     partitions: int = DEFAULT_PARTITIONS
     replication_factor: int = 1
+    gateway_policy: str = ""
+    gateway_origins: str = ""
     log_level: str = "INFO"
 
     @property
@@ -102,6 +106,8 @@ class StackConfig:
             "keys_dir": str(self.directory.keys),
             "gateway_host": self.gateway_host,
             "gateway_port": str(self.gateway_port),
+            "gateway_policy": self.gateway_policy,
+            "gateway_origins": self.gateway_origins,
             "worker_id": worker_id,
             "status_file": str(self.directory.status(worker_id)),
             "log_level": self.log_level,

@@ -22,6 +22,7 @@ from ops.supervisor import Supervisor
 
 POLL_S = 0.1
 STOP_TIMEOUT_S = 60.0
+PATHS = ("data_dir", "kafka_settings", "gateway_policy")
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -78,22 +79,15 @@ def stop_stack(directory: DataDir) -> bool:
 
 def to_json(options: UpOptions) -> str:
     """The options as one argument of a command line; every path absolute."""
-    settings = options.kafka_settings
-    return json.dumps(
-        asdict(options)
-        | {
-            "data_dir": str(options.directory.root),
-            "kafka_settings": str(settings.absolute()) if settings else None,
-        }
-    )
+    paths = {name: getattr(options, name) for name in PATHS}
+    return json.dumps(asdict(options) | {name: path and str(path.absolute()) for name, path in paths.items()})
 
 
 def from_json(text: str) -> UpOptions:
     """The options that `to_json` wrote."""
     values: dict[str, Any] = json.loads(text)
-    settings = values["kafka_settings"]
-    paths = {"data_dir": Path(values["data_dir"]), "kafka_settings": Path(settings) if settings else None}
-    return UpOptions(**(values | paths))
+    paths = {name: Path(values[name]) for name in PATHS if values[name]}
+    return UpOptions(**(values | paths | {"gateway_origins": tuple(values["gateway_origins"])}))
 
 
 def main(tells: int, options: UpOptions) -> int:

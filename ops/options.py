@@ -24,6 +24,8 @@ class UpOptions:
     partitions: int = DEFAULT_PARTITIONS
     replication_factor: int = 1
     topic_prefix: str = "placet"
+    gateway_policy: Path | None = None
+    gateway_origins: tuple[str, ...] = ()
     log_level: str = "INFO"
 
     @property
@@ -48,7 +50,9 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         gateway_port=port,
         url=f"http://{reachable(options.host)}:{port}",
         gateway_host=options.host,
-        kafka_settings=str(options.kafka_settings.absolute()) if options.kafka_settings else "",
+        kafka_settings=_absolute(options.kafka_settings),
+        gateway_policy=_absolute(options.gateway_policy),
+        gateway_origins=" ".join(options.gateway_origins),
         topic_prefix=options.topic_prefix,
         partitions=options.partitions,
         replication_factor=options.replication_factor,
@@ -67,6 +71,10 @@ def check_port(options: UpOptions) -> None:
             f"Port {options.port} on {options.host} is taken: choose another with --port, "
             "or --port 0 for any free one."
         )
+
+
+def _absolute(path: Path | None) -> str:
+    return str(path.expanduser().absolute()) if path else ""
 
 
 def _gateway_port(options: UpOptions) -> int:

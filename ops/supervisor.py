@@ -1,12 +1,11 @@
 """A whole stack in one data directory: Kafka first, then the roles; watched, and stopped in reverse.
 
-A start is: 1 take the directory · 2 make the keys · 3 start Kafka · 4 ensure the topics · 5 settle the
-configuration · 6 start the roles · 7 wait until each says ready and the gateway answers /readyz.
+A start is: 1 take the directory · 2 make the keys · 3 start Kafka · 4 settle the configuration · 5 ensure the
+topics · 6 start the roles · 7 wait until each says ready and the gateway answers /readyz.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import time
@@ -18,17 +17,14 @@ from typing import Any
 from ops import process
 from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
-from ops.errors import OpsError, RoleFailedError, UsageError
-from ops.files import write_text
+from ops.errors import OpsError, RoleFailedError
+from ops.install import install_keys, install_topics
 from ops.kafka.child import KafkaChild
-from ops.kafka.security import client_settings
 from ops.locks import lock_directory
 from ops.options import UpOptions, check_port, settle
 from ops.ports import reachable
 from ops.roles import ROLES
 from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
-from ops.topics import ensure_topics
-from schemas.topics import Topics
 
 START_TIMEOUT_S = 90.0
 TICK_S = 0.1
@@ -80,10 +76,10 @@ class Supervisor:
     def _start(self) -> None:
         self._report(STARTING)
         check_port(self.options)
-        _make_keys(self.directory)
+        install_keys(self.directory)
         bootstrap_servers = self.options.bootstrap_servers or self._start_kafka()
-        asyncio.run(_ensure_topics(self.options, bootstrap_servers))
         self.config = settle(self.options, bootstrap_servers)
+        install_topics(self.config)
         save_config(self.config)
         self._roles = tuple(
             RoleChild(role, role_command(role, self.directory), self.directory) for role in ROLES
@@ -170,28 +166,6 @@ def answers_ready(config: StackConfig) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _make_keys(directory: DataDir) -> None:
-    from gateway.identity.issuer import issue
-    from gateway.identity.keys import KeysUnreadable
-
-    try:
-        token = issue(directory.keys, "admin", ("admin",), "default", "default")
-    except KeysUnreadable as error:
-        raise UsageError(str(error)) from error
-    write_text(directory.admin_token, token + "\n", mode=0o600)
-
-
-async def _ensure_topics(options: UpOptions, bootstrap_servers: str) -> None:
-    await ensure_topics(
-        bootstrap_servers,
-        topics=Topics(prefix=options.topic_prefix),
-        partitions=options.partitions,
-        replication_factor=options.replication_factor,
-        min_insync_replicas=min(2, options.replication_factor),
-        security=client_settings(options.kafka_settings),
-    )
 
 
 def _not_ready(role: RoleChild, directory: DataDir) -> RoleFailedError:

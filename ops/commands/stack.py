@@ -42,6 +42,12 @@ def up(
     ] = DEFAULT_PARTITIONS,
     replication_factor: Annotated[int, typer.Option(min=1, help="Copies of a new topic.")] = 1,
     topic_prefix: Annotated[str, typer.Option(help="First word of the topics' names.")] = "placet",
+    gateway_policy: Annotated[
+        Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="A web origin that may open sockets; repeat it.")
+    ] = None,
     log_level: LogLevel = "INFO",
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     json: JsonOption = False,
@@ -57,6 +63,8 @@ def up(
         partitions=partitions,
         replication_factor=replication_factor,
         topic_prefix=topic_prefix,
+        gateway_policy=gateway_policy,
+        gateway_origins=tuple(origin or ()),
         log_level=log_level.upper(),
     )
     with errors_as_exit_codes():

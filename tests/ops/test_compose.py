@@ -1,0 +1,132 @@
+"""docker-compose.yml, as far as it can be held to its word without a container engine."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ops.config import StackConfig
+from ops.kafka.jars import cache_dir, ensure_jars
+from ops.kafka.java import find_java
+from ops.kafka.manifest import KAFKA_VERSION
+from ops.roles import ROLES
+from schemas.topics import MAX_MESSAGE_BYTES
+from tests.ops.compose import interpolate, violations
+
+ROOT = Path(__file__).parents[2]
+BROKERS = ("kafka-1", "kafka-2", "kafka-3")
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    text = interpolate(
+        (ROOT / "docker-compose.yml").read_text(encoding="utf-8"), {"POSTGRES_PASSWORD": "abc123"}
+    )
+    parsed: dict[str, Any] = yaml.safe_load(text)
+    return parsed
+
+
+def test_compose_keeps_the_specifications_rules(document: dict[str, Any]) -> None:
+    assert list(violations(document)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("services", "gateway", "port"), ["8000:8000"]),
+        (("services", "decider", "networks"), ["elsewhere"]),
+        (("services", "decider", "depends_on"), {"nobody": {"condition": "service_started"}}),
+        (("services", "install", "depends_on", "decider"), {"condition": "service_healthy"}),
+        (("services", "kafka-1", "environment", "KAFKA_NODE_ID"), 1),
+        (("services", "postgres", "healthcheck", "interval"), "5 seconds"),
+        (("services", "postgres", "image"), "Postgres latest"),
+        (("volume",), {}),
+    ],
+    ids=lambda part: ".".join(part) if isinstance(part, tuple) else "",
+)
+def test_compose_rules_find_a_mistake(document: dict[str, Any], path: tuple[str, ...], value: object) -> None:
+    broken = copy.deepcopy(document)
+    inner = broken
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    assert list(violations(broken))
+
+
+def test_compose_without_a_password_is_refused() -> None:
+    with pytest.raises(KeyError, match="set it to a password"):
+        interpolate((ROOT / "docker-compose.yml").read_text(encoding="utf-8"), {})
+
+
+def test_compose_runs_every_role_after_the_installation(document: dict[str, Any]) -> None:
+    for role in ROLES:
+        service = document["services"][role]
+        assert service["command"][0] == role
+        assert service["depends_on"] == {"install": {"condition": "service_completed_successfully"}}
+
+
+def test_compose_configuration_is_one_that_roles_read(document: dict[str, Any]) -> None:
+    config = StackConfig(**json.loads(document["configs"]["placet"]["content"]))
+    addresses = [document["services"][name]["environment"]["KAFKA_ADVERTISED_LISTENERS"] for name in BROKERS]
+    assert config.bootstrap_servers == ",".join(text.removeprefix("INTERNAL://") for text in addresses)
+    assert config.database_url == "postgresql://placet:abc123@postgres:5432/placet"
+    assert config.replication_factor == len(BROKERS)
+
+
+def test_compose_brokers_are_safe_and_of_the_embedded_version(document: dict[str, Any]) -> None:
+    for name in BROKERS:
+        service = document["services"][name]
+        environment = service["environment"]
+        assert service["image"] == f"apache/kafka:{KAFKA_VERSION}"
+        assert environment["KAFKA_MIN_INSYNC_REPLICAS"] == "2"
+        assert environment["KAFKA_UNCLEAN_LEADER_ELECTION_ENABLE"] == "false"
+        assert environment["KAFKA_MESSAGE_MAX_BYTES"] == str(MAX_MESSAGE_BYTES)
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_compose_brokers_settings_are_accepted_by_kafka(
+    document: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    environment = dict(document["services"][name]["environment"])
+    cluster_id = environment.pop("CLUSTER_ID")
+    settings = {
+        key.removeprefix("KAFKA_").lower().replace("_", "."): text for key, text in environment.items()
+    }
+    settings["log.dirs"] = str(tmp_path / "data")
+    properties = tmp_path / "server.properties"
+    properties.write_text("".join(f"{key}={text}\n" for key, text in settings.items()), encoding="utf-8")
+    class_path = os.pathsep.join(map(str, ensure_jars(cache_dir())))
+    arguments = ("format", f"--cluster-id={cluster_id}", "-c", str(properties))
+    command = [
+        str(find_java()),
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        class_path,
+        "kafka.tools.StorageTool",
+        *arguments,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"cluster.id={cluster_id}" in (tmp_path / "data" / "meta.properties").read_text(encoding="utf-8")
+
+
+def test_dockerfile_copies_every_room_and_only_what_exists() -> None:
+    lines = (ROOT / "ops" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    copied = {line.split()[1] for line in lines if line.startswith("COPY ")}
+    assert {
+        "schemas",
+        "services",
+        "projections",
+        "gateway",
+        "ops",
+        "sdk/src",
+        "requirements/server.lock",
+    } <= copied
+    assert all((ROOT / path).exists() for path in copied)
