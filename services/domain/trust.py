@@ -25,7 +25,7 @@ class Evidence:
     offset: int
     record_id: str
     term: int
-    log_id: str
+    topic_id: str
 
     @property
     def part(self) -> PartKey:
@@ -59,7 +59,7 @@ def _first_part(evidence: Evidence) -> TrustPart:
         through_offset=evidence.offset,
         record_id=evidence.record_id,
         term=evidence.term,
-        log_id=evidence.log_id,
+        topic_id=evidence.topic_id,
     )
 
 
@@ -125,12 +125,14 @@ class TrustBook:
     and whenever the parts of one do not add up, trust is missing (None), never a guess.
     """
 
-    def __init__(self, ends: Mapping[int, int]) -> None:
+    def __init__(self, ends: Mapping[int, int], topic_id: str) -> None:
         """Begin with nothing read.
 
         Args:
             ends: each partition of `placet.trust` → its high watermark when reading began.
+            topic_id: of the topic of facts; statistics of another are not believed.
         """
+        self._topic_id = topic_id
         self._sources = {partition: _Source(end) for partition, end in ends.items()}
 
     def apply(self, raw: RawRecord) -> None:
@@ -146,11 +148,8 @@ class TrustBook:
                 source.forget()
             return
         record = read_trust(raw)
-        known = source.checkpoint
-        if known is not None and known.log_id != record.log_id:
-            raise UnreadableRecord(
-                "foreign_log", f"partition {raw.partition} speaks of another log than before"
-            )
+        if record.topic_id != self._topic_id:
+            raise UnreadableRecord("foreign_log", f"{record.key.decode()} speaks of topic {record.topic_id}")
         if isinstance(record, TrustPart):
             source.take_part(record)
         else:

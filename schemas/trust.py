@@ -1,0 +1,170 @@
+"""What stands on `placet.trust`: statistics of one source partition, and how far they reach.
+
+Two kinds of record, both compacted by key, on the partition of the same number as their source:
+
+* `TrustPart`, key `{tenant}/{agent}/{tool}/{partition}`: what one partition of the log says of how an agent
+  uses a tool;
+* `TrustCheckpoint`, key `_log/{partition}`: written after the parts of its round, and closing it. The parts
+  of its partition are whole when none reaches beyond it and their evidence adds up to its own.
+
+Values are canonical JSON (RFC 8785), because they are statistics that anyone may read, not facts of the log.
+Readers ignore fields that they do not know.
+"""
+
+from typing import Literal
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from schemas.canonical import MalformedJson, canonical, parse_strict
+from schemas.headers import rfc3339
+from schemas.ids import derived_id
+from schemas.record import OutRecord, RawRecord, UnreadableRecord
+
+SOURCE = b"/placet/trust"
+
+
+class _Statistics(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class TrustPart(_Statistics):
+    """Counts of one agent's calls of one tool in one source partition.
+
+    Attributes:
+        successes: Calls that ran and succeeded; likewise `failures`.
+        unknowns: Calls of which nobody knew whether they had run.
+        approvals: Holds that people resolved by approving as proposed; likewise `edits` and `rejections`.
+        last_evidence_at_ms: The log's time of the newest one, from which its weight decays.
+        through_offset: Offset of the newest one; nothing up to it is counted again.
+        record_id: Identity of that record.
+        term: The claim in force there.
+        topic_id: What names the very topic of the facts; one recreated under the same name has another.
+    """
+
+    type: Literal["TrustPart"] = "TrustPart"
+    tenant: str
+    agent: str
+    tool: str
+    partition: int
+    successes: int = 0
+    failures: int = 0
+    unknowns: int = 0
+    approvals: int = 0
+    edits: int = 0
+    rejections: int = 0
+    last_evidence_at_ms: int
+    through_offset: int
+    record_id: str
+    term: int
+    topic_id: str
+
+    @property
+    def evidence(self) -> int:
+        """How many facts it counts."""
+        outcomes = self.successes + self.failures + self.unknowns
+        return outcomes + self.approvals + self.edits + self.rejections
+
+    @property
+    def key(self) -> bytes:
+        """Its Kafka key."""
+        return part_key(self.tenant, self.agent, self.tool, self.partition)
+
+
+class TrustCheckpoint(_Statistics):
+    """How far a source partition has been counted, and from where the count can be taken up again.
+
+    Attributes:
+        through_offset: Offset of the last record read.
+        record_id: Identity of that record.
+        term: The claim in force after it.
+        topic_id: See `TrustPart`.
+        at_ms: The log's time of the newest record that counted.
+        evidence: Facts counted up to there, over all parts of the partition.
+        unreadable: Records that could not be read, up to there.
+        resume_offset: Where reading must begin so that every call still open is known: the proposal of the
+            oldest one, or the offset after `through_offset`.
+        resume_term: The claim in force before the record at `resume_offset`.
+    """
+
+    type: Literal["TrustCheckpoint"] = "TrustCheckpoint"
+    partition: int
+    through_offset: int
+    record_id: str
+    term: int
+    topic_id: str
+    at_ms: int
+    evidence: int
+    unreadable: int
+    resume_offset: int
+    resume_term: int
+
+    @property
+    def key(self) -> bytes:
+        """Its Kafka key."""
+        return checkpoint_key(self.partition)
+
+
+TrustRecord = TrustPart | TrustCheckpoint
+_MODELS: dict[object, type[TrustPart] | type[TrustCheckpoint]] = {
+    "TrustPart": TrustPart,
+    "TrustCheckpoint": TrustCheckpoint,
+}
+
+
+def part_key(tenant: str, agent: str, tool: str, partition: int) -> bytes:
+    """`{tenant}/{agent}/{tool}/{partition}`, each percent-encoded so that no two triples share a key."""
+    return "/".join([*(quote(name, safe=":") for name in (tenant, agent, tool)), str(partition)]).encode()
+
+
+def checkpoint_key(partition: int) -> bytes:
+    """The key of a source partition's checkpoint."""
+    return f"_log/{partition}".encode()
+
+
+def encode(record: TrustRecord) -> bytes:
+    """A record's value: canonical JSON."""
+    return canonical(record.model_dump()).encode()
+
+
+def decode(value: bytes) -> TrustRecord:
+    """The record in a value.
+
+    Raises:
+        UnreadableRecord: foreign bytes, or not one of the two records.
+    """
+    try:
+        fields = parse_strict(value)
+        model = _MODELS[fields["type"]]
+        return model.model_validate(fields)
+    except (MalformedJson, ValidationError, KeyError, TypeError) as error:
+        raise UnreadableRecord("malformed", f"not a trust record: {str(error)[:200]}") from error
+
+
+def trust_record(record: TrustRecord) -> OutRecord:
+    """A record as Kafka carries it; the same content always has the same id."""
+    at_ms = record.last_evidence_at_ms if isinstance(record, TrustPart) else record.at_ms
+    record_id = derived_id("trust", record.topic_id, record.key.decode(), record.through_offset)
+    headers = (
+        ("ce_specversion", b"1.0"),
+        ("ce_id", record_id.encode()),
+        ("ce_type", f"placet.trust.{record.type}".encode()),
+        ("ce_source", SOURCE),
+        ("ce_subject", record.key),
+        ("ce_time", rfc3339(at_ms).encode()),
+        ("content-type", b"application/json"),
+        ("placet_term", b"%d" % record.term),
+    )
+    return OutRecord(record.key, encode(record), headers)
+
+
+def read_trust(raw: RawRecord) -> TrustRecord:
+    """The statistics in a record of `placet.trust`.
+
+    Raises:
+        UnreadableRecord: see `decode`; or it stands under another key or on another partition than its own.
+    """
+    record = decode(raw.value)
+    if (record.key, record.partition) != (raw.key, raw.partition):
+        raise UnreadableRecord("malformed", f"a record of {record.key!r} stands under {raw.key!r}")
+    return record

@@ -1,0 +1,101 @@
+"""The faust application: one agent on the facts, one table that faust recovers from `placet.trust`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import faust
+from faust.transport.drivers import aiokafka as driver
+from mode import CrashingSupervisor
+
+from services.processors.settings import TrustSettings, client_settings, credentials
+from services.processors.trust import Source, TrustProcessor
+from services.processors.watchdog import Lease
+
+SESSION_TIMEOUT_S = 10.0
+ROUND_MAX_RECORDS = 1000
+ROUND_WITHIN_S = 0.1
+
+
+class IdempotentProducer(driver.Producer):
+    """Faust's producer as the design asks for it; faust itself sets idempotence only for transactions."""
+
+    def _settings_extra(self) -> Mapping[str, Any]:
+        return {"acks": "all", "enable_idempotence": True}
+
+
+@dataclass(frozen=True)
+class TrustApp:
+    """The application and what is behind it."""
+
+    app: faust.App
+    processor: TrustProcessor
+    lease: Lease
+
+
+def faust_app(settings: TrustSettings) -> faust.App:
+    """A faust application that creates no topic, serves no web page and crashes on errors."""
+    brokers = settings.bootstrap_servers.split(",")
+    app = faust.App(
+        settings.group,
+        broker=";".join(f"kafka://{address.strip()}" for address in brokers),
+        broker_credentials=credentials(client_settings(settings.kafka_settings)),
+        broker_session_timeout=SESSION_TIMEOUT_S,
+        broker_heartbeat_interval=SESSION_TIMEOUT_S / 4,
+        broker_commit_interval=1.0,
+        # "none" would end the first start of all, which has no offset yet. What "earliest" might skip or repeat,
+        # the fold and `TrustProcessor` refuse.
+        consumer_auto_offset_reset="earliest",
+        # A process that is started again takes its own place at once, and waits for no session to end.
+        consumer_group_instance_id=settings.worker_id,
+        agent_supervisor=CrashingSupervisor,
+        datadir=settings.data_dir / "trust",
+        processing_guarantee="at_least_once",
+        store="memory://",
+        stream_buffer_maxsize=2 * ROUND_MAX_RECORDS,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        topic_partitions=settings.partitions,
+        web_enabled=False,
+    )
+    transport: Any = app.transport
+    transport.Producer = IdempotentProducer
+    return app
+
+
+def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) -> TrustApp:
+    """The processor, ready to be run by a worker.
+
+    Args:
+        settings: of the process.
+        topic_id: what names the very topic of the facts.
+        on_ready: called whenever the partitions of an assignment are loaded.
+    """
+    app = faust_app(settings)
+    lease = Lease(SESSION_TIMEOUT_S)
+    table = app.Table(
+        "trust",
+        key_type=bytes,
+        value_type=bytes,
+        partitions=settings.partitions,
+        changelog_topic=_raw_topic(app, settings.topics.trust),
+    )
+    source = Source(settings.topics, topic_id)
+    processor = TrustProcessor(app, source, table, lease, on_ready)
+    table.on_recover(processor.load)
+    facts = _raw_topic(app, settings.topics.executions)
+
+    @app.agent(facts, name="trust", concurrency=1)
+    async def count_trust(stream: Any) -> None:
+        async for events in stream.noack_take(ROUND_MAX_RECORDS, within=ROUND_WITHIN_S):
+            for event in await processor.fold(events):
+                await stream.ack(event)
+
+    return TrustApp(app, processor, lease)
+
+
+def _raw_topic(app: faust.App, name: str) -> Any:
+    """A topic of plain bytes: what faust itself cannot decode it acknowledges and drops."""
+    return app.topic(
+        name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw", allow_empty=True
+    )

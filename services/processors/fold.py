@@ -1,0 +1,227 @@
+"""The fold of one source partition into trust parts, and how it is taken up again after an end of any kind.
+
+Reading begins at the checkpoint's `resume_offset`, where the oldest open call was proposed, or at the last
+record counted, whichever comes first:
+
+1. the first record must be the one that was asked for, and the one at `through_offset` the one counted then;
+2. up to `through_offset` the claim in force and the open calls are found again, and nothing is counted;
+3. beyond it a part counts what stands after its own offset: a round that was torn left some parts ahead;
+4. once every part's own offset is reached, the parts must add up to the evidence, or all is counted anew.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from schemas.canonical import sha256_hex
+from schemas.headers import read_event
+from schemas.record import Event, RawRecord, UnreadableRecord
+from schemas.term import NO_CLAIM, TermRule
+from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord
+from services.domain.trust import Evidence, PartKey, count
+from services.processors.attribution import OpenCalls
+from services.processors.errors import LogChanged, PartsNotWhole, PositionLost
+
+logger = logging.getLogger(__name__)
+NOTHING = -1
+
+
+class PartitionFold:
+    """Statistics of one source partition, fed with its records in offset order."""
+
+    def __init__(
+        self,
+        partition: int,
+        topic_id: str,
+        checkpoint: TrustCheckpoint | None = None,
+        parts: Iterable[TrustPart] = (),
+    ) -> None:
+        """Take up a partition.
+
+        Args:
+            partition: its number.
+            topic_id: what names the very topic that the records come from.
+            checkpoint: the last one written, or None to count from the first record.
+            parts: those that were written; without a checkpoint they say nothing.
+
+        Raises:
+            LogChanged: the checkpoint speaks of another topic.
+        """
+        self.partition = partition
+        self._known = checkpoint or _fresh(partition, topic_id)
+        if self._known.topic_id != topic_id:
+            raise _changed_log(f"partition {partition} was counted on topic {self._known.topic_id}")
+        held = tuple(parts) if checkpoint else ()
+        self._parts: dict[PartKey, TrustPart] = {(p.tenant, p.agent, p.tool): p for p in held}
+        self._changed: set[PartKey] = set()
+        self._calls = OpenCalls()
+        self._rule = TermRule(self._known.resume_term)
+        self._last = NOTHING
+        self._last_id = ""
+        self._at_ms = self._known.at_ms
+        self._evidence, self._unreadable = self._known.evidence, self._known.unreadable
+        self._unproved = max([self._known.through_offset, *(p.through_offset for p in held)])
+        self._proved = checkpoint is None
+
+    @property
+    def start(self) -> int:
+        """The offset of the first record that it must be given."""
+        return max(0, min(self._known.resume_offset, self._known.through_offset))
+
+    @property
+    def needs_through(self) -> int:
+        """The last offset that the log must still hold; −1: none."""
+        return self._unproved
+
+    @property
+    def position(self) -> int:
+        """One past the last record it was given."""
+        return self._last + 1 if self._last != NOTHING else self.start
+
+    def apply(self, raw: RawRecord) -> None:
+        """Take a record; one that was given before changes nothing.
+
+        Raises:
+            PositionLost: it is not the first one that was asked for.
+            LogChanged: the record that was counted last is another one now.
+            PartsNotWhole: see the module.
+        """
+        if self._last == NOTHING and raw.offset != self.start:
+            raise PositionLost(
+                f"Partition {self.partition} was asked for from offset {self.start} and came from "
+                f"{raw.offset}: the processor starts again."
+            )
+        if raw.offset <= self._last:
+            return
+        self._last, self._last_id = raw.offset, identity(raw)
+        self._check_counted(raw.offset)
+        if raw.offset >= self._known.resume_offset:
+            self._read(raw)
+        self._check_whole(raw.offset)
+
+    def take_changes(self) -> list[TrustPart]:
+        """The parts that changed since the last time, in order; none before they are proved."""
+        if not self._proved:
+            return []
+        changed = [self._parts[key] for key in sorted(self._changed)]
+        self._changed.clear()
+        return changed
+
+    def checkpoint(self) -> TrustCheckpoint | None:
+        """What closes a round here; None where there is nothing new, or the parts are not proved yet."""
+        if not self._proved or self._last <= self._known.through_offset:
+            return None
+        oldest = self._calls.oldest
+        return TrustCheckpoint(
+            partition=self.partition,
+            through_offset=self._last,
+            record_id=self._last_id,
+            term=self._rule.claim,
+            topic_id=self._known.topic_id,
+            at_ms=self._at_ms,
+            evidence=self._evidence,
+            unreadable=self._unreadable,
+            resume_offset=oldest.offset if oldest else self._last + 1,
+            resume_term=oldest.term if oldest else self._rule.claim,
+        )
+
+    @property
+    def parts(self) -> list[TrustPart]:
+        """All parts, in the order of their keys."""
+        return [self._parts[key] for key in sorted(self._parts)]
+
+    def _read(self, raw: RawRecord) -> None:
+        try:
+            event = read_event(raw)
+        except UnreadableRecord as error:
+            self._report(raw, error)
+            return
+        if self._rule.admits(event):
+            self._count(event)
+
+    def _count(self, event: Event) -> None:
+        found = self._calls.follow(event)
+        if event.offset <= self._known.through_offset:
+            return
+        self._at_ms = event.meta.at_ms
+        if found is None:
+            return
+        self._evidence += 1
+        evidence = Evidence(
+            tenant=event.meta.tenant,
+            agent=found.agent,
+            tool=found.tool,
+            kind=found.kind,
+            at_ms=event.meta.at_ms,
+            partition=self.partition,
+            offset=event.offset,
+            record_id=event.meta.event_id,
+            term=event.meta.term,
+            topic_id=self._known.topic_id,
+        )
+        before = self._parts.get(evidence.part)
+        after = count(before, evidence)
+        if after is not before:
+            self._parts[evidence.part] = after
+            self._changed.add(evidence.part)
+
+    def _report(self, raw: RawRecord, error: UnreadableRecord) -> None:
+        if raw.offset <= self._known.through_offset:
+            return
+        self._unreadable += 1
+        logger.warning("skipped a record at partition %d offset %d: %s", raw.partition, raw.offset, error)
+
+    def _check_counted(self, offset: int) -> None:
+        if offset == self._known.through_offset and self._last_id != self._known.record_id:
+            raise _changed_log(f"offset {offset} of partition {self.partition} held another record")
+
+    def _check_whole(self, offset: int) -> None:
+        if self._proved or offset < self._unproved:
+            return
+        found = sum(part.evidence for part in self._parts.values())
+        if found != self._evidence:
+            raise PartsNotWhole(self.partition, found, self._evidence)
+        self._proved = True
+
+
+def identity(raw: RawRecord) -> str:
+    """What names a record: its event id, or the SHA-256 of its value where it has none that can be read."""
+    for name, value in raw.headers:
+        if name == "ce_id" and value.isascii():
+            return value.decode()
+    return sha256_hex(raw.value)
+
+
+def group_by_partition(
+    records: Iterable[TrustRecord],
+) -> tuple[dict[int, TrustCheckpoint], dict[int, list[TrustPart]]]:
+    """Checkpoints and parts by source partition."""
+    checkpoints: dict[int, TrustCheckpoint] = {}
+    parts: dict[int, list[TrustPart]] = {}
+    for record in records:
+        if isinstance(record, TrustCheckpoint):
+            checkpoints[record.partition] = record
+        else:
+            parts.setdefault(record.partition, []).append(record)
+    return checkpoints, parts
+
+
+def _changed_log(what: str) -> LogChanged:
+    return LogChanged(
+        f"The log is not the one that trust was counted from ({what}): restore it, or recreate the trust topic "
+        "as well."
+    )
+
+
+def _fresh(partition: int, topic_id: str) -> TrustCheckpoint:
+    return TrustCheckpoint(
+        partition=partition,
+        through_offset=NOTHING,
+        record_id="",
+        term=NO_CLAIM,
+        topic_id=topic_id,
+        at_ms=0,
+        evidence=0,
+        unreadable=0,
+        resume_offset=0,
+        resume_term=NO_CLAIM,
+    )

@@ -1,0 +1,36 @@
+"""Before the worker starts: faust ignores a topic that does not exist, and then never reads it."""
+
+from services.processors.errors import KafkaUnreachable, PartitionsDiffer
+from services.processors.settings import TrustSettings, client_settings
+from services.runtime.kafka_log import KafkaLog
+from services.runtime.log import Log, LogError
+
+
+async def check_topics(settings: TrustSettings) -> str:
+    """Check that both topics exist with the log's partition count.
+
+    Returns:
+        The id of the topic of facts: one recreated under the same name has another.
+
+    Raises:
+        KafkaUnreachable: nobody answers, or a topic is missing.
+        PartitionsDiffer: a topic has another partition count.
+    """
+    log = KafkaLog(settings.bootstrap_servers, settings.topics, client_settings(settings.kafka_settings))
+    try:
+        for topic in (settings.topics.executions, settings.topics.trust):
+            await _check_count(log, topic, settings.partitions)
+        return await log.topic_id(settings.topics.executions)
+    except LogError as error:
+        raise KafkaUnreachable(str(error)) from error
+    finally:
+        await log.close()
+
+
+async def _check_count(log: Log, topic: str, wanted: int) -> None:
+    found = await log.partition_count(topic)
+    if found != wanted:
+        raise PartitionsDiffer(
+            f"The topic {topic} has {found} partitions and {wanted} were asked for: the count is fixed for "
+            f"the life of the log, so start with --partitions {found}."
+        )

@@ -1,0 +1,115 @@
+"""The settings of the trust processor, from the plain text that a role is started with."""
+
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faust
+
+from schemas.topics import DEFAULT_PARTITIONS, Topics
+from services.processors.errors import SettingsRefused
+
+STALL_AFTER_S = 60.0
+
+
+@dataclass(frozen=True)
+class TrustSettings:
+    """What the processor runs with.
+
+    Attributes:
+        bootstrap_servers: Kafka's addresses, separated by commas.
+        topics: The topics' names.
+        partitions: Partitions of the log.
+        data_dir: The stack's directory; the processor keeps nothing of worth in it.
+        worker_id: Its name in the consumer group: a process that starts under it takes its place at once.
+        status_file: Where it tells how it is; None for nowhere.
+        kafka_settings: A JSON file of SASL and TLS settings; None for none.
+        stall_after_s: It ends when it is behind and makes no progress for so long.
+    """
+
+    bootstrap_servers: str
+    topics: Topics
+    partitions: int
+    data_dir: Path
+    worker_id: str
+    status_file: Path | None
+    kafka_settings: Path | None
+    stall_after_s: float
+
+    @property
+    def group(self) -> str:
+        """The consumer group."""
+        return f"{self.topics.prefix}-trust"
+
+
+def read_settings(settings: Mapping[str, str]) -> TrustSettings:
+    """The settings in a role's plain text (docs/architecture.md, Processes).
+
+    Raises:
+        SettingsRefused: one is missing or is no number.
+    """
+    try:
+        return TrustSettings(
+            bootstrap_servers=settings["bootstrap_servers"],
+            topics=Topics(settings.get("topic_prefix") or "placet"),
+            partitions=int(settings.get("partitions") or DEFAULT_PARTITIONS),
+            data_dir=Path(settings["data_dir"]),
+            worker_id=settings.get("worker_id") or "trust",
+            status_file=_path(settings.get("status_file")),
+            kafka_settings=_path(settings.get("kafka_settings")),
+            stall_after_s=float(settings.get("stall_after_s") or STALL_AFTER_S),
+        )
+    except (KeyError, ValueError) as error:
+        raise SettingsRefused(f"The trust processor's settings cannot be used: {error!r}.") from error
+
+
+def client_settings(path: Path | None) -> dict[str, Any]:
+    """The SASL and TLS settings of a file, as keyword arguments of aiokafka's clients; none without a file.
+
+    Raises:
+        SettingsRefused: the file, or one that it names, cannot be read.
+    """
+    if path is None:
+        return {}
+    try:
+        values: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = {name: text for name, text in values.items() if not name.startswith("ssl_")}
+        if "SSL" in values.get("security_protocol", ""):
+            found["ssl_context"] = _ssl_context(values)
+    except (OSError, ValueError, AttributeError) as error:
+        raise SettingsRefused(f"The Kafka settings {path} cannot be used: {error!r}.") from error
+    return found
+
+
+def credentials(found: Mapping[str, Any]) -> Any:
+    """The same settings as faust's credentials; None where nothing is asked for.
+
+    Raises:
+        SettingsRefused: SASL without a name or password.
+    """
+    context = found.get("ssl_context")
+    if not found.get("security_protocol", "PLAINTEXT").startswith("SASL"):
+        return faust.SSLCredentials(context) if context else None
+    try:
+        return faust.SASLCredentials(
+            username=found["sasl_plain_username"],
+            password=found["sasl_plain_password"],
+            mechanism=found.get("sasl_mechanism", "PLAIN"),
+            ssl_context=context,
+        )
+    except KeyError as error:
+        raise SettingsRefused(f"The Kafka settings name SASL without {error}.") from error
+
+
+def _ssl_context(values: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=values.get("ssl_cafile"))
+    if "ssl_certfile" in values:
+        context.load_cert_chain(values["ssl_certfile"], values.get("ssl_keyfile"), values.get("ssl_password"))
+    return context
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None

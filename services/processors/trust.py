@@ -1,0 +1,192 @@
+"""The trust processor: from `placet.executions` to `placet.trust`, one faust agent.
+
+A round is, in this order:
+
+1. fold the records that the stream brought, by partition;
+2. write the parts that changed, and wait until every replica has them;
+3. write the checkpoint of each partition, and wait likewise;
+4. acknowledge the records, which lets faust commit their offsets.
+
+It may end anywhere in between: the checkpoint says where to begin again, each part what it has counted. The
+group's offsets are only a bookmark: after every rebalance they are set to where the checkpoints say, because
+faust acknowledges records of an old assignment that it throws away.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from faust.types import TP
+
+from schemas.record import Headers, RawRecord, UnreadableRecord
+from schemas.topics import Topics
+from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
+from services.processors.errors import LogChanged, PartsNotWhole
+from services.processors.fold import PartitionFold, group_by_partition
+from services.processors.watchdog import Gauge, Lease
+
+logger = logging.getLogger(__name__)
+
+
+class Source(NamedTuple):
+    """The topics, and what names the very topic of the facts."""
+
+    topics: Topics
+    topic_id: str
+
+
+class TrustProcessor:
+    """The folds of the partitions that this worker has, and their way in and out of Kafka through faust."""
+
+    def __init__(
+        self, app: Any, source: Source, table: Any, lease: Lease, on_ready: Callable[[], None]
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            app: the faust application.
+            source: where the facts come from.
+            table: faust's copy of `placet.trust`, as recovery has read it.
+            lease: looked at before each write.
+            on_ready: called when the partitions of an assignment are loaded.
+        """
+        self._app = app
+        self._source = source.topics.executions
+        self._target = source.topics.trust
+        self._topic_id = source.topic_id
+        self._table = table
+        self._lease = lease
+        self._on_ready = on_ready
+        self._folds: dict[int, PartitionFold] = {}
+        self._loaded = False
+
+    async def load(self) -> None:
+        """Take up the partitions of an assignment; faust calls this when the table is recovered."""
+        try:
+            await self._load()
+        except Exception as error:  # faust drops what this callback raises
+            await self._app.crash(error)
+
+    async def fold(self, events: Sequence[Any]) -> list[Any]:
+        """One round, up to step 3.
+
+        Returns:
+            The events to acknowledge. Those of an earlier assignment are not among them.
+        """
+        generation = self._app.consumer_generation_id
+        current = [event for event in events if event.message.generation_id == generation]
+        try:
+            folds = {fold.partition: fold for fold in [await self._apply(event) for event in current]}
+        except PartsNotWhole as error:
+            await self._drop_checkpoint(error.partition)
+            raise
+        await self._write(part for fold in folds.values() for part in fold.take_changes())
+        closing = [fold.checkpoint() for fold in folds.values()]
+        await self._write(checkpoint for checkpoint in closing if checkpoint is not None)
+        return current
+
+    def positions(self) -> dict[int, int]:
+        """Source partition → one past the last record read."""
+        return {partition: fold.position for partition, fold in self._folds.items()}
+
+    async def gauges(self) -> dict[str, Gauge]:
+        """What the watchdog looks at: each partition, or the recovery while there is one."""
+        if not self._loaded or self._app.rebalancing or self._app.in_recovery:
+            remaining = self._app.tables.recovery.active_remaining_total()
+            return {"the rebalance": Gauge(position=-remaining, behind=1)}
+        ends = await self._read_ends(self._folds)
+        positions = self.positions()
+        _check_ends({partition: position - 1 for partition, position in positions.items()}, ends)
+        return {
+            f"partition {partition}": Gauge(positions[partition], end - positions[partition])
+            for partition, end in ends.items()
+        }
+
+    async def _load(self) -> None:
+        assigned = sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._source)
+        checkpoints, parts = group_by_partition(self._stored())
+        folds = {
+            number: PartitionFold(number, self._topic_id, checkpoints.get(number), parts.get(number, ()))
+            for number in assigned
+        }
+        counted = {number: fold.needs_through for number, fold in folds.items()}
+        _check_ends(counted, await self._read_ends(assigned))
+        self._folds = folds
+        self._loaded = await self._rewind()
+        if self._loaded:
+            logger.info("counting on %d partitions from %s", len(folds), self.positions())
+            self._on_ready()
+
+    def _stored(self) -> Iterable[TrustRecord]:
+        for key, value in self._table.items():
+            try:
+                yield decode(value)
+            except UnreadableRecord as error:
+                logger.warning("skipped a record of the trust topic under %r: %s", key, error)
+
+    async def _read_ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        tps = [TP(self._source, partition) for partition in partitions]
+        ends = await self._app.consumer.highwaters(*tps) if tps else {}
+        return {tp.partition: int(end or 0) for tp, end in ends.items()}
+
+    async def _rewind(self) -> bool:
+        # Faust seeks to the committed offsets next, and whenever it loses its place: so these are set.
+        starts = {TP(self._source, partition): fold.start for partition, fold in self._folds.items()}
+        return not starts or bool(await self._app.consumer._commit(starts))
+
+    async def _apply(self, event: Any) -> PartitionFold:
+        message = event.message
+        fold = self._folds[message.partition]
+        if message.offset > fold.position:
+            await self._explain_gap(message.partition, fold.position)
+        fold.apply(raw_record(message))
+        return fold
+
+    async def _explain_gap(self, partition: int, missing: int) -> None:
+        """A foreign transaction leaves offsets without a record; records that were deleted do so as well."""
+        tp = TP(self._source, partition)
+        first = (await self._app.consumer.earliest_offsets(tp))[tp]
+        if first > missing:
+            raise LogChanged(
+                f"Partition {partition} begins at offset {first}, but its record {missing} was not counted yet: "
+                "records were deleted; restore them, or recreate the trust topic as well."
+            )
+
+    async def _write(self, records: Iterable[TrustRecord]) -> None:
+        self._lease.check()
+        outs = [(record.partition, trust_record(record)) for record in records]
+        await asyncio.gather(*[await self._send(to, out.key, out.value, out.headers) for to, out in outs])
+
+    async def _drop_checkpoint(self, partition: int) -> None:
+        await (await self._send(partition, checkpoint_key(partition), None, ()))
+
+    async def _send(
+        self, partition: int, key: bytes, value: bytes | None, headers: Headers
+    ) -> Awaitable[Any]:
+        """Hand a record to the producer; what is returned ends when every replica has it."""
+        sent: Awaitable[Any] = await self._app.producer.send(
+            self._target, key, value, partition=partition, timestamp=None, headers=list(headers)
+        )
+        return sent
+
+
+def raw_record(message: Any) -> RawRecord:
+    """A faust message as every reader of the log takes it; a missing key or value is empty."""
+    return RawRecord(
+        partition=message.partition,
+        offset=message.offset,
+        timestamp_ms=round(message.timestamp * 1000),
+        key=message.key or b"",
+        value=message.value or b"",
+        headers=tuple(message.headers or ()),
+    )
+
+
+def _check_ends(counted: Mapping[int, int], ends: Mapping[int, int]) -> None:
+    for partition, through in counted.items():
+        if ends[partition] <= through:
+            raise LogChanged(
+                f"Partition {partition} ends at offset {ends[partition]}, but trust was counted through "
+                f"{through}: the log is shorter; restore it, or recreate the trust topic as well."
+            )

@@ -1,0 +1,141 @@
+"""The trust role as a process of its own, and Kafka as its tests see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+from ops.process import is_alive, spawn, stop
+from schemas.record import OutRecord, RawRecord
+from schemas.topics import Topics
+from schemas.trust import TrustPart, decode
+from services.runtime.kafka_log import KafkaLog
+from services.runtime.log import TopicPartition
+
+PROGRAM = """
+import json, logging, sys
+logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
+from services.processors.main import run
+run(json.loads(sys.argv[1]))
+"""
+
+
+@dataclass
+class Role:
+    """One trust process at a time, started again at will under the same worker id."""
+
+    bootstrap_servers: str
+    topics: Topics
+    partitions: int
+    directory: Path
+    worker_id: str = "trust"
+    stall_after_s: float = 60.0
+    process: Popen[bytes] | None = field(default=None, init=False)
+
+    @property
+    def log(self) -> str:
+        """What it printed so far, over all its lives."""
+        path = self.directory / "trust.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def settings(self) -> Mapping[str, str]:
+        return {
+            "bootstrap_servers": self.bootstrap_servers,
+            "topic_prefix": self.topics.prefix,
+            "partitions": str(self.partitions),
+            "data_dir": str(self.directory / "data"),
+            "worker_id": self.worker_id,
+            "status_file": str(self.directory / "status.json"),
+            "stall_after_s": str(self.stall_after_s),
+        }
+
+    def start(self) -> None:
+        command = (sys.executable, "-c", PROGRAM, json.dumps(self.settings()))
+        self.process = spawn(command, self.directory / "trust.log", dict(os.environ))
+
+    def state(self) -> str:
+        """Its own word, if it comes from the process that runs now."""
+        path = self.directory / "status.json"
+        status = json.loads(path.read_text()) if path.exists() else {}
+        return str(status.get("state")) if status.get("pid") == self.pid else ""
+
+    def wait_ready(self, within_s: float = 40.0) -> None:
+        wait_until(lambda: self.state() == "ready", within_s, lambda: self.log[-4000:])
+
+    def wait_end(self, within_s: float = 40.0) -> int:
+        assert self.process is not None
+        return self.process.wait(within_s)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait_end()
+
+    def stop(self) -> int:
+        assert self.process is not None
+        return stop(self.process, 15.0)
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        if self.process is not None and is_alive(self.pid):
+            os.kill(self.pid, signal.SIGCONT)
+            self.kill()
+
+
+def wait_until(condition: Any, within_s: float, explain: Any = lambda: "") -> None:
+    """Wait for a condition, with a deadline."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s} s: {explain()}")
+        time.sleep(0.05)
+
+
+async def produce(bootstrap_servers: str, topic: str, partition: int, records: Iterable[OutRecord]) -> None:
+    """Append records in order."""
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers, enable_idempotence=True, acks="all")
+    await producer.start()
+    try:
+        for record in records:
+            await producer.send(
+                topic, record.value, record.key, partition=partition, headers=list(record.headers)
+            )
+        await producer.flush()
+    finally:
+        await producer.stop()
+
+
+async def read_all(bootstrap_servers: str, topics: Topics, partitions: int) -> list[RawRecord]:
+    """Every record that stands on the trust topic now, by partition and offset."""
+    log = KafkaLog(bootstrap_servers, topics)
+    try:
+        found: list[RawRecord] = []
+        for partition in range(partitions):
+            tp = TopicPartition(topics.trust, partition)
+            first, end = await log.bounds(tp)
+            async for records in log.read(tp, first, end):
+                found.extend(records)
+        return found
+    finally:
+        await log.close()
+
+
+def newest_parts(raws: Iterable[RawRecord]) -> dict[bytes, TrustPart]:
+    """The last part under each key, as compaction would leave it."""
+    latest = {raw.key: raw.value for raw in raws}
+    parts = ((key, decode(value)) for key, value in latest.items() if value)
+    return {key: part for key, part in parts if isinstance(part, TrustPart)}
