@@ -159,7 +159,7 @@ class Batcher:
 def record_id_of(raw: RawRecord) -> str:
     """What names a record: its event id, or a digest where it has none."""
     for name, value in raw.headers:
-        if name == "ce_id":
+        if name == "ce_id" and value:
             return value.decode(errors="replace")
     return sha256_hex(raw.value)[:32]
 

@@ -43,7 +43,8 @@ class Position:
     """Up to where a view has read one partition.
 
     `next_offset` is the first offset not read, `claim` the claim in force there, `record_id` names the record
-    before it (empty where none was read), `topic_id` this very topic.
+    before it. `topic_id` names this very log: it is the id of the partition's first record, a claim with a
+    fresh uuid, so that a topic made anew has another one, and a log restored from a copy has not.
     """
 
     topic: str
@@ -114,6 +115,10 @@ class ViewStore(Protocol):
 
     def positions(self) -> list[Position]:
         """Up to where the view has read, by partition; empty for a new view."""
+        ...
+
+    def tracked(self, position: Position) -> int | None:
+        """The tracking recorder's own word on the position: its next offset, or None."""
         ...
 
     def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:

@@ -119,6 +119,11 @@ class PostgresViewStore:
         statement = as_sql(select_statement(POSITIONS, self._dialect))
         return [Position(*tuple(row.values())[1:]) for row in self._read(statement)]
 
+    def tracked(self, position: Position) -> int | None:
+        """See `ViewStore`."""
+        found: int | None = self._recorder.max_tracking_id(position.source)
+        return found
+
     def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
         """See `ViewStore`."""
         where = " AND ".join(f'"{name}" = %s' for name in table.key)

@@ -83,6 +83,10 @@ class SqliteViewStore:
         with self._reading() as connection:
             return _positions(connection)
 
+    def tracked(self, position: Position) -> int | None:
+        """See `ViewStore`."""
+        return self._recorder.max_tracking_id(position.source)
+
     def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
         """See `ViewStore`."""
         where = " AND ".join(f'"{name}" = ?' for name in table.key)

@@ -47,7 +47,9 @@ class LogBuilder:
         body = WriterClaimed(
             claim_id=derived_id("claim", partition, offset, worker), after=named, worker=worker
         )
-        self._append(partition, b"_log/%d" % partition, body, derived_id("c", partition, offset), offset, 0)
+        self._append(
+            partition, b"_log/%d" % partition, body, derived_id("c", partition, offset, worker), offset, 0
+        )
         if named == in_force:
             self.term[partition] = offset
         return offset

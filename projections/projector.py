@@ -1,0 +1,148 @@
+"""The projector: follows the log and keeps the views current.
+
+1. Find where the view stands, and check that the log is still the one it was read from.
+2. Read from there; fold; write rows and positions in one transaction.
+3. When the view was swapped for a rebuilt one, open that and begin again at 1.
+
+It holds nothing that is not in the database or the log: whatever fails ends it, and the next one goes on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from projections.batching import Batcher, Chunk
+from projections.cache import RowCache
+from projections.slices import slices
+from projections.standing import Standing, find_standing, first_position
+from projections.store.port import Position, ViewReplaced, ViewStore
+from projections.tail_kafka import KafkaTail, Partition
+from schemas.record import RawRecord
+from schemas.topics import Topics
+
+logger = logging.getLogger(__name__)
+
+BATCH_RECORDS = 2_000
+TELL_EVERY_S = 10.0
+
+Tell = Callable[[str, int], None]
+
+
+@dataclass(slots=True)
+class Writer:
+    """Folds records into one view, partition by partition."""
+
+    store: ViewStore
+    topics: Topics
+    positions: dict[Partition, Position]
+    batcher: Batcher
+
+    def write(self, polled: Sequence[tuple[Partition, Sequence[RawRecord]]]) -> None:
+        """Write what came next of some partitions, in one transaction or more."""
+        for round_ in _rounds(polled):
+            chunks = [Chunk(self._position(at, records), records) for at, records in round_]
+            batch = self.batcher.batch(chunks)
+            self.store.apply(batch)
+            self.batcher.written()
+            for move in batch.moves:
+                self.positions[Partition(move.after.topic, move.after.partition)] = move.after
+
+    def _position(self, at: Partition, records: Sequence[RawRecord]) -> Position:
+        return self.positions.get(at) or first_position(at, records[0])
+
+
+def new_writer(store: ViewStore, topics: Topics, standing: Standing) -> Writer:
+    """A writer that goes on from where the view stands."""
+    return Writer(store, topics, dict(standing.positions), Batcher(topics, RowCache(store)))
+
+
+@dataclass(slots=True)
+class Projector:
+    """Runs until `stop`.
+
+    Attributes:
+        tail: connected.
+        open_store: opens the live view; called again when it was swapped.
+        topics: the installation's.
+        tell: is told the state (`starting`, `ready`) and how many offsets the view is behind.
+    """
+
+    tail: KafkaTail
+    open_store: Callable[[], ViewStore]
+    topics: Topics
+    tell: Tell
+    stopping: bool = False
+
+    def stop(self) -> None:
+        """End after the batch under way."""
+        self.stopping = True
+
+    async def run(self) -> None:
+        """Follow the log.
+
+        Raises:
+            LogError: the log cannot be read on.
+            ViewError: the view cannot be written.
+        """
+        while not self.stopping:
+            store = await asyncio.to_thread(self.open_store)
+            try:
+                await self._follow(store)
+            except ViewReplaced as error:
+                logger.info("%s", error)
+            finally:
+                store.close()
+
+    async def _follow(self, store: ViewStore) -> None:
+        standing = await find_standing(self.tail, store, (self.topics.executions, self.topics.definitions))
+        writer = new_writer(store, self.topics, standing)
+        logger.info("the view is %d records behind", standing.behind())
+        self.tail.stand_at(standing.offsets)
+        progress = _Progress(standing, self.tell)
+        while not self.stopping:
+            if polled := await self.tail.poll():
+                writer.write(polled)
+                progress.moved(writer.positions)
+
+
+class _Progress:
+    """Tells when the view has caught up with where the log ended at start, and how far it is meanwhile."""
+
+    def __init__(self, standing: Standing, tell: Tell) -> None:
+        self._ends = {at: end for at, end in standing.ends.items() if end > standing.offsets[at]}
+        self._tell = tell
+        self._next_at = 0.0
+        self._state = "ready" if not self._ends else "starting"
+        tell(self._state, standing.behind())
+
+    def moved(self, positions: dict[Partition, Position]) -> None:
+        if self._state == "ready":
+            return
+        behind = sum(max(0, end - _offset(positions, at)) for at, end in self._ends.items())
+        now = asyncio.get_running_loop().time()
+        if behind == 0:
+            self._state = "ready"
+        elif now < self._next_at:
+            return
+        self._next_at = now + TELL_EVERY_S
+        logger.info("the view is %d records behind", behind)
+        self._tell(self._state, behind)
+
+
+def _offset(positions: dict[Partition, Position], at: Partition) -> int:
+    return positions[at].next_offset if at in positions else 0
+
+
+def _rounds(
+    polled: Sequence[tuple[Partition, Sequence[RawRecord]]],
+) -> list[list[tuple[Partition, Sequence[RawRecord]]]]:
+    """Rounds of at most about `BATCH_RECORDS`, each with a piece of every partition that has one left."""
+    if sum(len(records) for _, records in polled) <= BATCH_RECORDS:
+        return [list(polled)]
+    pieces = [
+        [(at, piece) for piece in slices(records, max(1, BATCH_RECORDS // len(polled)))]
+        for at, records in polled
+    ]
+    longest = max(map(len, pieces))
+    return [[cut[number] for cut in pieces if number < len(cut)] for number in range(longest)]

@@ -1,0 +1,107 @@
+"""Where a view stands in the log, and whether that log is still the one it was read from.
+
+Checked at start, in this order: 1. the partitions are there · 2. each holds the view's offset · 3. its first
+record is the one the view began with · 4. the record before the offset is the one the view read last · 5. the
+tracking row says the same as the position. Whatever does not hold stops the projector; nothing is skipped.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from projections.batching import record_id_of
+from projections.log_errors import LogChanged, TopicMissing
+from projections.store.port import Position, ViewStore
+from projections.tail_kafka import Bounds, Partition
+from schemas.record import RawRecord
+
+TOPIC_PATIENCE_S = 5.0
+RETRY_S = 0.2
+
+
+class LogReader(Protocol):
+    """What a check has to ask of the log (`tail_kafka.KafkaTail`)."""
+
+    async def partitions(self, topic: str) -> list[Partition]:
+        """The partitions of a topic."""
+        ...
+
+    async def bounds(self, partitions: list[Partition]) -> dict[Partition, Bounds]:
+        """What each partition holds."""
+        ...
+
+    async def read_one(self, partition: Partition, offset: int) -> RawRecord:
+        """The record at an offset."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a view stands: the next offset of every partition of its topics, and the positions behind them."""
+
+    offsets: Mapping[Partition, int]
+    positions: Mapping[Partition, Position]
+    ends: Mapping[Partition, int]
+
+    def behind(self) -> int:
+        """How many offsets lie between the view and the ends of the log."""
+        return sum(self.ends[at] - offset for at, offset in self.offsets.items())
+
+
+async def find_standing(log: LogReader, store: ViewStore, topics: Iterable[str]) -> Standing:
+    """Where the view stands, once the log was checked against it.
+
+    Raises:
+        LogChanged: the log is shorter than the view has read, or another one.
+        TopicMissing: a topic does not exist.
+        LogUnreachable: nobody answers.
+    """
+    partitions = [at for topic in topics for at in await _existing(log, topic)]
+    stored = {Partition(at.topic, at.partition): at for at in store.positions()}
+    for partition in stored.keys() - set(partitions):
+        raise LogChanged(str(partition), "is not there any more")
+    bounds = await log.bounds(partitions)
+    for partition, position in stored.items():
+        await _check(log, store, partition, position, bounds[partition])
+    offsets = {at: stored[at].next_offset if at in stored else bounds[at].first for at in partitions}
+    for partition, offset in offsets.items():
+        if partition not in stored and offset != 0:
+            raise LogChanged(str(partition), f"begins at offset {offset}, but the views need it from 0")
+    return Standing(offsets, stored, {at: bounds[at].end for at in partitions})
+
+
+def first_position(partition: Partition, first: RawRecord) -> Position:
+    """The position of a partition that the view meets for the first time, by its first record."""
+    return Position(partition.topic, partition.number, record_id_of(first))
+
+
+async def _existing(log: LogReader, topic: str) -> list[Partition]:
+    # A topic that was created just now may not be known to every broker yet.
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + TOPIC_PATIENCE_S
+    while True:
+        try:
+            return await log.partitions(topic)
+        except TopicMissing:
+            if loop.time() > give_up_at:
+                raise
+            await asyncio.sleep(RETRY_S)
+
+
+async def _check(
+    log: LogReader, store: ViewStore, partition: Partition, position: Position, bounds: Bounds
+) -> None:
+    offset = position.next_offset
+    if not bounds.first <= offset - 1 < bounds.end:
+        raise LogChanged(
+            str(partition),
+            f"holds offsets {bounds.first} up to {bounds.end}, but the view has read up to {offset}",
+        )
+    if bounds.first == 0 and record_id_of(await log.read_one(partition, 0)) != position.topic_id:
+        raise LogChanged(str(partition), "was made anew since the view was built")
+    last = await log.read_one(partition, offset - 1)
+    if last.offset != offset - 1 or record_id_of(last) != position.record_id:
+        raise LogChanged(str(partition), f"has another record at offset {offset - 1} than the view has read")
+    if store.tracked(position) != offset:
+        raise LogChanged(str(partition), f"is tracked elsewhere than at offset {offset}")

@@ -1,0 +1,191 @@
+"""Reading Kafka for the views: partitions without a group, from given offsets, nothing skipped.
+
+aiokafka's defaults are unsafe (a group, auto-commit, `latest` for an offset that is gone), so whatever matters is
+set by name, for aiokafka 0.14.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord
+from aiokafka import TopicPartition as KafkaPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from projections.log_errors import LogChanged, LogUnreachable, TopicMissing
+from schemas.record import RawRecord
+
+logger = logging.getLogger(__name__)
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 2.0
+READ_TIMEOUT_S = 30.0
+POLL_MS = 500
+RETRY_S = 0.5
+# How much one poll may bring: about this for each partition.
+FETCH_BYTES = 1024 * 1024
+
+
+class Partition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.number}"
+
+
+class Bounds(NamedTuple):
+    """The first offset of a partition, and one past the last."""
+
+    first: int
+    end: int
+
+
+Polled = list[tuple[Partition, list[RawRecord]]]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAddress:
+    """Where the cluster is and how to sign in; `security` goes to the client as it is."""
+
+    bootstrap_servers: str
+    security: Mapping[str, Any] = field(default_factory=dict)
+
+
+class KafkaTail:
+    """One consumer, of partitions that are named to it."""
+
+    def __init__(self, address: KafkaAddress) -> None:
+        self._address = address
+        self._consumer = AIOKafkaConsumer(
+            bootstrap_servers=address.bootstrap_servers,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            isolation_level="read_committed",
+            fetch_min_bytes=1,
+            fetch_max_wait_ms=POLL_MS,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            **address.security,
+        )
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            LogUnreachable: nobody answers, or we are not let in.
+        """
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await self._consumer.start()
+        except (KafkaError, OSError, TimeoutError) as error:
+            await self.close()
+            raise self._unreachable(error) from error
+
+    async def close(self) -> None:
+        """Let go of the connection within about two seconds. May be called again."""
+        connections = self._consumer._client
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await self._consumer.stop()
+        except (KafkaError, OSError, TimeoutError) as error:
+            logger.info("the Kafka client did not stop by itself (%s)", type(error).__name__)
+        finally:
+            await connections.close()
+
+    async def partitions(self, topic: str) -> list[Partition]:
+        """The partitions of a topic, in order.
+
+        Raises:
+            TopicMissing: there is no such topic.
+            LogUnreachable: nobody answers.
+        """
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                cluster = await self._consumer._client.fetch_all_metadata()
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+        found = cluster.partitions_for_topic(topic)
+        if not found:
+            raise TopicMissing(f"The topic {topic} does not exist: create it with placet up.")
+        return [Partition(topic, number) for number in sorted(found)]
+
+    async def bounds(self, partitions: Sequence[Partition]) -> dict[Partition, Bounds]:
+        """What each partition holds now.
+
+        Raises:
+            LogUnreachable: nobody answers.
+        """
+        wanted = [KafkaPartition(*partition) for partition in partitions]
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                first = await self._consumer.beginning_offsets(wanted)
+                end = await self._consumer.end_offsets(wanted)
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._unreachable(error) from error
+        return {Partition(*at): Bounds(first[at], end[at]) for at in wanted}
+
+    def stand_at(self, offsets: Mapping[Partition, int]) -> None:
+        """Read these partitions from these offsets on, and no others."""
+        # No await in between: a partition that is assigned without a position asks for a committed one.
+        self._consumer.assign([KafkaPartition(*partition) for partition in offsets])
+        for partition, offset in offsets.items():
+            self._consumer.seek(KafkaPartition(*partition), offset)
+
+    async def poll(self, timeout_ms: int = POLL_MS) -> Polled:
+        """What came next, by partition in offset order; waits for the first record up to a time.
+
+        A broker that is away is waited for.
+
+        Raises:
+            LogChanged: an offset that comes next is not there.
+        """
+        try:
+            found = await self._consumer.getmany(timeout_ms=timeout_ms)
+        except OffsetOutOfRangeError as error:
+            (partition, offset), *_ = error.args[0].items()
+            raise LogChanged(
+                str(Partition(*partition)), f"no longer holds offset {offset}, which is next"
+            ) from error
+        except KafkaError as error:
+            logger.warning("Kafka could not be read (%s); trying again", type(error).__name__)
+            await asyncio.sleep(RETRY_S)
+            return []
+        return [(Partition(*at), [raw_record(record) for record in records]) for at, records in found.items()]
+
+    async def read_one(self, partition: Partition, offset: int) -> RawRecord:
+        """The first record at an offset or behind it. Moves the tail away from where it stands.
+
+        Raises:
+            LogChanged: the offset is not there.
+            LogUnreachable: it did not come in time.
+        """
+        self.stand_at({partition: offset})
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                while not (polled := await self.poll()):
+                    pass
+        except TimeoutError as error:
+            raise self._unreachable(error) from error
+        return polled[0][1][0]
+
+    def _unreachable(self, error: Exception) -> LogUnreachable:
+        return LogUnreachable(
+            f"Kafka does not answer at {self._address.bootstrap_servers} ({type(error).__name__} {error}): start "
+            "it, or give the right address and security settings."
+        )
+
+
+def raw_record(record: ConsumerRecord) -> RawRecord:
+    """A record as aiokafka gives it. What a foreign producer left out is empty."""
+    return RawRecord(
+        record.partition,
+        record.offset,
+        record.timestamp,
+        record.key or b"",
+        record.value or b"",
+        record.headers,
+    )

@@ -1,0 +1,224 @@
+"""The projector on a real Kafka: every record once, also over kill -9; another log than it knows stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+
+from ops.topics import ensure_topics
+from projections.log_errors import LogChanged, TopicMissing
+from projections.projector import Projector
+from projections.store.urls import open_view
+from projections.tail_kafka import KafkaAddress, KafkaTail
+from schemas.topics import Topics
+from tests.projections.filling import Filler
+from tests.projections.histories import LogBuilder, key_of, many_runs, policy_key, policy_published, started
+from tests.projections.kafka_log import produce, until
+
+pytestmark = pytest.mark.broker
+PARTITIONS = 4
+
+
+@asynccontextmanager
+async def projecting(kafka: str, prefix: str, url: str) -> AsyncIterator[Projector]:
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state, behind: None)
+    running = asyncio.create_task(projector.run())
+    try:
+        yield projector
+        projector.stop()
+        await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await tail.close()
+
+
+async def fresh_topics(kafka: str, prefix: str) -> Topics:
+    topics = Topics(prefix)
+    await ensure_topics(kafka, topics=topics, partitions=PARTITIONS)
+    return topics
+
+
+def a_log() -> LogBuilder:
+    return many_runs(LogBuilder(PARTITIONS).claim_all(), 40, seed=3)
+
+
+def definitions_log() -> LogBuilder:
+    builder = LogBuilder(1).claim_all()
+    builder.append(policy_key("production"), [policy_published("production", 1)], partition=0)
+    return builder
+
+
+def offsets(filler: Filler) -> dict[tuple[str, int], int]:
+    return {(at.topic, at.partition): at.next_offset for at in filler.store.positions()}
+
+
+def ends(topics: Topics, builder: LogBuilder) -> dict[tuple[str, int], int]:
+    return {(topics.executions, number): len(records) for number, records in enumerate(builder.records)}
+
+
+async def test_projector_follows_both_topics_and_makes_the_view_of_the_log(
+    kafka: str, topic_prefix: str, filler: Filler, database_url: str, tmp_path: Path
+) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    builder, definitions = a_log(), definitions_log()
+    half = [records[: len(records) // 2] for records in builder.records]
+    await produce(kafka, topics.executions, half)
+    wanted = ends(topics, builder) | {(topics.definitions, 0): 2}
+    async with projecting(kafka, topic_prefix, database_url):
+        rest = [records[len(records) // 2 :] for records in builder.records]
+        await produce(kafka, topics.executions, rest)
+        await produce(kafka, topics.definitions, definitions.records)
+        await until(lambda: offsets(filler) == wanted, "the view has read everything")
+    expected = Filler(open_view(f"sqlite:///{tmp_path}/expected.db"), topics)
+    expected.fill(builder, definitions)
+    assert filler.everything() == expected.everything()
+    expected.store.close()
+
+
+async def test_projector_killed_again_and_again_counts_each_record_once(
+    kafka: str, topic_prefix: str, tmp_path: Path, seed: int
+) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    builder = many_runs(LogBuilder(PARTITIONS).claim_all(), 400, seed=4)
+    url = f"sqlite:///{tmp_path}/views.db"
+    settings = {
+        "bootstrap_servers": kafka,
+        "topic_prefix": topic_prefix,
+        "database_url": url,
+        "status_file": str(tmp_path / "status.json"),
+    }
+    producing = asyncio.create_task(produce(kafka, topics.executions, builder.records))
+    filler = Filler(open_view(url), topics)
+    draw = random.Random(seed)
+    for _ in range(4):
+        before = sum(offsets(filler).values())
+        process = _start(settings)
+        threshold = before + draw.randint(1, 1500)
+        await until(
+            lambda: sum(offsets(filler).values()) >= threshold or _is_whole(filler, topics, builder),  # noqa: B023
+            "the projector got on",
+        )
+        process.kill()
+        process.wait()
+    await producing
+    process = _start(settings)
+    await until(lambda: _is_whole(filler, topics, builder), "the view has read everything")
+    await until(lambda: _status(tmp_path) == (process.pid, "ready"), "the projector is ready")
+    process.terminate()
+    assert process.wait(10) == 0
+    assert _status(tmp_path) == (process.pid, "stopping")
+    expected = Filler(open_view(f"sqlite:///{tmp_path}/expected.db"), topics)
+    expected.fill(builder)
+    assert filler.everything() == expected.everything()
+    expected.store.close()
+    filler.store.close()
+
+
+async def test_view_ahead_of_a_shorter_log_stops_the_projector(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    builder = a_log()
+    url = f"sqlite:///{tmp_path}/views.db"
+    ahead = Filler(open_view(url), topics)
+    ahead.fill(builder, topic_id=None)
+    ahead.store.close()
+    await produce(kafka, topics.executions, [records[:-1] for records in builder.records])
+    with pytest.raises(LogChanged, match="but the view has read up to"):
+        await _run_once(kafka, topic_prefix, url)
+
+
+async def test_topic_made_anew_stops_the_projector(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    url = f"sqlite:///{tmp_path}/views.db"
+    known = Filler(open_view(url), topics)
+    known.fill(a_log(), topic_id=None)
+    known.store.close()
+    other = LogBuilder(PARTITIONS)
+    for partition in range(PARTITIONS):
+        other.claim(partition, worker="of another installation")
+    await produce(kafka, topics.executions, many_runs(other, 60, seed=9).records)
+    with pytest.raises(LogChanged, match="made anew"):
+        await _run_once(kafka, topic_prefix, url)
+
+
+async def test_other_record_before_the_position_stops_the_projector(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    one, other = (LogBuilder(PARTITIONS).claim_all() for _ in range(2))
+    one.append(key_of("run-1"), [started()])
+    other.append(key_of("run-1"), [started("another-bot")], command_id="another")
+    url = f"sqlite:///{tmp_path}/views.db"
+    known = Filler(open_view(url), topics)
+    known.fill(one, topic_id=None)
+    known.store.close()
+    await produce(kafka, topics.executions, other.records)
+    with pytest.raises(LogChanged, match="another record at offset 1"):
+        await _run_once(kafka, topic_prefix, url)
+
+
+async def test_log_whose_beginning_was_deleted_cannot_start_a_new_view(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    await produce(kafka, topics.executions, a_log().records)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    await admin.delete_records({TopicPartition(topics.executions, 0): RecordsToDelete(before_offset=3)})
+    await admin.close()
+    with pytest.raises(LogChanged, match="need it from 0"):
+        await _run_once(kafka, topic_prefix, f"sqlite:///{tmp_path}/views.db")
+
+
+async def test_missing_topic_is_said_by_name(
+    kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("projections.standing.TOPIC_PATIENCE_S", 0.3)
+    with pytest.raises(TopicMissing, match=f"{topic_prefix}.executions"):
+        await _run_once(kafka, topic_prefix, f"sqlite:///{tmp_path}/views.db")
+
+
+def test_process_without_kafka_ends_with_one_sentence_and_exit_3(tmp_path: Path) -> None:
+    settings = {"bootstrap_servers": "127.0.0.1:9", "database_url": f"sqlite:///{tmp_path}/views.db"}
+    process = _start(settings, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert said.decode().splitlines()[-1].startswith("Kafka does not answer at 127.0.0.1:9")
+
+
+def _is_whole(filler: Filler, topics: Topics, builder: LogBuilder) -> bool:
+    return offsets(filler) == ends(topics, builder)
+
+
+def _status(directory: Path) -> tuple[int, str]:
+    found = json.loads((directory / "status.json").read_text())
+    return found["pid"], found["state"]
+
+
+def _start(settings: dict[str, str], stderr: int | None = None) -> subprocess.Popen[bytes]:
+    program = "import json, sys; from projections.main import run; run(json.loads(sys.argv[1]))"
+    return subprocess.Popen([sys.executable, "-c", program, json.dumps(settings)], stderr=stderr)
+
+
+async def _run_once(kafka: str, prefix: str, url: str) -> None:
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state, behind: None)
+    try:
+        await asyncio.wait_for(projector.run(), 60)
+    finally:
+        await tail.close()

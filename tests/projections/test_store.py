@@ -1,0 +1,129 @@
+"""The store's promises, on both databases: each record counts once, at the position that is stored with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from projections.batching import Batcher, Chunk
+from projections.cache import RowCache
+from projections.store.port import Batch, Move, Position, PositionConflict, ViewOutdated
+from projections.store.tables import AGENTS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
+from projections.store.urls import open_view
+from tests.projections.filling import TOPICS, Filler
+from tests.projections.histories import LogBuilder, held_cycle, key_of, many_runs, started
+
+
+def _two_runs() -> LogBuilder:
+    return many_runs(LogBuilder(4).claim_all(), 2)
+
+
+def test_apply_whole_log_makes_a_row_for_each_thing(filler: Filler) -> None:
+    builder = many_runs(LogBuilder(4).claim_all(), 20)
+    filler.fill(builder)
+    assert len(filler.rows(EXECUTIONS)) == 20
+    assert len(filler.rows(EVENTS)) == sum(map(len, builder.records)) - 4
+    assert {row["state"] for row in filler.rows(EXECUTIONS)} == {"completed"}
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_apply_in_steps_of_any_size_makes_the_same_view(
+    filler: Filler, step: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    builder = many_runs(LogBuilder(2).claim_all(), 6)
+    filler.fill(builder, step=step)
+    other = Filler(open_view(f"sqlite:///{tmp_path_factory.mktemp('other')}/v.db"))
+    other.fill(builder, step=7)
+    assert filler.everything() == other.everything()
+    other.store.close()
+
+
+def test_apply_by_a_second_projector_is_refused_and_writes_nothing(filler: Filler, database_url: str) -> None:
+    builder = _two_runs()
+    second = Filler(open_view(database_url))
+    at = Position(TOPICS.executions, 0, "t1")
+    stale = Batcher(TOPICS, RowCache(second.store)).batch([Chunk(at, builder.records[0])])
+    filler.fill(builder)
+    before = filler.everything()
+    with pytest.raises(PositionConflict):
+        second.store.apply(stale)
+    moved_on = replace(at, next_offset=1, claim=0, record_id="r")
+    with pytest.raises(PositionConflict):
+        second.store.apply(Batch([Move(moved_on, replace(at, next_offset=99))]))
+    assert filler.everything() == before
+    second.store.close()
+
+
+def test_positions_after_apply_hold_claim_record_and_topic(filler: Filler) -> None:
+    builder = _two_runs()
+    filler.fill(builder)
+    stored = {at.partition: at for at in filler.store.positions()}
+    for partition, records in enumerate(builder.records):
+        last = dict(records[-1].headers)["ce_id"].decode()
+        expected = Position(TOPICS.executions, partition, "t1", len(records), builder.term[partition], last)
+        assert stored[partition] == expected
+
+
+def test_tracking_row_stands_where_the_position_stands(filler: Filler) -> None:
+    filler.fill(_two_runs())
+    for at in filler.store.positions():
+        assert filler.store.tracked(at) == at.next_offset
+
+
+def test_reopened_view_goes_on_in_the_middle_of_the_log_with_the_stored_claim(
+    filler: Filler, database_url: str
+) -> None:
+    builder = LogBuilder(1).claim_all()
+    key = key_of("run-1")
+    builder.append(key, [started()])
+    cycle = list(held_cycle(key, "c1", 5.0))
+    builder.append(key, cycle[0])
+    filler.fill(builder)
+    for bodies in cycle[1:]:
+        builder.append(key, bodies)
+    again = Filler(open_view(database_url))
+    again.fill(builder)
+    assert [row["status"] for row in again.rows(TOOL_CALLS)] == ["succeeded"]
+    assert [row["status"] for row in again.rows(HOLDS)] == ["resolved"]
+    again.store.close()
+
+
+def test_counters_are_added_up_over_batches(filler: Filler) -> None:
+    builder = many_runs(LogBuilder(4).claim_all(), 12)
+    filler.fill(builder, step=2)
+    counted = {(row["agent"], row["tool"]): row["proposed"] for row in filler.rows(AGENTS)}
+    calls = filler.rows(TOOL_CALLS)
+    for (agent, tool), proposed in counted.items():
+        assert proposed == sum(row["agent"] == agent and row["tool"] == tool for row in calls)
+
+
+def test_load_of_missing_rows_leaves_them_out(filler: Filler) -> None:
+    filler.fill(_two_runs())
+    found = filler.store.load(EXECUTIONS, [("acme", "main", "run-0"), ("acme", "main", "nobody")])
+    assert [row["execution_id"] for row in found] == ["run-0"]
+
+
+def test_failed_apply_leaves_rows_and_position_as_they_were(filler: Filler) -> None:
+    builder = _two_runs()
+    filler.fill(builder)
+    before, at = filler.everything(), filler.store.positions()
+    position = at[0]
+    event = filler.rows(EVENTS)[0]
+    twice = Batch(
+        [Move(position, replace(position, next_offset=position.next_offset + 1))],
+        inserts={EVENTS.name: [tuple(event.values())]},
+    )
+    with pytest.raises(PositionConflict):
+        filler.store.apply(twice)
+    assert filler.everything() == before
+    assert filler.store.positions() == at
+
+
+def test_open_view_of_another_layout_is_refused(
+    filler: Filler, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filler.fill(_two_runs())
+    monkeypatch.setattr("projections.store.layout.create_statements", lambda dialect: ["another layout"])
+    with pytest.raises(ViewOutdated, match="placet replay"):
+        open_view(database_url)
