@@ -14,15 +14,14 @@ from types import TracebackType
 
 import msgspec
 
-from services.domain.policy.cel import (
-    MAX_COST,
+from services.domain.policy import (
     Bindings,
     CompiledExpression,
     EvaluationFailed,
     ExpressionTooLarge,
     PolicyTimeout,
-    run,
 )
+from services.domain.policy.cel import MAX_COST, cost_of, run
 from services.runtime.frames import receive_frame, send_frame
 
 BUDGET_MS = 250
@@ -57,7 +56,7 @@ class CelHelper:
             PolicyTimeout: the helper did not answer within the budget.
             EvaluationFailed: an error, or no answer of true or false.
         """
-        if bindings.cost(expression) <= MAX_COST:
+        if cost_of(expression, bindings) <= MAX_COST:
             return run(expression, bindings)
         if bindings.resolve_path is not None and "real_path" in expression.functions:
             raise ExpressionTooLarge(

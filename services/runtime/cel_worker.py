@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from services.domain.policy.cel import Bindings, DoesNotCompile, EvaluationFailed, compile_expression, run
+from services.domain.policy import Bindings, EvaluationFailed
+from services.domain.policy.cel import DoesNotCompile, compile_expression, run
 from services.runtime.frames import receive_frame, send_frame
 
 MEMORY_LIMIT_BYTES = 1 << 30

@@ -8,14 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.domain.policy import judge
-from services.domain.policy.cel import (
-    Bindings,
-    EvaluationFailed,
-    ExpressionTooLarge,
-    PolicyTimeout,
-    compile_expression,
-)
+from services.domain.policy import Bindings, EvaluationFailed, ExpressionTooLarge, PolicyTimeout, judge
+from services.domain.policy.cel import compile_expression
 from services.runtime.cel_helper import CelHelper
 from tests.domain.policy.builders import NOW_MS, call, rules
 

@@ -1,15 +1,9 @@
 """Policies: which one applies, which rule matches, and the verdict. Pure; see docs/policy.md."""
 
-from services.domain.policy.cel import (
-    Bindings,
-    CompiledExpression,
-    EvaluationFailed,
-    Evaluator,
-    ExpressionTooLarge,
-    PolicyTimeout,
-    evaluate_in_process,
-)
+from services.domain.policy.bindings import Bindings
+from services.domain.policy.cel import CompiledExpression, Evaluator, evaluate_in_process
 from services.domain.policy.compiled import CompiledPolicy, PolicySet, compile_policy
+from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge, PolicyTimeout
 from services.domain.policy.judge import judge
 from services.domain.policy.risk import Risk
 from services.domain.policy.verdict import CallFacts, HoldTerms, Verdict

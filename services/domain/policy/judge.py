@@ -13,14 +13,10 @@ from typing import Any
 import msgspec
 
 from schemas.policy_document import Defaults, Effect, Hold
-from services.domain.policy.cel import (
-    Bindings,
-    EvaluationFailed,
-    Evaluator,
-    PolicyTimeout,
-    evaluate_in_process,
-)
+from services.domain.policy.bindings import Bindings
+from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet
+from services.domain.policy.failures import EvaluationFailed, PolicyTimeout
 from services.domain.policy.hold_terms import terms_of
 from services.domain.policy.paths import PathResolver
 from services.domain.policy.question import escaped

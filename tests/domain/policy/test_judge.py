@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from services.domain.policy import PolicySet, PolicyTimeout, judge
-from services.domain.policy.cel import Bindings, CompiledExpression
+from services.domain.policy import Bindings, CompiledExpression, PolicySet, PolicyTimeout, judge
 from tests.domain.policy.builders import NOW_MS, READ, WRITE, call, policies, rules
 
 TWO = """

@@ -8,9 +8,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schemas.policy_document import PolicyDocument, policy_from_value
-from services.domain.policy import CallFacts, Evaluator, PolicySet, PolicyTimeout, Verdict, judge
+from services.domain.policy import (
+    Bindings,
+    CallFacts,
+    CompiledExpression,
+    Evaluator,
+    PolicySet,
+    PolicyTimeout,
+    Verdict,
+    evaluate_in_process,
+    judge,
+)
 from services.domain.policy.annotations import HINTS
-from services.domain.policy.cel import Bindings, CompiledExpression, evaluate_in_process
 from services.domain.policy.verdict import STRICTNESS
 from tests.domain.policy.builders import NOW_MS, call
 

@@ -1,0 +1,146 @@
+"""What the expressions of a policy see of one call.
+
+JSON numbers are doubles, as in CEL over JSON elsewhere: `args.amount > 500` and `args.amount > 500.0` both
+work for 500 and for 98.7; arithmetic wants a double literal (`args.amount * 2.0`), whatever the number is.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any
+
+import cel
+
+from schemas.canonical import MAX_SAFE_INTEGER
+from schemas.limits import JSON_MAX_DEPTH
+from services.domain.policy.cel_shape import Read
+from services.domain.policy.failures import EvaluationFailed
+from services.domain.policy.paths import PathResolver, real_path
+from services.domain.policy.sql import sql_kind
+from services.domain.policy.urls import url_host
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@lru_cache(maxsize=4096)
+def _plan(reads: frozenset[Read]) -> tuple[tuple[Read, bool], ...]:
+    """What to read, whole variables first, and whether the part is kept or only measured."""
+    whole = {name for name, part in reads if part is None}
+    ordered = sorted(reads - {("now", None)}, key=lambda read: (read[0], read[1] or ""))
+    return tuple((read, read[1] is None or read[0] not in whole) for read in ordered)
+
+
+class Bindings:
+    """What expressions see of one call: only the fields that are read, with numbers as doubles.
+
+    Not shared between threads; made for one call and dropped.
+    """
+
+    __slots__ = ("_context", "_sizes", "_values", "failures", "now_ms", "reads", "resolve_path", "variables")
+
+    def __init__(
+        self,
+        variables: Mapping[str, Any],
+        now_ms: int,
+        reads: frozenset[Read] = frozenset(),
+        resolve_path: PathResolver | None = None,
+    ) -> None:
+        self.variables = variables
+        self.now_ms = now_ms
+        self.reads = reads
+        self.resolve_path = resolve_path
+        self.failures: list[Exception] = []
+        self._context: cel.Context | None = None
+        self._sizes: dict[Read, tuple[int, int]] = {}
+        self._values: dict[str, Any] | None = None
+
+    def values(self) -> dict[str, Any]:
+        """The variables as they are evaluated, without `now`; measured on the way.
+
+        Raises:
+            EvaluationFailed: a value that CEL cannot hold exactly.
+        """
+        if self._values is None:
+            values: dict[str, Any] = {}
+            for read, kept in _plan(self.reads):
+                self._read(values, read, kept)
+            # Kept only when complete: a field missing by an error would look absent to has().
+            self._values = values
+        return self._values
+
+    def _read(self, values: dict[str, Any], read: Read, kept: bool) -> None:
+        name, part = read
+        value = self.variables.get(name)
+        if part is None or not isinstance(value, Mapping):
+            values[name] = self._measured(read, value)
+            return
+        fields = values.setdefault(name, {})
+        if part in value:
+            measured = self._measured(read, value[part])
+            if kept:
+                fields[part] = measured
+
+    def _measured(self, read: Read, value: Any) -> Any:
+        size = [0, 0]
+        doubled = _as_cel(value, size, 0)
+        self._sizes[read] = (size[0], size[1])
+        return doubled
+
+    def size(self, reads: Iterable[Read]) -> tuple[int, int]:
+        """The nodes and characters of what is read."""
+        self.values()
+        sizes = [self._sizes[read] for read in reads if read in self._sizes]
+        return sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+
+    def context(self) -> cel.Context:
+        """The binding's own form of the values and functions, made once."""
+        if self._context is None:
+            variables = dict(self.values())
+            if ("now", None) in self.reads:
+                variables["now"] = _EPOCH + timedelta(milliseconds=self.now_ms)
+            self._context = cel.Context(variables=variables, functions=self._functions())
+        return self._context
+
+    def _functions(self) -> dict[str, Callable[..., str | None]]:
+        return {
+            "url_host": partial(self._call, url_host),
+            "real_path": partial(self._call, partial(real_path, resolve=self.resolve_path)),
+            "sql_kind": partial(self._call, sql_kind),
+        }
+
+    def _call(self, function: Callable[..., str], *arguments: Any) -> str | None:
+        # An error raised into the binding would be lost in `error || true`; kept aside, it always counts.
+        try:
+            return function(*arguments)
+        except Exception as error:
+            self.failures.append(error)
+            return None
+
+
+def _as_cel(value: Any, size: list[int], depth: int) -> Any:
+    """The value with numbers as doubles; adds its nodes and characters to `size`."""
+    size[0] += 1
+    kind = type(value)
+    if kind is str:
+        size[1] += len(value)
+        return value
+    if kind is float or kind is int:
+        return _as_double(value)
+    if value is None or kind is bool:
+        return value
+    if depth >= JSON_MAX_DEPTH:
+        raise EvaluationFailed(f"values are nested deeper than {JSON_MAX_DEPTH} levels")
+    if isinstance(value, Mapping):
+        size[1] += sum(map(len, value))
+        return {key: _as_cel(item, size, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_cel(item, size, depth + 1) for item in value]
+    raise EvaluationFailed(f"a {kind.__name__} is no JSON value")
+
+
+def _as_double(value: float) -> float:
+    # Not a number, infinite, or beyond what a double holds exactly: no comparison with it means anything.
+    if not math.isfinite(value) or (type(value) is int and abs(value) > MAX_SAFE_INTEGER):
+        raise EvaluationFailed("a number is not finite or beyond ±(2^53 − 1)")
+    return float(value)
