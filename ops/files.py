@@ -20,10 +20,14 @@ def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(descriptor, mode)
-        file.write(text)
-    Path(name).replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, mode)
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink()
+        raise
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

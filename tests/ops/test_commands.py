@@ -1,0 +1,100 @@
+"""The server's commands: their exit codes, and one sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import typer
+from typer.testing import CliRunner, Result
+
+from ops.commands.doctor import doctor
+from ops.commands.stack import down, status, up
+from ops.ports import free_port
+
+COMMANDS: dict[str, Callable[..., None]] = {"up": up, "down": down, "status": status, "doctor": doctor}
+
+
+def run(name: str, *arguments: str) -> Result:
+    app = typer.Typer()
+    app.command(name)(COMMANDS[name])
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_every_command_is_an_entry_point_that_loads() -> None:
+    loaded = {point.name: point.load() for point in entry_points(group="placet.commands")}
+    assert {name: loaded[name] for name in COMMANDS} == COMMANDS
+
+
+def test_status_without_a_stack_is_not_reachable(tmp_path: Path) -> None:
+    done = run("status", "--data-dir", str(tmp_path), "--json")
+    assert done.exit_code == 3
+    answer = json.loads(done.stdout)
+    assert answer["components"] == []
+    assert answer["url"] is None
+
+
+def test_down_without_a_stack_says_so(tmp_path: Path) -> None:
+    done = run("down", "--data-dir", str(tmp_path))
+    assert done.exit_code == 0
+    assert "Nothing runs" in done.stdout
+
+
+def test_up_on_a_taken_port_is_a_usage_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = run("up", "--data-dir", str(tmp_path), "--port", str(other.getsockname()[1]), "--detach")
+    assert done.exit_code == 2
+    assert "is taken: choose another with --port" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_up_without_its_kafka_is_not_reachable(tmp_path: Path) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    done = run("up", "--data-dir", str(tmp_path), "--port", "0", "--bootstrap-servers", nowhere, "--detach")
+    assert done.exit_code == 3
+    assert f"Kafka does not answer at {nowhere}" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_up_with_settings_that_are_not_known_is_a_usage_error(tmp_path: Path) -> None:
+    settings = tmp_path / "kafka.json"
+    settings.write_text(json.dumps({"sasl_plain_pasword": "x"}))
+    arguments = (
+        "--port",
+        "0",
+        "--bootstrap-servers",
+        "127.0.0.1:1",
+        "--kafka-settings",
+        str(settings),
+        "--detach",
+    )
+    done = run("up", "--data-dir", str(tmp_path / "data"), *arguments)
+    assert done.exit_code == 2
+    assert "unknown names (sasl_plain_pasword)" in done.stderr
+
+
+def test_up_with_damaged_keys_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "issuer.pem").write_text("not a key")
+    done = run("up", "--data-dir", str(tmp_path), "--port", "0", "--detach")
+    assert done.exit_code == 2
+    assert "issuer.pem" in done.stderr
+
+
+def test_doctor_without_a_stack_checks_the_machine(tmp_path: Path) -> None:
+    done = run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port()), "--json")
+    answer = json.loads(done.stdout)
+    checks = {found["check"]: found["state"] for found in answer["checks"]}
+    assert list(checks) == ["python", "java", "jars", "disk", "port", "kafka"]
+    assert {checks["python"], checks["java"], checks["port"]} == {"ok"}
+    assert done.exit_code == (0 if answer["healthy"] else 1)
+
+
+def test_doctor_taken_port_is_not_healthy(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = run("doctor", "--data-dir", str(tmp_path), "--port", str(other.getsockname()[1]))
+    assert done.exit_code == 1
+    assert "failed" in done.stdout

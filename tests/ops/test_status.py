@@ -1,0 +1,86 @@
+"""What is told of a stack is what is true: a dead supervisor's last word is not believed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ops import process
+from ops.config import DataDir
+from ops.files import write_json
+from ops.status import (
+    BACKING_OFF,
+    FAILED,
+    KAFKA,
+    READY,
+    STARTING,
+    STOPPED,
+    Component,
+    Stack,
+    as_protocol,
+    read_stack,
+    write_stack,
+)
+
+OWN = os.getpid()
+# Beyond the largest process id that Linux gives out.
+NOBODY = 2**22 + 1
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> DataDir:
+    return DataDir(tmp_path)
+
+
+@pytest.fixture
+def stack() -> Stack:
+    return Stack(
+        state=READY,
+        pid=OWN,
+        started=process.started_ticks(OWN),
+        url="http://127.0.0.1:8000",
+        bootstrap_servers="127.0.0.1:9092",
+        components=(Component(KAFKA, OWN, READY, "127.0.0.1:9092"), Component("decider", OWN, READY)),
+    )
+
+
+def test_read_stack_where_none_ever_ran_is_stopped(directory: DataDir) -> None:
+    assert read_stack(directory) == Stack(STOPPED)
+
+
+def test_read_stack_role_state_comes_from_its_own_file(directory: DataDir, stack: Stack) -> None:
+    write_stack(directory, stack)
+    assert [part.state for part in read_stack(directory).components] == [READY, STARTING]
+    write_json(directory.status("decider"), {"pid": OWN, "state": "ready", "address": None})
+    assert [part.state for part in read_stack(directory).components] == [READY, READY]
+
+
+def test_read_stack_dead_component_is_stopped_or_restarting(directory: DataDir, stack: Stack) -> None:
+    dead = (Component("decider", NOBODY, READY), Component("trust", None, BACKING_OFF, None, 3))
+    write_stack(directory, replace(stack, components=dead))
+    states = [(part.pid, part.state, part.restarts) for part in read_stack(directory).components]
+    assert states == [(None, STOPPED, 0), (None, BACKING_OFF, 3)]
+
+
+@pytest.mark.parametrize("lie", [{"pid": NOBODY}, {"started": 1}], ids=["dead", "reused id"])
+def test_read_stack_without_its_supervisor_is_stopped(
+    directory: DataDir, stack: Stack, lie: dict[str, int]
+) -> None:
+    write_stack(directory, replace(stack, **lie))  # type: ignore[arg-type]
+    seen = read_stack(directory)
+    assert seen.state == STOPPED
+    assert {part.state for part in seen.components} == {STOPPED}
+
+
+def test_read_stack_failure_keeps_its_message(directory: DataDir, stack: Stack) -> None:
+    write_stack(directory, replace(stack, state=FAILED, pid=NOBODY, message="The disk is full.", exit_code=3))
+    assert read_stack(directory).message == "The disk is full."
+
+
+def test_as_protocol_holds_what_the_protocol_names(stack: Stack) -> None:
+    answer = as_protocol(stack)
+    assert {"url", "sign_in_url", "bootstrap_servers", "grpc_address", "components"} <= set(answer)
+    assert {"name", "pid", "state", "address"} <= set(answer["components"][0])
