@@ -177,14 +177,15 @@ async def test_send_over_words_that_are_no_messages_reconnects() -> None:
 
 async def test_pushed_before_anybody_waits_is_kept() -> None:
     async def hold_and_decide(peer: Peer, message: dict[str, Any]) -> None:
-        if message["type"] == "propose":
-            await peer.reply(message, call(status="held"), 202)
-            await peer.say(type="tool_call_decided", cursor="k1", **call())
-            await peer.reply({"ref": "unknown"}, {})
+        if message["type"] != "propose":
+            return
+        await peer.reply(message, call(message["body"]["call_id"], "held"), 202)
+        await peer.say(type="tool_call_decided", cursor="k1", **call())
 
     async with serving(Scripted(on_frame=hold_and_decide)) as script, connected(script) as transport:
-        reply = await transport.send(propose())
-        assert reply.status == 202
+        assert (await transport.send(propose())).status == 202
+        # Whatever was said before its answer has been read by then.
+        await transport.send(propose("c2"))
         pushed = await transport.pushed(KEY, DEADLINE_S)
     assert pushed is not None
     assert pushed["status"] == "released"
