@@ -17,8 +17,9 @@ from schemas.actor import Actor
 from schemas.envelope import Verifier
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
-from services.domain.policy import PolicySet
+from services.domain.policy import Evaluator, PolicySet
 from services.runtime.assembly import Assembly
+from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.identity import check_identity
 from services.runtime.kafka_log import KafkaLog
@@ -58,13 +59,14 @@ async def _serve(settings: Mapping[str, str]) -> None:
     )
     try:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
-        await _work(log, settings)
+        with CelHelper() as helper:
+            await _work(log, settings, helper.evaluate)
     finally:
         await log.close()
 
 
-async def _work(log: Log, settings: Mapping[str, str]) -> None:
-    empty = Definitions(policies=PolicySet())
+async def _work(log: Log, settings: Mapping[str, str], evaluate: Evaluator) -> None:
+    empty = Definitions(policies=PolicySet(), evaluate=evaluate)
     book = DefinitionsBook(log, empty)
     await book.load()
     assembly = Assembly(
