@@ -127,8 +127,8 @@ async def _give_up(producer: AIOKafkaProducer) -> None:
     """Stop a spoiled producer without sending what it still holds.
 
     `AIOKafkaProducer.stop` first waits until everything is delivered, which may be never, and would retry the
-    lost batch for as long as that takes. So 1 fail what is held, so that nobody waits for it · 2 forget it,
-    so that it is not sent · 3 end the sender, which else waits out its request · 4 close the connections.
+    lost batch for as long as that takes. So 1 fail what is held, so that nobody waits for it · 2 end the sender,
+    so that nothing more is sent and no request is waited for · 3 close the connections.
     """
     accumulator, sender = producer._message_accumulator, producer._sender.sender_task
     batches = [*chain.from_iterable(accumulator._batches.values()), *accumulator._pending_batches]
@@ -136,7 +136,6 @@ async def _give_up(producer: AIOKafkaProducer) -> None:
     for batch in batches:
         batch.future.exception()
         batch._drain_waiter.exception()
-    accumulator._batches.clear()
     for _ in range(SENDER_CANCELS):
         # The first ends its loop, each further one a request that it then waits for.
         sender.cancel()

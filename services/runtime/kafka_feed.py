@@ -60,7 +60,9 @@ class KafkaFeed:
         if self._ended is not None:
             raise self._ended
         try:
-            return self._take(await self._fetch(timeout_ms))
+            fetched = await self._fetch(timeout_ms)
+            self._changed.clear()
+            return self._take(fetched)
         except OffsetOutOfRangeError as error:
             raise await truncated(error, self._bounds) from error
         except (KafkaError, ConsumerStoppedError) as error:
@@ -130,11 +132,8 @@ class KafkaFeed:
     async def _fetch(self, timeout_ms: int) -> Fetched:
         await asyncio.sleep(0)
         ready: Fetched = {} if self._rebalancing else await self._consumer.getmany()
-        if ready:
+        if ready or timeout_ms == 0 or self._changed.is_set():
             return ready
-        if timeout_ms == 0 or self._changed.is_set():
-            self._changed.clear()
-            return {}
         return await self._wait_and_fetch(timeout_ms)
 
     async def _wait_and_fetch(self, timeout_ms: int) -> Fetched:
@@ -156,7 +155,6 @@ class KafkaFeed:
             changing.cancel()
             self._fetching = None
             void, self._void = self._void, set()
-        self._changed.clear()
         if not fetching.done() or fetching.cancelled():
             return {}
         return {tp: found for tp, found in fetching.result().items() if tp not in void}

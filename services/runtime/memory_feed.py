@@ -66,8 +66,7 @@ class MemoryFeed:
     async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
         """See `CommandFeed.poll`."""
         await asyncio.sleep(0)
-        if found := self._take():
-            return found
+        found = self._take()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while not (found or self._changed):

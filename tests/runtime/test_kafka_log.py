@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaProducer
 from ops.kafka.broker import Broker
 from ops.ports import free_port
 from schemas.topics import Topics
+from services.runtime.kafka_feed import KafkaFeed
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import AppendFailed, CommandFeed, LogUnreachable, TopicPartition
 from tests.runtime.logs import (
@@ -170,6 +171,49 @@ async def test_tail_topic_recreated_stops(
         with pytest.raises(Exception, match=tp.topic) as caught:
             await following
     assert type(caught.value).__name__ in {"LogTruncated", "TopicMissing"}
+
+
+async def test_feed_placed_while_a_poll_waits_gets_everything_from_there(kafka_log_world: KafkaWorld) -> None:
+    feed, tp = await feed_with(kafka_log_world, "a", "b")
+    polling = asyncio.ensure_future(feed.poll(5_000))
+    await asyncio.sleep(0.05)
+    feed.start_from(tp, 0)
+    assert texts((await polling)[tp]) == ["a", "b"]
+    await feed.close()
+
+
+async def test_feed_placed_when_a_fetch_just_ended_gets_everything_from_there(
+    kafka_log_world: KafkaWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, tp = await feed_with(kafka_log_world, "a", "b")
+    fetch = feed._consumer.getmany
+
+    async def fetch_and_place(timeout_ms: int = 0) -> object:
+        fetched = await fetch(timeout_ms=timeout_ms)
+        if fetched and timeout_ms:
+            # Runs after the fetch has ended and before the poll goes on.
+            asyncio.get_running_loop().call_soon(feed.start_from, tp, 0)
+        return fetched
+
+    monkeypatch.setattr(feed._consumer, "getmany", fetch_and_place)
+    polling = asyncio.ensure_future(feed.poll(5_000))
+    await asyncio.sleep(0.05)
+    await kafka_log_world.log.send(tp, record("c"))
+    assert await polling == {}
+    monkeypatch.undo()
+    assert await poll(feed, 3) == ["a", "b", "c"]
+    await feed.close()
+
+
+async def feed_with(world: KafkaWorld, *sent: str) -> tuple[KafkaFeed, TopicPartition]:
+    """A feed that has delivered these records, and their partition."""
+    tp = TopicPartition(world.log.topics.commands, 0)
+    feed = await world.log.feed("group", "worker", [tp.topic])
+    feed.start_from(tp, 0)
+    for text in sent:
+        await world.log.send(tp, record(text))
+    assert await poll(feed, len(sent)) == list(sent)
+    return feed, tp
 
 
 async def test_feed_members_come_and_go_nothing_is_lost_or_repeated(kafka_log_world: KafkaWorld) -> None:
