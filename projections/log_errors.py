@@ -21,7 +21,7 @@ class LogChanged(LogError):
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(
-            f"{where} {what}: restore the log, or rebuild the views from the one that is there with placet replay."
+            f"{where} {what}: restore the log, or rebuild the views from what is there with placet replay --force."
         )
         self.where = where
         self.what = what

@@ -156,6 +156,11 @@ class KafkaTail:
             return []
         return [(Partition(*at), [raw_record(record) for record in records]) for at, records in found.items()]
 
+    async def position(self, partition: Partition) -> int:
+        """The offset that is read next; it also moves over what is no record."""
+        found: int = await self._consumer.position(KafkaPartition(*partition))
+        return found
+
     async def read_one(self, partition: Partition, offset: int) -> RawRecord:
         """The first record at an offset or behind it. Moves the tail away from where it stands.
 

@@ -232,23 +232,38 @@ def new_generation(schema: str) -> str:
     return f"{schema}_{uuid.uuid4().hex[:12]}"
 
 
-def swap_in(url: str, rebuilt: str, schema: str) -> None:
-    """Let a schema's name mean the rebuilt view, at once for all readers and writers; the old one is dropped."""
+def swap_in(url: str, rebuilt: str, schema: str, replaced: int) -> None:
+    """Let a schema's name mean the rebuilt view, at once for all readers and writers; the old one is dropped.
+
+    Args:
+        url: of the database.
+        rebuilt: the schema with the rebuilt view.
+        schema: the live view's name.
+        replaced: the identity of the live view that it takes the place of; −1 for none.
+
+    Raises:
+        ViewReplaced: another view has that name by now.
+    """
     old = new_generation(schema)
     rename = SQL("ALTER SCHEMA {} RENAME TO {}")
     with connect(url) as connection, connection.transaction():
         connection.execute(_LOCK, (schema,))
-        found = connection.execute(_IDENTITY, (f'"{schema}"',)).fetchone()
-        if found is not None and found[0] != -1:
+        if _identity_of(connection, schema) != replaced:
+            raise ViewReplaced(f"The view {schema} was swapped by another rebuild meanwhile.")
+        if replaced != -1:
             connection.execute(rename.format(Identifier(schema), Identifier(old)))
         connection.execute(rename.format(Identifier(rebuilt), Identifier(schema)))
         connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(old)))
 
 
-def schema_exists(url: str, schema: str) -> bool:
-    """Whether there is a schema of this name."""
+def schema_identity(url: str, schema: str) -> int:
+    """Which schema has this name now; −1 for none."""
     with connect(url) as connection:
-        return bool(connection.execute(_IDENTITY, (f'"{schema}"',)).fetchall()[0][0] != -1)
+        return _identity_of(connection, schema)
+
+
+def _identity_of(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -> int:
+    return int(connection.execute(_IDENTITY, (f'"{schema}"',)).fetchall()[0][0])
 
 
 def drop(url: str, schema: str) -> None:

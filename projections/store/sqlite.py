@@ -119,6 +119,12 @@ class SqliteViewStore:
             connection.execute("BEGIN")
             yield SqliteReader(connection)
 
+    def write_fast(self) -> None:
+        """Write without a journal from here on: a crash, or a batch that fails, spoils the file."""
+        with self._datastore.get_connection(commit=True) as connection:
+            connection.cursor().execute("PRAGMA journal_mode = OFF")
+            connection.cursor().execute("PRAGMA synchronous = OFF")
+
     def close(self) -> None:
         """See `ViewStore`."""
         self._datastore.close()
@@ -219,12 +225,34 @@ def swap_in(file: Path, path: Path) -> None:
     os.replace(link, path)
 
 
-def replace_with(file: Path, path: Path) -> None:
-    """Swap a rebuilt generation in and remove the one before it; who still reads that one is not disturbed."""
+def new_store(file: Path) -> SqliteViewStore:
+    """A store that fills a new generation as fast as can be: a crash on the way leaves nothing of use."""
+    store = SqliteViewStore(file, file)
+    store.write_fast()
+    return store
+
+
+def replace_with(file: Path, path: Path, replaced: tuple[int, int]) -> None:
+    """Swap a rebuilt generation in and remove the one before it; who still reads that one is not disturbed.
+
+    Raises:
+        ViewReplaced: the path means another generation than the one that was to be replaced.
+    """
+    if identity(path) != replaced:
+        raise ViewReplaced(f"The view at {path} was swapped by another rebuild meanwhile.")
     before = path.resolve() if path.exists() else None
+    _make_durable(file)
     swap_in(file, path)
     if before is not None and before != path:
         remove(before)
+
+
+def _make_durable(file: Path) -> None:
+    with closing(connect(file)) as connection:
+        connection.execute("PRAGMA query_only = OFF")
+        connection.execute("PRAGMA journal_mode = WAL")
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 def remove(file: Path) -> None:

@@ -8,6 +8,7 @@ from projections.store import postgres, sqlite
 from projections.store.port import ViewError, ViewStore
 
 SQLITE = "sqlite:///"
+NOTHING = (-1, -1)
 POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -15,12 +16,19 @@ class UnknownDatabase(ViewError):
     """The URL names no database that views can be kept in."""
 
 
+Identity = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A new view beside the live one. `swap` puts it in its place, `discard` removes it."""
+    """A new view beside the live one.
+
+    `swap` puts it in the place of the view with the given identity, or raises `ViewReplaced`; close the store
+    before. `discard` removes it.
+    """
 
     store: ViewStore
-    swap: Callable[[], None]
+    swap: Callable[[Identity], None]
     discard: Callable[[], None]
 
 
@@ -47,22 +55,30 @@ def new_generation(url: str) -> Generation:
     if is_sqlite(url):
         path = sqlite_path(url)
         file = sqlite.new_generation(path)
-        store = sqlite.SqliteViewStore(file, file)
-        return Generation(store, lambda: sqlite.replace_with(file, path), lambda: sqlite.remove(file))
+        return Generation(
+            sqlite.new_store(file),
+            lambda replaced: sqlite.replace_with(file, path, replaced),
+            lambda: sqlite.remove(file),
+        )
     plain, schema = postgres.split_url(url)
     fresh = postgres.new_generation(schema)
     return Generation(
         postgres.PostgresViewStore(plain, fresh),
-        lambda: postgres.swap_in(plain, fresh, schema),
+        lambda replaced: postgres.swap_in(plain, fresh, schema, replaced[0]),
         lambda: postgres.drop(plain, fresh),
     )
 
 
+def identity_of(url: str) -> Identity:
+    """Which generation of a view a URL means now; `NOTHING` where there is none."""
+    if is_sqlite(url):
+        return sqlite.identity(sqlite_path(url))
+    return postgres.schema_identity(*postgres.split_url(url)), -1
+
+
 def exists(url: str) -> bool:
     """Whether there is a live view at the URL."""
-    if is_sqlite(url):
-        return sqlite_path(url).exists()
-    return postgres.schema_exists(*postgres.split_url(url))
+    return identity_of(url) != NOTHING
 
 
 def is_sqlite(url: str) -> bool:

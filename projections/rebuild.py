@@ -1,0 +1,202 @@
+"""Rebuilding a view from the log, beside the live one.
+
+1. Make an empty view beside the live one.
+2. Read the log from offset 0 up to where the live view stands, or to its end where none can be compared.
+3. Fix a moment of the live view, read on exactly up to it, and compare: both have read the same records.
+4. Read on to the end of the log.
+5. If nothing differs, and the live view was not swapped meanwhile, put the rebuilt view in its place.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from projections.compare import Comparison, compare
+from projections.log_errors import LogChanged, LogUnreachable
+from projections.projector import Writer, new_writer
+from projections.standing import Standing
+from projections.store.port import ViewOutdated, ViewReplaced, ViewStore
+from projections.store.urls import exists, identity_of, new_generation, open_view
+from projections.tail_kafka import KafkaTail, Partition
+from schemas.topics import Topics
+
+POLL_MS = 200
+STALLED_AFTER_S = 30.0
+
+Offsets = Mapping[Partition, int]
+Progress = Callable[[int, int], None]
+Bulk = Callable[[ViewStore, Offsets, Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to rebuild: `target_url` from the log, to be compared with the live view at `live_url`.
+
+    Where both are the same, a view that differs is swapped in only with `force`.
+    """
+
+    live_url: str
+    target_url: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a rebuild did.
+
+    `comparison` is None where nothing could be compared, and `note` says why. `refused` says why the rebuilt
+    view was not put in place; empty where it was. `records` were read in `read_s` seconds.
+    """
+
+    records: int
+    read_s: float
+    comparison: Comparison | None
+    note: str = ""
+    refused: str = ""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Reads the log into one view, up to given offsets and no further."""
+
+    tail: KafkaTail
+    writer: Writer
+    progress: Progress
+
+    async def up_to(self, targets: Offsets) -> None:
+        positions = self.writer.positions
+        offsets = {at: positions[at].next_offset if at in positions else 0 for at in targets}
+        left = {at for at, end in targets.items() if offsets[at] < end}
+        total = sum(targets.values())
+        if left:
+            self.tail.stand_at({at: offsets[at] for at in left})
+        stalled_at = _now_s() + STALLED_AFTER_S
+        while left:
+            polled = await self.tail.poll(POLL_MS)
+            pieces = [(at, [raw for raw in records if raw.offset < targets[at]]) for at, records in polled]
+            self.writer.write([(at, records) for at, records in pieces if records])
+            reached = {at: await self.tail.position(at) for at in left}
+            left = {at for at in left if reached[at] < targets[at]}
+            self.progress(total - sum(targets[at] - reached[at] for at in left), total)
+            if polled:
+                stalled_at = _now_s() + STALLED_AFTER_S
+            elif _now_s() > stalled_at:
+                raise LogUnreachable(
+                    f"Nothing came from {min(left)} for {STALLED_AFTER_S:.0f} s: look at Kafka."
+                )
+
+
+async def rebuild(
+    plan: Plan, tail: KafkaTail, topics: Topics, progress: Progress, bulk: Bulk | None = None
+) -> Outcome:
+    """Rebuild, compare and swap, as the module says.
+
+    Args:
+        plan: what.
+        tail: connected.
+        topics: the installation's.
+        progress: is told how many records were read, of how many.
+        bulk: reads step 2 with more processes (`rebuild_workers`); None reads it in this one.
+
+    Raises:
+        LogError: the log cannot be read from its beginning.
+        ViewError: a view cannot be read or written.
+    """
+    replaced = identity_of(plan.target_url)
+    generation = new_generation(plan.target_url)
+    try:
+        outcome = await _rebuild(plan, generation.store, tail, topics, progress, bulk)
+        generation.store.close()
+        if not outcome.refused:
+            generation.swap(replaced)
+            return outcome
+    except ViewReplaced as error:
+        outcome = Outcome(0, 0.0, None, refused=str(error))
+    except BaseException:
+        generation.discard()
+        raise
+    generation.discard()
+    return outcome
+
+
+async def _rebuild(
+    plan: Plan, store: ViewStore, tail: KafkaTail, topics: Topics, progress: Progress, bulk: Bulk | None
+) -> Outcome:
+    began = _now_s()
+    ends = await _ends(tail, topics)
+    live, note = _open_live(plan.live_url, ends)
+    try:
+        targets = ends if live is None else _offsets(live, ends)
+        if bulk is not None:
+            await asyncio.to_thread(bulk, store, targets, progress)
+        reading = _Reading(tail, _writer(store, topics), progress)
+        await reading.up_to(targets)
+        read_s = _now_s() - began
+        comparison = None if live is None else await _compare(live, store, reading, ends)
+        await reading.up_to(await _ends(tail, topics))
+    finally:
+        if live is not None:
+            live.close()
+    refused = _refusal(plan, comparison, note)
+    return Outcome(sum(targets.values()), read_s, comparison, note, refused)
+
+
+async def _compare(live: ViewStore, store: ViewStore, reading: _Reading, ends: Offsets) -> Comparison:
+    with live.snapshot() as moment:
+        stands = {Partition(at.topic, at.partition): at.next_offset for at in moment.positions()}
+        await reading.up_to({at: stands.get(at, 0) for at in ends})
+        with store.snapshot() as rebuilt:
+            return compare(rebuilt, moment)
+
+
+def _open_live(url: str, ends: Offsets) -> tuple[ViewStore | None, str]:
+    """The live view, or why there is none that could be compared."""
+    if not exists(url):
+        return None, "there is no live view yet"
+    try:
+        live = open_view(url)
+    except ViewOutdated:
+        return None, OUTDATED
+    if any(offset > ends.get(at, 0) for at, offset in _offsets(live, ends).items()):
+        live.close()
+        return None, OTHER_LOG
+    return live, ""
+
+
+OUTDATED = "the live view was built by another version of Placet"
+OTHER_LOG = "the live view has read more than the log holds"
+
+
+def _refusal(plan: Plan, comparison: Comparison | None, note: str) -> str:
+    if plan.force or plan.live_url != plan.target_url:
+        return ""
+    if note == OTHER_LOG:
+        return f"{note}: look which of them is right; --force puts the rebuilt view in place"
+    if comparison is not None and not comparison.is_equal:
+        return "the rebuilt view differs from the live one: --force puts it in place nevertheless"
+    return ""
+
+
+def _offsets(store: ViewStore, ends: Offsets) -> dict[Partition, int]:
+    stored = {Partition(at.topic, at.partition): at.next_offset for at in store.positions()}
+    return {at: stored.get(at, 0) for at in ends} | stored
+
+
+async def _ends(tail: KafkaTail, topics: Topics) -> dict[Partition, int]:
+    partitions = [
+        at for topic in (topics.executions, topics.definitions) for at in await tail.partitions(topic)
+    ]
+    bounds = await tail.bounds(partitions)
+    for partition, (first, _) in bounds.items():
+        if first != 0:
+            raise LogChanged(str(partition), f"begins at offset {first}, but the views need it from 0")
+    return {at: bounds[at].end for at in partitions}
+
+
+def _writer(store: ViewStore, topics: Topics) -> Writer:
+    positions = {Partition(at.topic, at.partition): at for at in store.positions()}
+    return new_writer(store, topics, Standing({}, positions, {}))
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,202 @@
+"""`placet replay` beneath the command: rebuild beside the live view, compare, swap or say why not."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from pathlib import Path
+
+import pytest
+
+from ops.topics import ensure_topics
+from projections.folds.rows import Row
+from projections.projector import Projector
+from projections.queries import resources
+from projections.queries.views import open_views
+from projections.rebuild import Outcome, Plan, rebuild
+from projections.store.port import ViewReplaced
+from projections.store.tables import EXECUTIONS, VIEW_TABLES
+from projections.store.urls import identity_of, new_generation, open_view
+from projections.tail_kafka import KafkaAddress, KafkaTail
+from schemas.topics import Topics
+from tests.projections.filling import Filler
+from tests.projections.histories import LogBuilder, many_runs, policy_key, policy_published
+from tests.projections.kafka_log import produce, until
+
+pytestmark = pytest.mark.broker
+PARTITIONS = 3
+
+
+async def a_log_on(kafka: str, prefix: str) -> tuple[Topics, LogBuilder, LogBuilder]:
+    topics = Topics(prefix)
+    await ensure_topics(kafka, topics=topics, partitions=PARTITIONS)
+    builder = many_runs(LogBuilder(PARTITIONS).claim_all(), 25, seed=6)
+    definitions = LogBuilder(1).claim_all()
+    definitions.append(policy_key("production"), [policy_published("production", 1)], partition=0)
+    await produce(kafka, topics.executions, builder.records)
+    await produce(kafka, topics.definitions, definitions.records)
+    return topics, builder, definitions
+
+
+async def replay(kafka: str, topics: Topics, plan: Plan, told: list[int] | None = None) -> Outcome:
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    try:
+        return await rebuild(plan, tail, topics, lambda done, of: None if told is None else told.append(done))
+    finally:
+        await tail.close()
+
+
+def change_one_row(url: str) -> None:
+    """Let somebody meddle with a live view."""
+    store = open_view(url)
+    row: Row = store.load(EXECUTIONS, [("acme", "main", "run-3")])[0] | {"state": "running"}
+    _overwrite(store, row)
+    store.close()
+
+
+def _overwrite(store: object, row: Row) -> None:
+    from projections.store.port import Batch
+
+    store.apply(Batch([], upserts={EXECUTIONS.name: [tuple(row.values())]}))  # type: ignore[attr-defined]
+
+
+async def test_replay_without_a_live_view_makes_one(
+    kafka: str, topic_prefix: str, database_url: str, tmp_path: Path
+) -> None:
+    topics, builder, definitions = await a_log_on(kafka, topic_prefix)
+    told: list[int] = []
+    outcome = await replay(kafka, topics, Plan(database_url, database_url), told)
+    assert (outcome.refused, outcome.comparison) == ("", None)
+    assert outcome.records == told[-1] == sum(map(len, builder.records)) + 2
+    made, expected = (
+        Filler(open_view(database_url), topics),
+        Filler(open_view(f"sqlite:///{tmp_path}/e.db"), topics),
+    )
+    expected.fill(builder, definitions)
+    assert made.everything() == expected.everything()
+    made.store.close()
+    expected.store.close()
+
+
+async def test_replay_of_an_equal_view_swaps_it_and_readers_see_the_new_one(
+    kafka: str, topic_prefix: str, database_url: str
+) -> None:
+    topics, builder, definitions = await a_log_on(kafka, topic_prefix)
+    live = Filler(open_view(database_url), topics)
+    live.fill(builder, definitions, topic_id=None)
+    views = open_views(database_url, topics)
+    before = identity_of(database_url)
+    row, positions = views.read_now(lambda moment: resources.execution(moment, "acme", "main", "run-3"))
+    outcome = await replay(kafka, topics, Plan(database_url, database_url))
+    assert outcome.refused == ""
+    assert outcome.comparison is not None
+    assert outcome.comparison.is_equal
+    assert {table.name for table in outcome.comparison.tables} == {table.name for table in VIEW_TABLES}
+    assert identity_of(database_url) != before
+    assert views.read_now(lambda moment: resources.execution(moment, "acme", "main", "run-3")) == (
+        row,
+        positions,
+    )
+    views.close()
+    live.store.close()
+
+
+async def test_replay_of_a_changed_view_prints_the_row_and_leaves_the_view(
+    kafka: str, topic_prefix: str, database_url: str
+) -> None:
+    topics, builder, definitions = await a_log_on(kafka, topic_prefix)
+    live = Filler(open_view(database_url), topics)
+    live.fill(builder, definitions, topic_id=None)
+    change_one_row(database_url)
+    before = identity_of(database_url)
+    outcome = await replay(kafka, topics, Plan(database_url, database_url))
+    assert outcome.comparison is not None
+    differing = [table for table in outcome.comparison.tables if table.differing]
+    assert [(table.name, table.differing) for table in differing] == [("executions", 1)]
+    assert differing[0].differences[0].key == ("acme", "main", "run-3")
+    assert differing[0].differences[0].columns == ("state",)
+    assert "differs" in outcome.refused
+    assert identity_of(database_url) == before
+    forced = await replay(kafka, topics, Plan(database_url, database_url, force=True))
+    assert forced.refused == ""
+    assert identity_of(database_url) != before
+    live.store.close()
+
+
+async def test_replay_into_another_database_fills_and_compares_it(
+    kafka: str, topic_prefix: str, database_url: str, tmp_path: Path
+) -> None:
+    topics, builder, definitions = await a_log_on(kafka, topic_prefix)
+    live_url = f"sqlite:///{tmp_path}/live.db"
+    live = Filler(open_view(live_url), topics)
+    live.fill(builder, definitions, topic_id=None)
+    outcome = await replay(kafka, topics, Plan(live_url, database_url))
+    assert outcome.comparison is not None
+    assert outcome.comparison.is_equal
+    filled = Filler(open_view(database_url), topics)
+    assert filled.everything() == live.everything()
+    filled.store.close()
+    live.store.close()
+
+
+async def test_replay_beside_a_running_projector_loses_nothing(
+    kafka: str, topic_prefix: str, database_url: str, tmp_path: Path
+) -> None:
+    topics, builder, definitions = await a_log_on(kafka, topic_prefix)
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    projector = Projector(tail, lambda: open_view(database_url), topics, lambda state, behind: None)
+    running = asyncio.create_task(projector.run())
+    known = [len(records) for records in builder.records]
+    many_runs(builder, 30, seed=8, tenant="other")
+    later = [records[begin:] for begin, records in zip(known, builder.records, strict=True)]
+    await until(lambda: identity_of(database_url) != (-1, -1), "the live view is there")
+    outcome, _ = await asyncio.gather(
+        replay(kafka, topics, Plan(database_url, database_url)), produce(kafka, topics.executions, later)
+    )
+    assert outcome.refused == ""
+    views = open_views(database_url, topics)
+    wanted = {number: len(records) for number, records in enumerate(builder.records)}, 2
+    await until(lambda: views.read_now(lambda moment: None)[1] == wanted, "the swapped view is followed")
+    projector.stop()
+    await running
+    await tail.close()
+    views.close()
+    swapped, expected = (
+        Filler(open_view(database_url), topics),
+        Filler(open_view(f"sqlite:///{tmp_path}/e.db"), topics),
+    )
+    expected.fill(builder, definitions)
+    assert swapped.everything() == expected.everything()
+    swapped.store.close()
+    expected.store.close()
+
+
+async def test_replay_that_lost_its_race_is_reported_and_changes_nothing(
+    database_url: str, tmp_path: Path
+) -> None:
+    open_view(database_url).close()
+    known = identity_of(database_url)
+    slow, fast = new_generation(database_url), new_generation(database_url)
+    fast.store.close()
+    fast.swap(known)
+    now = identity_of(database_url)
+    slow.store.close()
+    with pytest.raises(ViewReplaced, match="another rebuild"):
+        slow.swap(known)
+    slow.discard()
+    assert identity_of(database_url) == now
+
+
+async def test_replay_of_a_log_shorter_than_the_view_asks_for_force(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    topics, builder, _ = await a_log_on(kafka, topic_prefix)
+    url = f"sqlite:///{tmp_path}/{uuid.uuid4().hex}.db"
+    live = Filler(open_view(url), topics)
+    live.fill(many_runs(builder, 3, seed=11, tenant="other"), topic_id=None)
+    live.store.close()
+    outcome = await replay(kafka, topics, Plan(url, url))
+    assert outcome.note == "the live view has read more than the log holds"
+    assert "--force" in outcome.refused
