@@ -31,9 +31,15 @@ class LogLost(RuntimeError):
 class Start:
     """Where a lane begins: the first offset wanted and the claim in force there."""
 
-    tp: TopicPartition
+    topic: str
+    partition: int
     offset: int = 0
     claim: int = NO_CLAIM
+
+    @property
+    def tp(self) -> TopicPartition:
+        """Its partition as the client names it."""
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(slots=True)

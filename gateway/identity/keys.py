@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -84,6 +84,28 @@ def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
         raise KeysUnreadable(
             f"{path} is damaged ({error}): restore it, or delete it to have it made again"
         ) from error
+
+
+@dataclass(slots=True)
+class PublicKeyFile:
+    """The public keys of a file, read again when an unknown key id is met and the file has changed."""
+
+    path: Path
+    _keys: dict[str, Ed25519PublicKey] = field(default_factory=dict)
+    _read_at_ns: int = -1
+
+    def get(self, kid: str) -> Ed25519PublicKey | None:
+        """The key of an id, None for an unknown one.
+
+        Raises:
+            KeysUnreadable: the file is damaged.
+        """
+        if kid not in self._keys and (changed_at_ns := self._changed_at_ns()) != self._read_at_ns:
+            self._keys, self._read_at_ns = load_public(self.path), changed_at_ns
+        return self._keys.get(kid)
+
+    def _changed_at_ns(self) -> int:
+        return self.path.stat().st_mtime_ns if self.path.exists() else -1
 
 
 def key_id(public_key: Ed25519PublicKey) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -12,7 +13,7 @@ from gateway.bodies import ToolDefinition, read_body
 from gateway.identity.doors import check_role
 from gateway.live.definitions import Published
 from gateway.live.outcome import Outcome
-from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Reply, refusal_of
+from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from schemas import commands as k
@@ -28,7 +29,7 @@ ADOPTION_WAIT_S = 5.0
 
 
 async def publish_policy(
-    gate: Gate, claims: Claims, name: str, document: str | Any, key: str | None
+    gate: Gate, claims: Claims, name: str, document: Callable[[], str | Any], key: str | None
 ) -> Reply:
     """Publish a policy document.
 
@@ -36,28 +37,26 @@ async def publish_policy(
         gate: what is needed.
         claims: of who asks; needs the role operator.
         name: the policy's name, which the document must say too.
-        document: YAML text, or parsed JSON.
+        document: YAML text, or parsed JSON; read after the roles were looked at.
         key: its idempotency key.
 
     Raises:
         Problem: a refusal, or nobody has answered in time.
     """
     check_role(claims.actor, "operator")
-    parsed = _policy(document)
+    parsed = _policy(document())
     if parsed.policy != name:
         raise Problem(Refusal.INVALID, f"the document is of the policy {parsed.policy!r}, not of {name!r}")
     command = k.PublishPolicy(name=name, document=policy_to_json(parsed))
     return await _publish(gate, claims, "policy", command, key)
 
 
-async def publish_tool(
-    gate: Gate, claims: Claims, name: str, value: dict[str, Any], key: str | None
-) -> Reply:
+async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
     """Publish a tool's MCP definition; arguments and errors as `publish_policy`."""
     check_role(claims.actor, "operator")
     if not is_client_id(name):
         raise Problem(Refusal.INVALID, "a published tool's name is 1 to 128 of A-Za-z0-9._:-")
-    definition = {"name": name, **value}
+    definition = {"name": name, **given()}
     body = read_body(ToolDefinition, definition)
     if body.name != name:
         raise Problem(Refusal.INVALID, f"the definition is of the tool {body.name!r}, not of {name!r}")

@@ -18,8 +18,12 @@ Project = tuple[str, str]
 class Receiver(Protocol):
     """A socket or stream as the hub sees it."""
 
-    actor: Actor
     channels: set[str]
+
+    @property
+    def actor(self) -> Actor:
+        """Who reads."""
+        ...
 
     def push(self, message: bytes) -> None:
         """Queue a message; never blocks, and never raises where the reader is slow."""
@@ -36,6 +40,7 @@ class Hub:
 
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
+    _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)
 
     def subscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:
         """Give a receiver the messages of channels of its own project from now on."""
@@ -58,20 +63,21 @@ class Hub:
     def expect_decision(self, receiver: Receiver, subject: CallSubject) -> None:
         """Give a receiver the decision of a call, once, without a subscription."""
         self._proposers.setdefault(subject, set()).add(receiver)
+        self._expected.setdefault(receiver, set()).add(subject)
 
-    def forget(self, receiver: Receiver, subjects: Iterable[CallSubject]) -> None:
+    def forget(self, receiver: Receiver) -> None:
         """The receiver is gone: nothing more goes to it."""
         self.unsubscribe(receiver, receiver.channels)
-        for subject in subjects:
-            receivers = self._proposers.get(subject, set())
+        for subject in self._expected.pop(receiver, set()):
+            receivers = self._proposers[subject]
             receivers.discard(receiver)
             if not receivers:
-                self._proposers.pop(subject, None)
+                del self._proposers[subject]
 
     def publish(self, group: Group, live: Live) -> None:
         """Give a group's messages to whoever wants them."""
         wanted = self._wanted(group)
-        if wanted is None and not self._proposers:
+        if wanted is None and not self._has_proposer(group):
             return
         pushes = pushes_of(group)
         for index, push in enumerate(pushes, 1):
@@ -105,12 +111,20 @@ class Hub:
         project = project_of(group)
         return None if project is None else self._by_project.get(project)
 
+    def _has_proposer(self, group: Group) -> bool:
+        if not self._proposers:
+            return False
+        calls = (fact.call for fact in group.facts if fact.call is not None)
+        return any((group.key, call["call_id"]) in self._proposers for call in calls)
+
     def _receivers(self, push: Push, wanted: dict[str, set[Receiver]]) -> set[Receiver]:
         receivers: set[Receiver] = set()
         for channel in push.channels:
             receivers |= wanted.get(channel, set())
         if push.call is not None:
-            receivers |= self._proposers.pop(push.call, set())
+            for receiver in self._proposers.pop(push.call, set()):
+                self._expected[receiver].discard(push.call)
+                receivers.add(receiver)
         return receivers
 
     def _resync_unserved(self, group: Group, wanted: dict[str, set[Receiver]], pushes: list[Push]) -> None:

@@ -85,12 +85,13 @@ def event_json(event: Event) -> dict[str, Any]:
         "event_id": event.meta.event_id,
         "event_type": SUBJECTS[type(event.body)].rpartition(".")[2],
         "at": rfc3339(event.meta.at_ms),
-        "key": event.key.decode(),
+        "execution_id": event.key.decode().rpartition("/")[2],
+        "version": event.meta.version,
+        "term": event.meta.term,
         "partition": event.partition,
         "offset": event.offset,
-        "version": event.meta.version,
         "command_id": event.meta.command_id,
-        "body": json.loads(event.body.model_dump_json()),
+        "data": json.loads(event.body.model_dump_json()),
     }
 
 

@@ -1,0 +1,126 @@
+"""The application: routes, the answers to what goes wrong, and what every answer carries."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.docs_gen.openapi import openapi_document
+from gateway.metrics import Metrics
+from gateway.problems import MEDIA_TYPE, Problem, not_found, response
+from gateway.rest import (
+    calls,
+    definitions,
+    documents,
+    executions,
+    holds,
+    records,
+    registry,
+    requests,
+    stream,
+    system,
+)
+from gateway.service import Gateway
+from gateway.sockets import ws
+
+logger = logging.getLogger(__name__)
+
+TITLE = "Placet"
+ROUTERS = (
+    executions.router,
+    calls.router,
+    holds.router,
+    requests.router,
+    definitions.router,
+    records.router,
+    stream.router,
+    system.router,
+    registry.router,
+    documents.router,
+)
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+def create_app(gateway: Gateway) -> FastAPI:
+    """The application of a gateway. The gateway is started and stopped by whoever runs it."""
+    app = FastAPI(title=TITLE, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.gateway = gateway
+    for router in ROUTERS:
+        app.include_router(router)
+    app.router.routes.append(WebSocketRoute("/v1/ws", ws.endpoint))
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(Exception, _internal_error)
+    app.add_middleware(Observed, metrics=gateway.metrics)
+    app.state.openapi = openapi_document(app)
+    return app
+
+
+class Observed:
+    """Counts and times HTTP requests, and adds the headers that every answer carries."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+
+        async def observed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._count(scope["method"], message["status"], time.perf_counter() - started)
+                message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS]
+            await send(message)
+
+        await self.app(scope, receive, observed)
+
+    def _count(self, method: str, status: int, seconds: float) -> None:
+        self.metrics.requests.labels(method, str(status)).inc()
+        self.metrics.seconds.labels(method).observe(seconds)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    if not isinstance(error, Problem):
+        raise error
+    return response(error)
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code == 404:
+        return response(not_found("resource"))
+    return _other(error.status_code, "method_not_allowed", str(error.detail), dict(error.headers or {}))
+
+
+async def _internal_error(request: Request, error: Exception) -> Response:
+    # Starlette logs the error itself after this answer.
+    return _other(500, "internal", "something unexpected went wrong; it was logged", {})
+
+
+def _other(status: int, code: str, detail: str, headers: dict[str, str]) -> Response:
+    document: dict[str, Any] = {
+        "type": f"/problems/{code}",
+        "title": code.replace("_", " "),
+        "status": status,
+        "code": code,
+        "detail": detail,
+    }
+    return Response(orjson.dumps(document), status, headers, MEDIA_TYPE)

@@ -1,0 +1,122 @@
+"""The AsyncAPI 3 document of the WebSocket and the stream, from the messages' models."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from gateway.docs_gen.openapi import VERSION
+from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
+
+REF = "#/components/schemas/{model}"
+WS = "websocket"
+SSE = "stream"
+
+
+@cache
+def asyncapi_document() -> dict[str, Any]:
+    """The document. Actions are said from the gateway's side: it receives what clients send."""
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Placet",
+            "version": VERSION,
+            "description": "Follow executions and holds, decide on holds, and gate an agent's tool calls.",
+        },
+        "defaultContentType": "application/json",
+        "servers": {
+            "gateway": {
+                "host": "{host}",
+                "protocol": "ws",
+                "description": "A gateway; wss behind TLS.",
+                "variables": {"host": {"default": "127.0.0.1:8000"}},
+                "security": [{"$ref": "#/components/securitySchemes/bearer"}],
+            }
+        },
+        "channels": {WS: _websocket(), SSE: _stream()},
+        "operations": _operations(),
+        "components": {
+            "messages": {type_of(model): _message(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)},
+            "schemas": _schemas(),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+    }
+
+
+def _websocket() -> dict[str, Any]:
+    models = (*CLIENT_MESSAGES, *SERVER_MESSAGES)
+    return {
+        "address": "/v1/ws",
+        "title": "WebSocket",
+        "description": "Subprotocol placet.v1. Frames are JSON texts of at most 1 MiB.",
+        "messages": {type_of(model): _component(model) for model in models},
+        "bindings": {"ws": {"method": "GET", "bindingVersion": "0.1.0"}},
+    }
+
+
+def _stream() -> dict[str, Any]:
+    return {
+        "address": "/v1/events/stream",
+        "title": "Server-sent events",
+        "description": "The gateway's messages; `id` is the cursor, and Last-Event-ID goes on from it.",
+        "messages": {type_of(model): _component(model) for model in SERVER_MESSAGES},
+    }
+
+
+def _operations() -> dict[str, Any]:
+    received = {f"on_{type_of(model)}": _operation("receive", WS, model) for model in CLIENT_MESSAGES}
+    sent = {f"send_{type_of(model)}": _operation("send", WS, model) for model in SERVER_MESSAGES}
+    streamed = {
+        "stream": {
+            "action": "send",
+            "channel": {"$ref": f"#/channels/{SSE}"},
+            "summary": "The messages of the channels in the query.",
+            "messages": [
+                {"$ref": f"#/channels/{SSE}/messages/{type_of(model)}"} for model in SERVER_MESSAGES
+            ],
+        }
+    }
+    return {**received, **sent, **streamed}
+
+
+def _operation(action: str, channel: str, model: type[BaseModel]) -> dict[str, Any]:
+    return {
+        "action": action,
+        "channel": {"$ref": f"#/channels/{channel}"},
+        "summary": summary_of(model),
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{type_of(model)}"}],
+    }
+
+
+def _component(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": f"#/components/messages/{type_of(model)}"}
+
+
+def _message(model: type[BaseModel]) -> dict[str, Any]:
+    return {
+        "name": type_of(model),
+        "title": type_of(model).replace("_", " "),
+        "summary": summary_of(model),
+        "payload": {"$ref": f"#/components/schemas/{_name(model)}"},
+    }
+
+
+def _schemas() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES):
+        schema = model.model_json_schema(ref_template=REF)
+        parts: dict[str, Any] = schema.pop("$defs", {})
+        found = {**parts, **found, _name(model): schema}
+    return found
+
+
+def _name(model: type[BaseModel]) -> str:
+    # Some messages share their name with the REST body that they carry.
+    return f"{type_of(model)}_message"
+
+
+def summary_of(model: type[BaseModel]) -> str:
+    """The first paragraph of a model's docstring, on one line."""
+    return " ".join((model.__doc__ or "").strip().split("\n\n")[0].split())

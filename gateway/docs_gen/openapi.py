@@ -1,0 +1,78 @@
+"""The OpenAPI document: FastAPI's, with the bodies that our own strict reader reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+
+from gateway import bodies
+from gateway import resources as r
+from schemas.policy_document import PolicyDocument
+
+VERSION = "1.0.0"
+BODIES: tuple[type[BaseModel], ...] = (
+    bodies.StartExecution,
+    bodies.ProposeToolCall,
+    bodies.ConsumeGrant,
+    bodies.ReportResult,
+    bodies.RevokeGrant,
+    bodies.PauseExecution,
+    bodies.ResumeExecution,
+    bodies.CancelExecution,
+    bodies.CompleteExecution,
+    bodies.FailExecution,
+    bodies.RequestHumanInput,
+    bodies.DecideHold,
+    bodies.DecideHolds,
+    bodies.DelegateHold,
+    bodies.ExtendHold,
+    bodies.Nothing,
+    bodies.ToolDefinition,
+    PolicyDocument,
+)
+DESCRIPTION = (
+    "Agents propose tool calls, people decide on them, and a released call runs once with exactly the approved "
+    "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer carries "
+    "the cursor of how far the gateway had read."
+)
+OPEN_TAGS = frozenset({"system", "registry", "documents"})
+REF = "#/components/schemas/{model}"
+
+
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """The document of an application's routes."""
+    document: dict[str, Any] = get_openapi(
+        title="Placet", version=VERSION, description=DESCRIPTION, routes=app.routes, openapi_version="3.1.0"
+    )
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for model in BODIES:
+        schemas.update(schemas_of(model))
+    schemas.update(schemas_of(r.Problem))
+    components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
+    for operation in _operations(document):
+        if not OPEN_TAGS.intersection(operation.get("tags", ())):
+            operation["security"] = [{"bearer": []}]
+        _say_problems(operation)
+    return document
+
+
+def schemas_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schemas of a model and of what it refers to, by name."""
+    schema = model.model_json_schema(ref_template=REF)
+    found: dict[str, Any] = schema.pop("$defs", {})
+    return {**found, model.__name__: schema}
+
+
+def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [operation for path in document["paths"].values() for operation in path.values()]
+
+
+def _say_problems(operation: dict[str, Any]) -> None:
+    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    for answer in operation["responses"].values():
+        if "application/problem+json" in answer.get("content", {}):
+            answer["content"] = {"application/problem+json": problem}

@@ -1,0 +1,174 @@
+"""The gateway's process: `run(settings)` serves until SIGTERM, or until a part fails for good."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import uvicorn
+import uvloop
+
+from gateway.app import create_app
+from gateway.identity.keys import KeysUnreadable
+from gateway.kafka_client import KafkaUnreachable
+from gateway.kafka_tail import LogLost
+from gateway.policy import GatewayPolicyRefused
+from gateway.rest.system import not_ready
+from gateway.service import Gateway, assemble
+from gateway.settings import GatewaySettings, SettingsRefused, read_settings
+from gateway.sockets.ws import FRAME_MAX_BYTES
+from projections.store.port import ViewError
+
+logger = logging.getLogger(__name__)
+
+EXIT_USAGE, EXIT_UNREACHABLE = 2, 3
+READY_PAUSE_S = 0.05
+STOP_GRACE_S = 5
+BACKLOG = 2_048
+# What an operator has to mend; the sentence says how.
+USAGE_ERRORS = (SettingsRefused, GatewayPolicyRefused, KeysUnreadable, OSError)
+UNREACHABLE_ERRORS = (KafkaUnreachable, LogLost, ViewError)
+
+
+class PortTaken(OSError):
+    """The address that was asked for cannot be listened on."""
+
+
+def run(settings: Mapping[str, str]) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        settings: docs/architecture.md, Processes.
+
+    Raises:
+        SystemExit: with one sentence for the operator, where the gateway cannot start or go on.
+    """
+    try:
+        read = read_settings(settings)
+        uvloop.run(serve(read))
+    except UNREACHABLE_ERRORS as error:
+        _exit(error, EXIT_UNREACHABLE)
+    except USAGE_ERRORS as error:
+        _exit(error, EXIT_USAGE)
+
+
+async def serve(settings: GatewaySettings) -> None:
+    """Serve until a signal comes.
+
+    Raises:
+        Exception: the error of the part that failed for good.
+    """
+    listening = listen(settings.host, settings.port)
+    gateway = assemble(settings)
+    gateway.port = listening.getsockname()[1]
+    address = f"http://{settings.host}:{gateway.port}"
+    server = GatewayServer(server_config(gateway))
+    write_status(settings.status_file, "starting", address)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop)
+    serving = asyncio.create_task(server.serve([listening]))
+    starting = asyncio.create_task(_start(gateway, settings, address))
+    failing = asyncio.create_task(gateway.wait_failed())
+    try:
+        await asyncio.wait({serving, failing, starting}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done() and starting.exception() is None:
+            await asyncio.wait({serving, failing}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        server.stop()
+        starting.cancel()
+        await serving
+        failing.cancel()
+        await gateway.stop()
+        if settings.status_file is not None:
+            settings.status_file.unlink(missing_ok=True)
+    with suppress(asyncio.CancelledError):
+        await starting
+    if gateway.failure is not None:
+        raise gateway.failure
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to an address; port 0 picks a free one.
+
+    Raises:
+        PortTaken: another program has it, or the host is none of ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise PortTaken(
+            f"{host}:{port} cannot be listened on ({error}): free it, or choose another port"
+        ) from error
+    return listening
+
+
+def server_config(gateway: Gateway) -> uvicorn.Config:
+    """How the HTTP server runs."""
+    return uvicorn.Config(
+        create_app(gateway),
+        loop="none",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=FRAME_MAX_BYTES,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_GRACE_S,
+        log_level=gateway.settings.log_level.lower(),
+    )
+
+
+class GatewayServer(uvicorn.Server):
+    """A server that leaves signals to the process, which stops it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take no signals."""
+        yield
+
+    def stop(self) -> None:
+        """Answer what is under way, then end."""
+        self.should_exit = True
+
+
+def write_status(path: Path | None, state: str, address: str) -> None:
+    """Replace the status file."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    status = {"pid": os.getpid(), "state": state, "address": address, "at": time.time()}
+    fresh.write_text(json.dumps(status), encoding="utf-8")
+    fresh.replace(path)
+
+
+async def _start(gateway: Gateway, settings: GatewaySettings, address: str) -> None:
+    await gateway.start()
+    while problems := await not_ready(gateway):
+        logger.debug("not ready: %s", problems)
+        await asyncio.sleep(READY_PAUSE_S)
+    write_status(settings.status_file, "ready", address)
+    logger.info("the gateway is ready at %s", address)
+
+
+def _exit(error: BaseException, code: int) -> None:
+    sys.stderr.write(f"{error}\n")
+    raise SystemExit(code) from error

@@ -1,0 +1,147 @@
+"""/v1/executions/{execution_id}/tool-calls."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.identity.doors import check_sees
+from gateway.live.reader import Subject
+from gateway.operations import executions
+from gateway.operations.calls import (
+    PENDING,
+    PROPOSE_WAIT_S,
+    call_reply,
+    plan_consume,
+    plan_propose,
+    plan_result,
+    plan_revoke,
+    subject_of,
+)
+from gateway.rest.documented import AFTER, WAIT, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed
+from projections.folds.calls import call_json
+from projections.folds.rows import Row
+from projections.queries import lists
+
+router = APIRouter(prefix="/v1/executions/{execution_id}/tool-calls", tags=["tool calls"])
+AtDoor = Annotated[Door, Depends(door_of)]
+# The verdict is the decider's and takes milliseconds; one that takes longer is not there.
+VERDICT_WAIT_S = 5.0
+
+
+@router.post(
+    "",
+    operation_id="proposeToolCall",
+    responses=answers({200: r.ToolCall, 202: r.ToolCall}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.ProposeToolCall, query=(WAIT,), writes=True),
+)
+async def propose(door: AtDoor, execution_id: str) -> Response:
+    """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person."""
+    given = await door.given()
+    wait_s = door.seconds("wait", PROPOSE_WAIT_S)
+    gate = door.gate
+    plan = await gate.planned(
+        lambda: plan_propose(
+            gate, door.claims, execution_id, given, door.key, min(max(wait_s, 0.05), VERDICT_WAIT_S)
+        )
+    )
+    response = await door.perform(lambda: plan)
+    subject = plan.subject
+    if response.status_code != 202 or subject is None or wait_s == 0:
+        return response
+    row = await _decided(door, subject, wait_s)
+    return response if row is None else answer(call_reply(gate, row))
+
+
+@router.get(
+    "",
+    operation_id="listToolCalls",
+    responses=answers({200: r.Page[r.ToolCall]}, 403, 404),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def list_calls(door: AtDoor, execution_id: str) -> Response:
+    """All calls of an execution, in the order in which they were proposed."""
+    await door.settle_after()
+    actor = door.actor
+    check_sees(actor, await door.gate.reader.read(executions.subject_of(actor, execution_id)))
+    rows, _ = await door.gateway.views.read(
+        lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id)
+    )
+    return answer(listed(door.gate, [call_json(row) for row in rows]))
+
+
+@router.get(
+    "/{call_id}",
+    operation_id="getToolCall",
+    responses=answers({200: r.ToolCall, 202: r.ToolCall}, 403, 404, 422),
+    openapi_extra=documented(query=(WAIT, AFTER)),
+)
+async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
+    """A call as it stands; with `wait`, once it is decided."""
+    wait_s = door.seconds("wait", 0.0)
+    await door.settle_after()
+    subject = subject_of(door.actor, execution_id, call_id)
+    row = await door.gate.reader.read(subject)
+    check_sees(door.actor, row)
+    if wait_s and row["status"] in PENDING:
+        row = await _decided(door, subject, wait_s) or row
+    return answer(call_reply(door.gate, row))
+
+
+@router.post(
+    "/{call_id}/consume",
+    operation_id="consumeGrant",
+    responses=answers({200: r.ToolCall}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.ConsumeGrant, writes=True),
+)
+async def consume(door: AtDoor, execution_id: str, call_id: str) -> Response:
+    """Use a release, once."""
+    given = await door.given()
+    return await door.perform(
+        lambda: plan_consume(door.gate, door.claims, execution_id, call_id, given, door.key)
+    )
+
+
+@router.post(
+    "/{call_id}/result",
+    operation_id="reportResult",
+    responses=answers({200: r.ToolCall}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.ReportResult, writes=True),
+)
+async def result(door: AtDoor, execution_id: str, call_id: str) -> Response:
+    """Say how a consumed call ended."""
+    given = await door.given()
+    return await door.perform(
+        lambda: plan_result(door.gate, door.claims, execution_id, call_id, given, door.key)
+    )
+
+
+@router.post(
+    "/{call_id}/revoke",
+    operation_id="revokeGrant",
+    responses=answers({200: r.ToolCall}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.RevokeGrant, writes=True),
+)
+async def revoke(door: AtDoor, execution_id: str, call_id: str) -> Response:
+    """Take back a release that was not consumed yet."""
+    given = await door.given()
+    return await door.perform(
+        lambda: plan_revoke(door.gate, door.claims, execution_id, call_id, given, door.key)
+    )
+
+
+async def _decided(door: Door, subject: Subject, wait_s: float) -> Row | None:
+    """The call once it is decided, or as it stands after `wait_s`; None where it is not there at all."""
+    reader = door.gate.reader
+
+    def is_decided() -> bool:
+        row = reader.at_hand(subject)
+        return row is not None and row["status"] not in PENDING
+
+    await door.gate.live.watch.until((subject.key, subject.id), is_decided, wait_s)
+    return reader.at_hand(subject)

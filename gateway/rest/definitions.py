@@ -1,0 +1,132 @@
+"""/v1/tools, /v1/policies and /v1/rules: what is published."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.live.definitions import Published, policy_json, tool_json
+from gateway.operations.definitions import publish_policy, publish_tool
+from gateway.problems import Problem, not_found
+from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed, read_raw
+from gateway.strictjson import BODY_MAX_BYTES, parse
+from schemas.policy_document import PolicyDocument
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/v1", tags=["definitions"])
+AtDoor = Annotated[Door, Depends(door_of)]
+
+
+@router.put(
+    "/tools/{name}",
+    operation_id="publishTool",
+    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
+    openapi_extra=documented(body=b.ToolDefinition, writes=True),
+)
+async def put_tool(door: AtDoor, name: str) -> Response:
+    """Publish a tool: 200 when every partition judges by it, 202 with those that do not yet."""
+    given = await door.given()
+    return answer(await publish_tool(door.gate, door.claims, name, given, door.key))
+
+
+@router.get(
+    "/tools",
+    operation_id="listTools",
+    responses=answers({200: r.Page[r.Tool]}),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def list_tools(door: AtDoor) -> Response:
+    """Every tool of the tenant at its newest version."""
+    await door.settle_after()
+    tools = door.gate.live.definitions.newest_tools(door.actor.tenant)
+    return answer(listed(door.gate, [tool_json(tool) for tool in tools]))
+
+
+@router.get(
+    "/tools/{name}",
+    operation_id="getTool",
+    responses=answers({200: r.Tool}, 404),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def get_tool(door: AtDoor, name: str) -> Response:
+    """A tool at its newest version."""
+    await door.settle_after()
+    versions = door.gate.live.definitions.tool_versions(door.actor.tenant, name)
+    if not versions:
+        raise not_found("tool")
+    return answer(door.gate.json(tool_json(versions[-1])))
+
+
+@router.put(
+    "/policies/{name}",
+    operation_id="publishPolicy",
+    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
+    openapi_extra=documented(
+        body=PolicyDocument, media_types=("application/json", "application/yaml"), writes=True
+    ),
+)
+async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
+    """Publish a policy, as YAML text or JSON: 200 when every partition judges by it."""
+    raw = await read_raw(request)
+    content_type = request.headers.get("content-type", "")
+    return answer(
+        await publish_policy(door.gate, door.claims, name, lambda: _document(raw, content_type), door.key)
+    )
+
+
+@router.get(
+    "/policies",
+    operation_id="listPolicies",
+    responses=answers({200: r.Page[r.PolicyVersion]}),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def list_policies(door: AtDoor) -> Response:
+    """Every policy of the tenant at its newest version."""
+    await door.settle_after()
+    policies = door.gate.live.definitions.newest_policies(door.actor.tenant)
+    return answer(listed(door.gate, [policy_json(policy) for policy in policies]))
+
+
+@router.get(
+    "/policies/{name}/versions",
+    operation_id="listPolicyVersions",
+    responses=answers({200: r.Page[r.PolicyVersion]}, 404),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def list_versions(door: AtDoor, name: str) -> Response:
+    """All versions of a policy, newest first."""
+    await door.settle_after()
+    versions = door.gate.live.definitions.policy_versions(door.actor.tenant, name)
+    if not versions:
+        raise not_found("policy")
+    return answer(listed(door.gate, [policy_json(version) for version in reversed(versions)]))
+
+
+@router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}))
+async def list_rules(door: AtDoor) -> Response:
+    """The rules of every policy at its newest version, in the order of their policies."""
+    policies = door.gate.live.definitions.newest_policies(door.actor.tenant)
+    return answer(listed(door.gate, [rule for policy in policies for rule in _rules(policy)]))
+
+
+def _rules(policy: Published) -> list[dict[str, Any]]:
+    rules = json.loads(policy.document).get("rules", [])
+    return [{"policy": policy.name, "version": policy.version, **rule} for rule in rules]
+
+
+def _document(raw: bytes | None, content_type: str) -> Any:
+    if raw is None:
+        raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
+    if "yaml" not in content_type:
+        return parse(raw)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise Problem(Refusal.MALFORMED, "the policy is not UTF-8 text") from error

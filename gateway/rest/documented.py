@@ -1,0 +1,68 @@
+"""What the OpenAPI document says of a route whose body is read by our own strict reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from gateway import resources as r
+
+PROBLEM: dict[str, Any] = {"model": r.Problem, "description": "A refusal (RFC 9457)"}
+AFTER = ("after", "string", "Answer no older than this cursor.")
+WAIT = ("wait", "number", "Seconds to wait, 60 at most.")
+CURSOR = ("cursor", "string", "Where the last page ended.")
+LIMIT = ("limit", "integer", "Items a page.")
+
+Query = tuple[str, str, str]
+
+
+def documented(
+    *,
+    body: type[BaseModel] | None = None,
+    query: Sequence[Query] = (),
+    media_types: Sequence[str] = ("application/json",),
+    writes: bool = False,
+) -> dict[str, Any]:
+    """The `openapi_extra` of a route.
+
+    Args:
+        body: the model of its body; its schema is added to the document's components.
+        query: name, JSON type and description of its query parameters.
+        media_types: what the body may be sent as.
+        writes: whether it takes an Idempotency-Key.
+    """
+    parameters = [_parameter("query", *one) for one in query]
+    if writes:
+        text = "A repeat under the same key gets the first answer again."
+        parameters.append(_parameter("header", "Idempotency-Key", "string", text))
+    extra: dict[str, Any] = {"parameters": parameters} if parameters else {}
+    if body is not None:
+        schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+        extra["requestBody"] = {
+            "required": any(field.is_required() for field in body.model_fields.values()),
+            "content": {media_type: {"schema": schema} for media_type in media_types},
+        }
+    return extra
+
+
+def answers(models: Mapping[int, type[BaseModel]], *problems: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route: models of what it answers, and which refusals it may give."""
+    found: dict[int | str, dict[str, Any]] = {
+        status: {"model": model, "description": (model.__doc__ or "").strip().split("\n")[0]}
+        for status, model in models.items()
+    }
+    for status in sorted({401, 503, *problems}):
+        found[status] = {**PROBLEM, "content": {"application/problem+json": {}}}
+    return found
+
+
+def _parameter(where: str, name: str, kind: str, description: str) -> dict[str, Any]:
+    return {
+        "in": where,
+        "name": name,
+        "required": False,
+        "description": description,
+        "schema": {"type": kind},
+    }

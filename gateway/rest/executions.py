@@ -1,0 +1,173 @@
+"""/v1/executions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.identity.doors import check_reads, check_sees, reads_project
+from gateway.operations.executions import plan_change, plan_start, subject_of
+from gateway.problems import Problem, not_found
+from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.history import Moment, event_page, read_moment
+from projections.folds.executions import execution_json
+from projections.queries import history, lists
+from projections.queries.paging import BadCursor
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/v1/executions", tags=["executions"])
+AtDoor = Annotated[Door, Depends(door_of)]
+STATE = ("state", "string", "Only executions that show this state.")
+AGENT = ("agent", "string", "Only of this agent.")
+AT = ("at", "string", "An RFC 3339 time or a version: the execution as it was then.")
+
+
+@router.post(
+    "",
+    status_code=201,
+    operation_id="startExecution",
+    responses=answers({200: r.Execution, 201: r.Execution}, 400, 403, 409, 413, 422),
+    openapi_extra=documented(body=b.StartExecution, writes=True),
+)
+async def start(door: AtDoor) -> Response:
+    """Open an execution; the same body again answers 200 with it as it stands."""
+    given = await door.given()
+    return await door.perform(lambda: plan_start(door.gate, door.claims, given, door.key))
+
+
+@router.get(
+    "",
+    operation_id="listExecutions",
+    responses=answers({200: r.Page[r.Execution]}, 403, 422),
+    openapi_extra=documented(query=(STATE, AGENT, CURSOR, LIMIT, AFTER)),
+)
+async def list_executions(door: AtDoor) -> Response:
+    """Executions, newest first; an agent's token sees its own."""
+    actor = door.actor
+    agent = door.query("agent")
+    if not reads_project(actor):
+        if actor.agent is None:
+            check_reads(actor)
+        if agent not in (None, actor.agent):
+            raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's executions")
+        agent = actor.agent
+    limit = door.limit()
+    state, cursor = door.query("state"), door.query("cursor")
+    await door.settle_after()
+    try:
+        page, _ = await door.gateway.views.read(
+            lambda moment: lists.executions(
+                moment, actor.tenant, actor.project, state=state, agent=agent, cursor=cursor, limit=limit
+            )
+        )
+    except BadCursor as error:
+        raise Problem(Refusal.INVALID, str(error)) from error
+    return door.page(page, execution_json)
+
+
+@router.get(
+    "/{execution_id}",
+    operation_id="getExecution",
+    responses=answers({200: r.Execution}, 403, 404, 422),
+    openapi_extra=documented(query=(AT, AFTER)),
+)
+async def get_execution(door: AtDoor, execution_id: str) -> Response:
+    """An execution now, or as it was."""
+    await door.settle_after()
+    row = await door.gate.reader.read(subject_of(door.actor, execution_id))
+    check_sees(door.actor, row)
+    at = door.query("at")
+    if at is None:
+        return answer(door.gate.json(execution_json(row)))
+    when: Moment = read_moment(at)
+    actor = door.actor
+    state, _ = await door.gateway.views.read(
+        lambda moment: history.state_at(
+            moment, actor.tenant, actor.project, execution_id, at_ms=when.at_ms, version=when.version
+        )
+    )
+    if state.execution is None:
+        raise not_found("execution at that moment")
+    return answer(door.gate.json(execution_json(state.execution)))
+
+
+@router.get(
+    "/{execution_id}/events",
+    operation_id="listExecutionEvents",
+    responses=answers({200: r.Page[r.Event]}, 403, 404, 422),
+    openapi_extra=documented(query=(CURSOR, LIMIT, AFTER)),
+)
+async def list_events(door: AtDoor, execution_id: str) -> Response:
+    """What happened in an execution, in order."""
+    await door.settle_after()
+    row = await door.gate.reader.read(subject_of(door.actor, execution_id))
+    check_sees(door.actor, row)
+    items, next_cursor = await event_page(door, execution_id)
+    return answer(listed(door.gate, items, next_cursor))
+
+
+@router.post(
+    "/{execution_id}/pause",
+    operation_id="pauseExecution",
+    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.PauseExecution, writes=True),
+)
+async def pause(door: AtDoor, execution_id: str) -> Response:
+    """Let nothing more be judged or run until it is resumed."""
+    return await _change(door, execution_id, "pause")
+
+
+@router.post(
+    "/{execution_id}/resume",
+    operation_id="resumeExecution",
+    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.ResumeExecution, writes=True),
+)
+async def resume(door: AtDoor, execution_id: str) -> Response:
+    """Go on after a pause."""
+    return await _change(door, execution_id, "resume")
+
+
+@router.post(
+    "/{execution_id}/cancel",
+    operation_id="cancelExecution",
+    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.CancelExecution, writes=True),
+)
+async def cancel(door: AtDoor, execution_id: str) -> Response:
+    """End the execution without a result."""
+    return await _change(door, execution_id, "cancel")
+
+
+@router.post(
+    "/{execution_id}/complete",
+    operation_id="completeExecution",
+    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.CompleteExecution, writes=True),
+)
+async def complete(door: AtDoor, execution_id: str) -> Response:
+    """End the execution with its result."""
+    return await _change(door, execution_id, "complete")
+
+
+@router.post(
+    "/{execution_id}/fail",
+    operation_id="failExecution",
+    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.FailExecution, writes=True),
+)
+async def fail(door: AtDoor, execution_id: str) -> Response:
+    """End the execution with an error."""
+    return await _change(door, execution_id, "fail")
+
+
+async def _change(door: Door, execution_id: str, verb: str) -> Response:
+    given = await door.given()
+    return await door.perform(
+        lambda: plan_change(door.gate, door.claims, execution_id, verb, given, door.key)
+    )

@@ -1,0 +1,78 @@
+"""An execution's past, as the views have it: never older than what this gateway has read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from gateway.live.live import lane_of
+from gateway.problems import Problem
+from gateway.rest.door import Door
+from projections.queries import history
+from projections.queries.paging import bounded
+from schemas.headers import epoch_ms
+from schemas.ids import execution_key
+from schemas.refusals import Refusal
+from schemas.topics import partition_of
+
+VIEW_WAIT_S = 3.0
+PAUSE_S = 0.02
+
+
+class Moment(NamedTuple):
+    """A moment of an execution: a time or a version."""
+
+    at_ms: int | None = None
+    version: int | None = None
+
+
+def read_moment(text: str) -> Moment:
+    """The moment that a query names.
+
+    Raises:
+        Problem: 422, neither an RFC 3339 time with a zone nor a version.
+    """
+    if text.isascii() and text.isdigit() and len(text) < 16:
+        return Moment(version=int(text))
+    try:
+        return Moment(at_ms=epoch_ms(text.replace(" ", "+")))
+    except ValueError as error:
+        raise Problem(Refusal.INVALID, "at must be an RFC 3339 time with a zone, or a version") from error
+
+
+async def event_page(door: Door, execution_id: str) -> tuple[list[dict[str, Any]], str | None]:
+    """A page of an execution's events by the query's cursor and limit, and where the next page begins.
+
+    Raises:
+        Problem: 422, a wrong cursor; 503, the views are behind for too long.
+    """
+    after = _after_offset(door.query("cursor"))
+    count = bounded(door.limit())
+    actor = door.actor
+    key = execution_key(actor.tenant, actor.project, execution_id)
+    partition = partition_of(key, door.gate.partitions)
+    wanted = door.gate.live.ring.last_offset_of(key, lane_of(partition))
+    until = asyncio.get_running_loop().time() + VIEW_WAIT_S
+    while True:
+        rows, positions = await door.gateway.views.read(
+            lambda moment: history.events(
+                moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
+            )
+        )
+        if positions.executions.get(partition, 0) > wanted:
+            break
+        if asyncio.get_running_loop().time() >= until:
+            raise Problem(Refusal.UNAVAILABLE, "the views are behind the log: try again", retry_after=1)
+        await asyncio.sleep(PAUSE_S)
+    more = len(rows) > count
+    return [history.event_json(row) for row in rows[:count]], str(
+        rows[count - 1]["log_offset"]
+    ) if more else None
+
+
+def _after_offset(text: str | None) -> int:
+    if text is None:
+        return -1
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Problem(Refusal.INVALID, "the cursor is not one of this list: leave it out to begin again")
+    return int(text)

@@ -1,0 +1,223 @@
+"""/v1/holds: what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.bodies import read_body
+from gateway.identity.doors import check_reads, check_sees, reads_project
+from gateway.operations.holds import (
+    plan_bulk_decision,
+    plan_change,
+    plan_decision,
+    problem_item,
+    reply_item,
+    subject_of,
+)
+from gateway.operations.plan import Plan
+from gateway.problems import Problem
+from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed
+from projections.folds.holds import hold_json
+from projections.folds.rows import Row
+from projections.queries import lists
+from projections.queries.paging import BadCursor, Page, bounded, page_of, read_cursor
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/v1/holds", tags=["holds"])
+AtDoor = Annotated[Door, Depends(door_of)]
+FILTERS = (
+    ("status", "string", "open, resolved, expired or cancelled; all where it is left out."),
+    ("kind", "string", "clarification, decision or permission."),
+    ("agent", "string", "Only of this agent."),
+    ("assignee", "string", "Only what this subject has claimed or was handed; `me` is the token's."),
+)
+ME = "me"
+
+
+@router.get(
+    "",
+    operation_id="listHolds",
+    responses=answers({200: r.Page[r.Hold]}, 403, 422),
+    openapi_extra=documented(query=(*FILTERS, CURSOR, LIMIT, AFTER)),
+)
+async def list_holds(door: AtDoor) -> Response:
+    """Holds, longest open first; an agent's token sees its own agent's."""
+    limit = bounded(door.limit())
+    await door.settle_after()
+    try:
+        page = await _page(door, _filters(door), door.query("status"), door.query("cursor"), limit)
+    except BadCursor as error:
+        raise Problem(Refusal.INVALID, str(error)) from error
+    return door.page(page, hold_json)
+
+
+@router.post(
+    "/decisions",
+    operation_id="decideHolds",
+    responses=answers({200: r.BulkAnswer}, 400, 403, 413, 422),
+    openapi_extra=documented(body=b.DecideHolds, writes=True),
+)
+async def decide_many(door: AtDoor) -> Response:
+    """Decide several holds of low risk: one answer an item, in order."""
+    given = await door.given()
+    gate = door.gate
+    bulk = read_body(b.DecideHolds, given())
+    answered = []
+    for index, item in enumerate(bulk.items):
+        key = f"{door.key}#{index}" if door.key else None
+        try:
+            reply = await gate.perform(_planner(door, item, key))
+            answered.append(reply_item(item.hold_id, reply))
+        except Problem as problem:
+            answered.append(problem_item(item.hold_id, problem))
+    return answer(listed(gate, answered))
+
+
+@router.get(
+    "/{hold_id}",
+    operation_id="getHold",
+    responses=answers({200: r.Hold}, 403, 404),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def get_hold(door: AtDoor, hold_id: str) -> Response:
+    """One hold."""
+    await door.settle_after()
+    row = await door.gate.reader.read(subject_of(door.actor, hold_id))
+    check_sees(door.actor, row)
+    return answer(door.gate.json(hold_json(row)))
+
+
+@router.post(
+    "/{hold_id}/decision",
+    operation_id="decideHold",
+    responses=answers({200: r.Recorded}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.DecideHold, writes=True),
+)
+async def decide(door: AtDoor, hold_id: str) -> Response:
+    """Approve, edit, reject or respond, on exactly the digest that was seen."""
+    given = await door.given()
+    return await door.perform(lambda: plan_decision(door.gate, door.claims, hold_id, given, door.key))
+
+
+@router.post(
+    "/{hold_id}/claim",
+    operation_id="claimHold",
+    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.Nothing, writes=True),
+)
+async def claim(door: AtDoor, hold_id: str) -> Response:
+    """Tell the others that one is on it."""
+    return await _change(door, hold_id, "claim")
+
+
+@router.post(
+    "/{hold_id}/release",
+    operation_id="releaseHold",
+    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.Nothing, writes=True),
+)
+async def release(door: AtDoor, hold_id: str) -> Response:
+    """Give a claimed hold back."""
+    return await _change(door, hold_id, "release")
+
+
+@router.post(
+    "/{hold_id}/escalate",
+    operation_id="escalateHold",
+    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.Nothing, writes=True),
+)
+async def escalate(door: AtDoor, hold_id: str) -> Response:
+    """Ask the roles of the rule's escalation now."""
+    return await _change(door, hold_id, "escalate")
+
+
+@router.post(
+    "/{hold_id}/delegate",
+    operation_id="delegateHold",
+    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.DelegateHold, writes=True),
+)
+async def delegate(door: AtDoor, hold_id: str) -> Response:
+    """Hand a hold to another subject."""
+    return await _change(door, hold_id, "delegate")
+
+
+@router.post(
+    "/{hold_id}/extend",
+    operation_id="extendHold",
+    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.ExtendHold, writes=True),
+)
+async def extend(door: AtDoor, hold_id: str) -> Response:
+    """Move a hold's deadline."""
+    return await _change(door, hold_id, "extend")
+
+
+async def _change(door: Door, hold_id: str, verb: str) -> Response:
+    given = await door.given()
+    return await door.perform(lambda: plan_change(door.gate, door.claims, hold_id, verb, given, door.key))
+
+
+def _planner(door: Door, item: b.DecideOneOfMany, key: str | None) -> Callable[[], Plan]:
+    return lambda: plan_bulk_decision(door.gate, door.claims, item, key)
+
+
+def _filters(door: Door) -> dict[str, str | None]:
+    actor = door.actor
+    agent = door.query("agent")
+    if not reads_project(actor):
+        if actor.agent is None:
+            check_reads(actor)
+        if agent not in (None, actor.agent):
+            raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's holds")
+        agent = actor.agent
+    assignee = door.query("assignee")
+    return {
+        "kind": door.query("kind"),
+        "agent": agent,
+        "assignee": actor.subject if assignee == ME else assignee,
+    }
+
+
+async def _page(
+    door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
+) -> Page:
+    actor = door.actor
+    if status == "open":
+        rows = door.gate.live.cache.open_holds(actor.tenant, actor.project)
+        return _open_page(rows, filters, cursor, limit)
+    page, _ = await door.gateway.views.read(
+        lambda moment: lists.holds(
+            moment, actor.tenant, actor.project, status=status, cursor=cursor, limit=limit, **filters
+        )
+    )
+    return page
+
+
+def _open_page(rows: list[Row], filters: dict[str, str | None], cursor: str | None, limit: int) -> Page:
+    """A page of the open holds from the live cache, in the order and with the cursors of the views."""
+    mark = read_cursor(cursor)
+    found = [row for row in rows if _fits(row, filters) and (mark is None or _place(row) > tuple(mark))]
+    found.sort(key=_place)
+    return page_of(found[: limit + 1], limit, "opened_at_ms", "hold_id")
+
+
+def _place(row: Row) -> tuple[int, str]:
+    return row["opened_at_ms"], row["hold_id"]
+
+
+def _fits(row: Row, filters: dict[str, str | None]) -> bool:
+    shown = {
+        "kind": row["kind"],
+        "agent": row["agent"],
+        "assignee": row["claimed_by"] or row["assignee"],
+    }
+    return all(wanted is None or shown[name] == wanted for name, wanted in filters.items())

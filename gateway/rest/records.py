@@ -1,0 +1,101 @@
+"""/v1/audit, /v1/agents and /v1/dead-letters: what the log has to say afterwards."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import resources as r
+from gateway.identity.doors import check_reads, check_role
+from gateway.kafka_dead_letters import read_dead_letters
+from gateway.problems import Problem
+from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.history import read_moment
+from projections.folds.audit import audit_json
+from projections.folds.rows import Row, moment
+from projections.queries import lists
+from projections.queries.paging import BadCursor, bounded
+from projections.store.tables import COUNTERS
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/v1", tags=["records"])
+AtDoor = Annotated[Door, Depends(door_of)]
+SUBJECT = ("subject", "string", "Only what this subject did.")
+SINCE = ("since", "string", "Only from this RFC 3339 time on.")
+
+
+@router.get(
+    "/audit",
+    operation_id="listAudit",
+    responses=answers({200: r.Page[r.AuditRow]}, 403, 422),
+    openapi_extra=documented(query=(SUBJECT, SINCE, CURSOR, LIMIT, AFTER)),
+)
+async def list_audit(door: AtDoor) -> Response:
+    """Who exercised authority, oldest first."""
+    check_role(door.actor, "analyst", "operator")
+    actor, limit = door.actor, door.limit()
+    since = door.query("since")
+    since_ms = None if since is None else read_moment(since).at_ms
+    if since is not None and since_ms is None:
+        raise Problem(Refusal.INVALID, "since must be an RFC 3339 time with a zone")
+    subject, cursor = door.query("subject"), door.query("cursor")
+    await door.settle_after()
+    try:
+        page, _ = await door.gateway.views.read(
+            lambda now: lists.audit(
+                now,
+                actor.tenant,
+                actor.project,
+                subject=subject,
+                since_ms=since_ms,
+                cursor=cursor,
+                limit=limit,
+            )
+        )
+    except BadCursor as error:
+        raise Problem(Refusal.INVALID, str(error)) from error
+    return door.page(page, audit_json)
+
+
+@router.get("/agents", operation_id="listAgents", responses=answers({200: r.Page[r.Agent]}, 403))
+async def list_agents(door: AtDoor) -> Response:
+    """Every agent and what it did, by tool."""
+    check_reads(door.actor)
+    actor = door.actor
+    rows, _ = await door.gateway.views.read(lambda now: lists.agents(now, actor.tenant, actor.project))
+    agents = [_agent(name, list(group)) for name, group in groupby(rows, lambda row: str(row["agent"]))]
+    return answer(listed(door.gate, agents))
+
+
+@router.get(
+    "/dead-letters",
+    operation_id="listDeadLetters",
+    responses=answers({200: r.Page[r.DeadLetter]}, 403, 422),
+    openapi_extra=documented(query=(LIMIT,)),
+)
+async def list_dead_letters(door: AtDoor) -> Response:
+    """Records of the project that could not be read or believed, newest first."""
+    check_role(door.actor, "operator")
+    actor = door.actor
+    prefix = f"{actor.tenant}/{actor.project}/".encode()
+    limit = bounded(door.limit())
+    letters = await read_dead_letters(
+        door.gateway.commands.config, door.gate.topics.dead_letters, prefix, limit
+    )
+    return answer(listed(door.gate, letters))
+
+
+def _agent(name: str, rows: list[Row]) -> dict[str, Any]:
+    tools = [
+        {
+            "tool": row["tool"],
+            **{counter: row[counter] for counter in COUNTERS},
+            "last_seen_at": moment(row["last_seen_at_ms"]),
+        }
+        for row in rows
+    ]
+    return {"agent": name, "tools": tools}

@@ -1,0 +1,56 @@
+"""/v1/requests: an agent asks a person."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.identity.doors import check_sees
+from gateway.operations.requests import ask_person, request_reply, subject_of
+from gateway.rest.documented import AFTER, WAIT, answers, documented
+from gateway.rest.door import Door, answer, door_of
+
+router = APIRouter(prefix="/v1/requests", tags=["requests"])
+AtDoor = Annotated[Door, Depends(door_of)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    operation_id="requestHumanInput",
+    responses=answers({200: r.HumanRequest, 201: r.HumanRequest}, 400, 403, 404, 409, 413, 422),
+    openapi_extra=documented(body=b.RequestHumanInput, writes=True),
+)
+async def ask(door: AtDoor) -> Response:
+    """Ask a person something; a request is a hold, and answering the one answers the other."""
+    given = await door.given()
+    return answer(await ask_person(door.gate, door.claims, given, door.key))
+
+
+@router.get(
+    "/{request_id}",
+    operation_id="getRequest",
+    responses=answers({200: r.HumanRequest}, 403, 404, 422),
+    openapi_extra=documented(query=(WAIT, AFTER)),
+)
+async def get_request(door: AtDoor, request_id: str) -> Response:
+    """A request as it stands; with `wait`, once it is answered."""
+    wait_s = door.seconds("wait", 0.0)
+    await door.settle_after()
+    gate, subject = door.gate, subject_of(door.actor, request_id)
+    row = await gate.reader.read(subject)
+    check_sees(door.actor, row)
+    if wait_s and row["status"] == "open":
+        hold_id = row["hold_id"]
+
+        def is_answered() -> bool:
+            hold = gate.live.cache.holds.get(hold_id)
+            return hold is not None and hold["status"] != "open"
+
+        await gate.live.watch.until(hold_id, is_answered, wait_s)
+        row = gate.live.cache.holds.get(hold_id) or row
+    return answer(request_reply(gate, row))

@@ -1,0 +1,29 @@
+"""/v1/events/stream."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway.rest.documented import CURSOR, answers, documented
+from gateway.rest.door import Door, door_of
+from gateway.sockets.sse import stream_events
+
+router = APIRouter(prefix="/v1/events", tags=["events"])
+AtDoor = Annotated[Door, Depends(door_of)]
+CHANNELS = ("channels", "string", "Channels by comma, as of the WebSocket; events where it is left out.")
+
+
+@router.get(
+    "/stream",
+    operation_id="streamEvents",
+    response_class=Response,
+    responses=answers({}, 403, 404, 422)
+    | {200: {"description": "Messages of the WebSocket protocol", "content": {"text/event-stream": {}}}},
+    openapi_extra=documented(query=(CHANNELS, CURSOR)),
+)
+async def stream(door: AtDoor) -> Response:
+    """The messages of some channels, as they come; `Last-Event-ID` goes on from a cursor."""
+    return await stream_events(door)

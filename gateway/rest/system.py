@@ -1,0 +1,113 @@
+"""Health, readiness, metrics and components."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from gateway import resources as r
+from gateway.identity.doors import check_reads
+from gateway.problems import Problem
+from gateway.rest.documented import answers
+from gateway.rest.door import Door, answer, door_of, listed
+from gateway.service import Gateway
+
+router = APIRouter(tags=["system"])
+AtDoor = Annotated[Door, Depends(door_of)]
+# More unread records than this, and what is shown is not what is.
+LAG_MAX = 10_000
+
+
+@router.get("/healthz", operation_id="getHealth", response_model=r.Health)
+async def healthz() -> Response:
+    """The process lives."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get(
+    "/readyz",
+    operation_id="getReadiness",
+    response_model=r.Health,
+    responses={503: {"model": r.Health, "description": "Not ready, and why"}},
+)
+async def readyz(request: Request) -> Response:
+    """The gateway serves: the tail has caught up, commands can be sent and the views can be read."""
+    problems = await not_ready(request.app.state.gateway)
+    body = {"status": "not ready" if problems else "ready", "problems": problems}
+    return JSONResponse(body, 503 if problems else 200)
+
+
+@router.get("/metrics", operation_id="getMetrics", response_class=Response)
+async def metrics(request: Request) -> Response:
+    """Prometheus metrics. They are the installation's and name no tenant."""
+    gateway: Gateway = request.app.state.gateway
+    found = gateway.metrics
+    if gateway.started:
+        live = gateway.gate.live
+        found.lag.set(gateway.tail.lag(live.read_through))
+        found.waiting.set(len(live.waiters))
+        found.open_holds.set(len(live.cache.holds.pinned))
+        found.unreadable.set(gateway.tail.unreadable)
+    return Response(found.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get(
+    "/v1/components",
+    operation_id="listComponents",
+    responses=answers({200: r.Page[r.Component]}, 403),
+)
+async def components(door: AtDoor) -> Response:
+    """The parts of the installation, by their own word, and how far this gateway has read."""
+    check_reads(door.actor)
+    gateway = door.gateway
+    found = await asyncio.to_thread(read_status_files, gateway.settings.data_dir / "run")
+    own = {"lag_records": gateway.tail.lag(door.gate.live.read_through)}
+    items = [{**item, **own} if item["name"] == "gateway" else item for item in found]
+    return answer(listed(door.gate, items))
+
+
+async def not_ready(gateway: Gateway) -> list[str]:
+    """What keeps a gateway from serving; empty when it serves."""
+    if gateway.failure is not None:
+        return [str(gateway.failure)]
+    if not gateway.caught_up:
+        return ["the log is still being read"]
+    problems = []
+    lag = gateway.tail.lag(gateway.gate.live.read_through)
+    if lag > LAG_MAX:
+        problems.append(f"{lag} records of the log were not read yet")
+    if not gateway.commands.connected:
+        problems.append("commands cannot be sent: there is no connection to Kafka")
+    try:
+        await gateway.views.read(lambda moment: moment.positions())
+    except Problem as problem:
+        problems.append(problem.detail)
+    return problems
+
+
+def read_status_files(directory: Path) -> list[dict[str, Any]]:
+    """The components' status files; one that is just being replaced or is none is left out."""
+    found = []
+    for path in sorted(directory.glob("*.json")):
+        try:
+            status = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(status, dict) and "state" in status and "components" not in status:
+            found.append(
+                {
+                    "name": path.stem,
+                    "pid": status.get("pid"),
+                    "state": str(status["state"]),
+                    "address": status.get("address"),
+                    "at": status.get("at"),
+                }
+            )
+    return found

@@ -1,0 +1,215 @@
+"""One gateway: its parts put together, started in order and stopped.
+
+Starting, in this order:
+1. the views say where they stand and what is open there;
+2. the tail begins at exactly that place, so that rows and events fit together without a gap;
+3. the tail has read what the log held at that moment;
+4. the gateway is ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.asking import Asker
+from gateway.identity.doors import Authenticator
+from gateway.identity.keys import ISSUERS, Keys, PublicKeyFile, load_or_create
+from gateway.kafka_client import kafka_config
+from gateway.kafka_commands import KafkaCommandLog
+from gateway.kafka_tail import KafkaTail, Start
+from gateway.live.cache import MAX_PASSING, key_of
+from gateway.live.live import Live
+from gateway.live.reader import Reader
+from gateway.metrics import Metrics
+from gateway.operations.plan import Gate
+from gateway.outbox import Outbox
+from gateway.policy import load_gateway_policy
+from gateway.settings import GatewaySettings, read_kafka_settings
+from gateway.sockets.cursor import CursorKey
+from gateway.sockets.hub import Hub
+from gateway.views import Beginning, GatewayViews
+from projections.queries.views import open_views
+from projections.store.port import Position, ViewUnavailable
+from schemas.envelope import Signer
+
+logger = logging.getLogger(__name__)
+
+VIEW_PAUSE_S = 0.1
+CAUGHT_UP_S = 600.0
+
+
+@dataclass(slots=True)
+class Gateway:
+    """The parts of a running gateway. `gate` and the others are there once it is started."""
+
+    settings: GatewaySettings
+    keys: Keys
+    authenticator: Authenticator
+    hub: Hub
+    views: GatewayViews
+    commands: KafkaCommandLog
+    metrics: Metrics = field(default_factory=Metrics)
+    failure: BaseException | None = None
+    caught_up: bool = False
+    port: int = 0
+    _gate: Gate | None = None
+    _tail: KafkaTail | None = None
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _failed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def started(self) -> bool:
+        """Whether the live state is there."""
+        return self._gate is not None
+
+    @property
+    def gate(self) -> Gate:
+        """What operations need.
+
+        Raises:
+            RuntimeError: the gateway was not started.
+        """
+        if self._gate is None:
+            raise RuntimeError("the gateway was not started")
+        return self._gate
+
+    @property
+    def tail(self) -> KafkaTail:
+        """The tail; errors as `gate`."""
+        if self._tail is None:
+            raise RuntimeError("the gateway was not started")
+        return self._tail
+
+    async def start(self) -> None:
+        """Connect, read up to the end of the log, and be ready.
+
+        Raises:
+            KafkaUnreachable: nobody answers.
+            LogLost: the views stand outside of the log.
+            ViewOutdated: the views are of another version.
+        """
+        beginning = await self._beginning()
+        live, tail = self._live(beginning)
+        await tail.open()
+        self._tail = tail
+        await self.commands.open()
+        self._gate = self._assemble(live, tail)
+        ends = await tail.end_offsets()
+        self._spawn(tail.run())
+        self._spawn(self._gate.asker.outbox.run())
+        self._spawn(self._gate.asker.run())
+        await live.until(
+            lambda: all(map(int.__ge__, live.read_through, ends)) or self.failure is not None, CAUGHT_UP_S
+        )
+        self.caught_up = self.failure is None
+
+    async def stop(self) -> None:
+        """Answer who still waits, and let go of every connection."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._gate is not None:
+            self._gate.live.waiters.close()
+        if self._tail is not None:
+            await self._tail.close()
+        await self.commands.close()
+        self.views.views.close()
+
+    async def wait_failed(self) -> BaseException:
+        """Wait until a part has failed for good; the process should end then."""
+        await self._failed.wait()
+        return self.failure or RuntimeError("a part of the gateway ended")
+
+    async def _beginning(self) -> Beginning:
+        waited = False
+        while True:
+            try:
+                return await self.views.beginning(MAX_PASSING)
+            except ViewUnavailable as error:
+                if not waited:
+                    logger.info("waiting for the views: %s", error)
+                waited = True
+                await asyncio.sleep(VIEW_PAUSE_S)
+
+    def _live(self, beginning: Beginning) -> tuple[Live, KafkaTail]:
+        topics, partitions = self.settings.topics, self.settings.partitions
+        known = {at.partition: at for at in beginning.positions if at.topic == topics.executions}
+        lanes = [known.get(p, Position(topics.executions, p, "")) for p in range(partitions)]
+        key = CursorKey(self.keys.cursor, 1 + partitions)
+        starts = [(0, ""), *((at.next_offset, at.record_id) for at in lanes)]
+        live = Live.at(key, self.hub.publish, starts)
+        _fill(live, beginning)
+        config = kafka_config(
+            self.settings.bootstrap_servers, read_kafka_settings(self.settings.kafka_settings)
+        )
+        begins = [
+            Start(topics.definitions, 0),
+            *(Start(at.topic, at.partition, at.next_offset, at.claim) for at in lanes),
+        ]
+        return live, KafkaTail(config, begins, live.take)
+
+    def _assemble(self, live: Live, tail: KafkaTail) -> Gate:
+        signer = Signer(self.keys.gateway.kid, self.keys.gateway.private_key)
+        outbox = Outbox(signer, self.commands)
+        partitions = self.settings.partitions
+        return Gate(
+            live,
+            Asker(live, outbox, self.views),
+            Reader(live, self.views, tail.end_offsets, partitions),
+            self.settings.topics,
+            partitions,
+            load_gateway_policy(self.settings.policy_file),
+        )
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        self.failure = task.exception() or RuntimeError("a part of the gateway ended")
+        logger.critical("the gateway cannot go on: %s", self.failure)
+        self._failed.set()
+        with suppress(RuntimeError):
+            self.gate.live.waiters.close()
+
+
+def assemble(settings: GatewaySettings) -> Gateway:
+    """A gateway that is not started yet.
+
+    Raises:
+        SettingsRefused: the Kafka settings cannot be used.
+        GatewayPolicyRefused: the gateway policy cannot be used.
+        KeysUnreadable: a key is damaged.
+        UnknownDatabase: the views' URL is of another kind.
+    """
+    load_gateway_policy(settings.policy_file)
+    keys = load_or_create(settings.keys_dir)
+    config = kafka_config(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
+    views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
+    return Gateway(
+        settings,
+        keys,
+        Authenticator(PublicKeyFile(settings.keys_dir / ISSUERS).get),
+        Hub(),
+        views,
+        KafkaCommandLog(config),
+    )
+
+
+def _fill(live: Live, beginning: Beginning) -> None:
+    for partition, through in beginning.adopted.items():
+        live.adopted[partition] = through
+    for row in beginning.executions:
+        live.cache.put_execution(key_of(row), row)
+    for row in beginning.calls:
+        live.cache.put_call(key_of(row), row)
+    for row in beginning.holds:
+        live.cache.put_hold(row)

@@ -1,0 +1,112 @@
+"""The gateway's settings, from the plain text that every role is started with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schemas.topics import DEFAULT_PARTITIONS, Topics
+
+PLAIN = frozenset({"security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"})
+TLS = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})
+
+
+class SettingsRefused(ValueError):
+    """A setting is missing or wrong; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one connection may do.
+
+    Attributes:
+        messages_per_s: sustained rate of WebSocket messages; the burst is as many again.
+        in_flight: commands of one socket without an answer; more are not read until some are answered.
+        queue_messages: pushed messages waiting for a slow reader; more and it must subscribe anew.
+        queue_bytes: likewise, in bytes.
+        authenticate_s: time for the first message.
+    """
+
+    messages_per_s: float = 20_000.0
+    in_flight: int = 1_024
+    queue_messages: int = 4_096
+    queue_bytes: int = 16 * 1024 * 1024
+    authenticate_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """Everything that a gateway is started with.
+
+    `origins` are the browser origins that may open a WebSocket, beside the gateway's own address.
+    """
+
+    data_dir: Path
+    keys_dir: Path
+    bootstrap_servers: str
+    database_url: str
+    topics: Topics
+    partitions: int
+    host: str
+    port: int
+    status_file: Path | None = None
+    kafka_settings: Path | None = None
+    policy_file: Path | None = None
+    origins: tuple[str, ...] = ()
+    log_level: str = "INFO"
+    limits: Limits = field(default_factory=Limits)
+
+
+def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
+    """The settings of docs/architecture.md; of the gateway's own, `gateway_policy` and `gateway_origins`.
+
+    Raises:
+        SettingsRefused: one is missing or not a number.
+    """
+    try:
+        return GatewaySettings(
+            data_dir=Path(settings["data_dir"]),
+            keys_dir=Path(settings["keys_dir"]),
+            bootstrap_servers=settings["bootstrap_servers"],
+            database_url=settings["database_url"],
+            topics=Topics(settings.get("topic_prefix") or "placet"),
+            partitions=int(settings.get("partitions") or DEFAULT_PARTITIONS),
+            host=settings.get("gateway_host") or "127.0.0.1",
+            port=int(settings["gateway_port"]),
+            status_file=_path(settings, "status_file"),
+            kafka_settings=_path(settings, "kafka_settings"),
+            policy_file=_path(settings, "gateway_policy"),
+            origins=tuple(settings.get("gateway_origins", "").split()),
+            log_level=settings.get("log_level") or "INFO",
+        )
+    except KeyError as error:
+        raise SettingsRefused(f"the gateway needs the setting {error}") from error
+    except ValueError as error:
+        raise SettingsRefused(f"a setting of the gateway is not a number: {error}") from error
+
+
+def read_kafka_settings(path: Path | None) -> dict[str, Any]:
+    """The SASL and TLS settings of a JSON file: aiokafka's own names, TLS files by path.
+
+    Raises:
+        SettingsRefused: the file cannot be read, or holds other settings.
+    """
+    if path is None:
+        return {}
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsRefused(f"the Kafka settings {path} cannot be read: {error}") from error
+    if not isinstance(values, dict):
+        raise SettingsRefused(f"the Kafka settings {path} must be a JSON object")
+    if unknown := sorted(set(values) - PLAIN - TLS):
+        raise SettingsRefused(f"the Kafka settings {path} hold unknown names: {', '.join(unknown)}")
+    return values
+
+
+def _path(settings: Mapping[str, str], name: str) -> Path | None:
+    text = settings.get(name, "")
+    return Path(text) if text else None

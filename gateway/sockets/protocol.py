@@ -1,0 +1,277 @@
+"""The messages of the WebSocket `placet.v1`, as models: what the published documents say and tests check.
+
+Frames are read and written by hand where it must be quick; these models are their contract. The fields of a
+pushed message stand beside its `type` and `cursor`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway import bodies as b
+from gateway import resources as r
+
+Ref = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=256,
+        description="Names the answer, and is the idempotency key: unique for the subject, the same in a repeat.",
+    ),
+]
+Cursor = Annotated[
+    str, Field(description="Where in the log this message stands: subscribe with it to go on.")
+]
+
+
+class Sent(BaseModel):
+    """A message of a client."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Received(BaseModel):
+    """A message of the gateway; more fields may be added."""
+
+    model_config = ConfigDict(extra="allow")
+
+    cursor: Cursor
+
+
+class Authenticate(Sent):
+    """The first message, within 5 s, where no bearer header was sent."""
+
+    type: Literal["authenticate"]
+    token: str
+
+
+class Subscribe(Sent):
+    """Get the messages of channels: `holds`, `events`, `executions:ID`, `calls:EXECUTION/CALL`.
+
+    Without a cursor a snapshot of each comes first; with one, what was missed since. More channels may be
+    subscribed to at any time.
+    """
+
+    type: Literal["subscribe"]
+    ref: Ref | None = None
+    channels: list[str]
+    cursor: str | None = None
+
+
+class Unsubscribe(Sent):
+    """Get no more of these channels."""
+
+    type: Literal["unsubscribe"]
+    ref: Ref | None = None
+    channels: list[str]
+
+
+class Ping(Sent):
+    """Ask for a sign of life."""
+
+    type: Literal["ping"]
+    ref: Ref | None = None
+
+
+class Decide(b.DecideHold):
+    """Decide a hold, as POST /v1/holds/{hold_id}/decision."""
+
+    type: Literal["decision"]
+    ref: Ref | None = None
+    hold_id: b.ClientId
+
+
+class Claim(Sent):
+    """Tell the others that one is on a hold."""
+
+    type: Literal["claim"]
+    ref: Ref | None = None
+    hold_id: b.ClientId
+
+
+class StartExecution(Sent):
+    """Open an execution, as POST /v1/executions."""
+
+    type: Literal["start_execution"]
+    ref: Ref
+    body: b.StartExecution
+
+
+class FinishExecution(Sent):
+    """End an execution."""
+
+    type: Literal["finish_execution"]
+    ref: Ref
+    execution_id: b.ClientId
+    body: b.FinishExecution
+
+
+class Propose(Sent):
+    """Propose a tool call. The reply comes with the verdict; a held call's decision comes as a push."""
+
+    type: Literal["propose"]
+    ref: Ref
+    execution_id: b.ClientId
+    body: b.ProposeToolCall
+
+
+class Consume(Sent):
+    """Use a release, once, just before the tool runs."""
+
+    type: Literal["consume"]
+    ref: Ref
+    execution_id: b.ClientId
+    call_id: b.ClientId
+    body: b.ConsumeGrant
+
+
+class Result(Sent):
+    """Say how a consumed call ended."""
+
+    type: Literal["result"]
+    ref: Ref
+    execution_id: b.ClientId
+    call_id: b.ClientId
+    body: b.ReportResult
+
+
+class Request(Sent):
+    """Ask a person something."""
+
+    type: Literal["request"]
+    ref: Ref
+    body: b.RequestHumanInput
+
+
+class Authenticated(Received):
+    """The token is believed."""
+
+    type: Literal["authenticated"]
+    subject: str
+    roles: list[str]
+
+
+class Snapshot(Received):
+    """How a channel stands at its cursor: open holds, an execution or a call; at most 1,000 of `total`."""
+
+    type: Literal["snapshot"]
+    channel: str
+    items: list[dict[str, Any]]
+    total: int
+
+
+class PendingReview(Received, r.Hold):
+    """A tool call waits for a person."""
+
+    type: Literal["tool_call_pending_review"]
+
+
+class HitlRequested(Received, r.Hold):
+    """An agent asks a person something."""
+
+    type: Literal["hitl_requested"]
+
+
+class HoldChanged(Received, r.Hold):
+    """Something happened to a hold that stays open."""
+
+    type: Literal["hold_changed"]
+    change: Literal["claimed", "released", "delegated", "extended", "escalated", "expired", "vote"]
+
+
+class HoldResolved(Received, r.Hold):
+    """A hold was decided, expired or cancelled."""
+
+    type: Literal["hold_resolved"]
+
+
+class ToolCallDecided(Received, r.ToolCall):
+    """A call was released, denied, cancelled or revoked. Whoever proposed it gets it unasked."""
+
+    type: Literal["tool_call_decided"]
+
+
+class ToolCallChanged(Received, r.ToolCall):
+    """A call was proposed, held, consumed or ended."""
+
+    type: Literal["tool_call_changed"]
+
+
+class ExecutionStateChanged(Received, r.Execution):
+    """An execution shows another state."""
+
+    type: Literal["execution_state_changed"]
+
+
+class LogEvent(Received):
+    """A recorded fact, on the channel `events`."""
+
+    type: Literal["event"]
+    event_type: str
+    event_id: str
+    at: str
+    execution_id: str
+    version: int
+    partition: int
+    offset: int
+    command_id: str
+    data: dict[str, Any]
+
+
+class Reply(Received):
+    """The answer to a message with this `ref`: HTTP status, and the REST resource or problem as body."""
+
+    type: Literal["reply"]
+    ref: str | None
+    status: int
+    body: dict[str, Any]
+
+
+class ResyncRequired(Received):
+    """Messages were lost or are no longer at hand; every subscription ended. Subscribe again without a cursor."""
+
+    type: Literal["resync_required"]
+    detail: str
+
+
+class Error(BaseModel):
+    """Something was wrong with a message that has no `ref`, or with the connection."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Literal["error"]
+    status: int
+    code: str
+    detail: str
+
+
+class Pong(Received):
+    """A sign of life."""
+
+    type: Literal["pong"]
+    ref: str | None
+
+
+FOR_EVERYONE: tuple[type[BaseModel], ...] = (Authenticate, Subscribe, Unsubscribe, Ping)
+FOR_PEOPLE: tuple[type[BaseModel], ...] = (Decide, Claim)
+FOR_AGENTS: tuple[type[BaseModel], ...] = (
+    StartExecution,
+    Propose,
+    Consume,
+    Result,
+    Request,
+    FinishExecution,
+)
+CLIENT_MESSAGES = (*FOR_EVERYONE, *FOR_PEOPLE, *FOR_AGENTS)
+
+ANSWERS: tuple[type[BaseModel], ...] = (Authenticated, Reply, Error, Pong, Snapshot, ResyncRequired)
+HOLD_PUSHES: tuple[type[BaseModel], ...] = (PendingReview, HitlRequested, HoldChanged, HoldResolved)
+RUN_PUSHES: tuple[type[BaseModel], ...] = (ToolCallDecided, ToolCallChanged, ExecutionStateChanged, LogEvent)
+SERVER_MESSAGES = (*ANSWERS, *HOLD_PUSHES, *RUN_PUSHES)
+
+
+def type_of(model: type[BaseModel]) -> str:
+    """The `type` that a message's model stands for."""
+    return str(model.model_fields["type"].annotation.__args__[0])  # type: ignore[union-attr]

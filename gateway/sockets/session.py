@@ -1,0 +1,234 @@
+"""One authenticated WebSocket: messages in, answers and pushes out, pipelined.
+
+Nothing here awaits between a message and the command that it asks for, unless a row is not at hand; so a socket's
+commands leave in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from gateway.live.outcome import Outcome
+from gateway.metrics import Metrics
+from gateway.operations.calls import PENDING
+from gateway.operations.plan import Gate, Missing, Plan, Reply, refusal_of, unanswered
+from gateway.operations.requests import ask_person
+from gateway.problems import Problem
+from gateway.settings import Limits
+from gateway.sockets.hub import Hub
+from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.subscriptions import subscribe
+from gateway.sockets.verbs import VERBS, Frame, Make, body_of, ref_of
+from gateway.strictjson import parse_object
+from schemas.actor import Actor
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """A socket's state. It is the hub's receiver."""
+
+    gate: Gate
+    hub: Hub
+    claims: Claims
+    limits: Limits
+    metrics: Metrics
+    out: Outgoing
+    channels: set[str] = field(default_factory=set)
+    in_flight: int = 0
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def actor(self) -> Actor:
+        """Who is at the other end."""
+        return self.claims.actor
+
+    def handle(self, raw: bytes) -> None:
+        """Take in one message; whatever is wrong with it is answered."""
+        self.metrics.messages.inc()
+        ref: str | None = None
+        try:
+            frame = parse_object(raw)
+            ref = ref_of(frame)
+            self._dispatch(frame, ref)
+        except Problem as problem:
+            self._refuse(ref, problem)
+
+    def greet(self) -> None:
+        """Tell the reader that it is believed, and as whom."""
+        actor = self.actor
+        self._answer({"type": "authenticated", "subject": actor.subject, "roles": actor.roles})
+
+    def refuse_flood(self) -> None:
+        """A message came too fast and was not looked at."""
+        self._refuse(None, Problem(Refusal.QUOTA, "too many messages: slow down", retry_after=1))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many commands are in flight as there may be, or answers wait for a slow reader."""
+        return self.in_flight >= self.limits.in_flight or self.out.answers >= self.limits.in_flight
+
+    async def room(self) -> None:
+        """Wait until the socket may ask for more."""
+        while self.is_full:
+            self.out.moved.clear()
+            await self.out.moved.wait()
+
+    def push(self, message: bytes) -> None:
+        """Queue a pushed message; a reader that is too slow for its messages must subscribe anew."""
+        if not self.out.closed and not self.out.push(message):
+            self.resync()
+
+    def resync(self) -> None:
+        """Drop what waits and every subscription, and say so."""
+        self.hub.unsubscribe(self, self.channels)
+        self.out.drop_pushes()
+        self.out.push(resync_frame(self.gate.live.position.cursor()))
+        self.metrics.resyncs.inc()
+
+    def close(self) -> None:
+        """Nothing more goes in or out."""
+        self.out.close()
+        self.hub.forget(self)
+        for task in self._tasks:
+            task.cancel()
+
+    def _dispatch(self, frame: Frame, ref: str | None) -> None:
+        kind = frame.get("type")
+        verb = VERBS.get(kind) if isinstance(kind, str) else None
+        if verb is not None:
+            self._ask(verb(self.gate, self.claims, frame, ref), ref)
+        elif kind == "request":
+            self._spawn(self._ask_person(frame, ref), ref)
+        elif kind == "subscribe":
+            self._spawn(self._subscribe(frame), ref)
+        elif kind == "unsubscribe":
+            self.hub.unsubscribe(self, _channels(frame))
+        elif kind == "ping":
+            self._answer({"type": "pong", "ref": ref})
+        else:
+            raise Problem(Refusal.INVALID, "type must be one of the protocol's messages")
+
+    def _ask(self, make: Make, ref: str | None) -> None:
+        try:
+            plan = make()
+        except Missing:
+            self._spawn(self._fetch_and_ask(make, ref), ref)
+            return
+        self._send(plan, ref)
+
+    def _send(self, plan: Plan, ref: str | None) -> None:
+        self.in_flight += 1
+        self.gate.asker.ask(plan.ask, lambda outcome: self._answered(plan, ref, outcome), plan.timeout_s)
+
+    def _answered(self, plan: Plan, ref: str | None, outcome: Outcome | Problem | None) -> None:
+        # Called from the tail: nothing may be raised into it.
+        self.in_flight -= 1
+        self.out.moved.set()
+        if self.out.closed:
+            return
+        try:
+            self._conclude(plan, ref, outcome)
+        except Problem as problem:
+            self._refuse(ref, problem)
+        except Exception:
+            logger.exception("an answer could not be written")
+            self._refuse(ref, Problem(Refusal.UNAVAILABLE, "the answer could not be written", retry_after=1))
+
+    def _conclude(self, plan: Plan, ref: str | None, outcome: Outcome | Problem | None) -> None:
+        if isinstance(outcome, Problem):
+            raise outcome
+        if outcome is None:
+            self._expect(plan)
+            self._reply(ref, unanswered(plan))
+            return
+        if (problem := refusal_of(outcome)) is not None:
+            self._expect(plan)
+            raise problem
+        subject = plan.subject
+        row = None if subject is None else self.gate.reader.at_hand(subject)
+        if subject is not None and row is None:
+            self._spawn(self._fetch_and_reply(plan, ref, outcome), ref)
+            return
+        self._expect(plan)
+        self._reply(ref, plan.render(row, outcome))
+
+    def _expect(self, plan: Plan) -> None:
+        """Whoever asked about a call that still waits gets its decision unasked."""
+        subject = plan.subject
+        if subject is None or subject.kind != "call":
+            return
+        row = self.gate.reader.at_hand(subject)
+        if row is None or row["status"] in PENDING:
+            self.hub.expect_decision(self, (subject.key, subject.id))
+
+    async def _fetch_and_ask(self, make: Make, ref: str | None) -> None:
+        self._send(await self.gate.planned(make), ref)
+
+    async def _fetch_and_reply(self, plan: Plan, ref: str | None, outcome: Outcome) -> None:
+        reply = await self.gate.rendered(plan, outcome)
+        self._expect(plan)
+        self._reply(ref, reply)
+
+    async def _ask_person(self, frame: Frame, ref: str | None) -> None:
+        self._reply(ref, await ask_person(self.gate, self.claims, lambda: body_of(frame), ref))
+
+    async def _subscribe(self, frame: Frame) -> None:
+        cursor = frame.get("cursor")
+        if cursor is not None and not isinstance(cursor, str):
+            raise Problem(Refusal.INVALID, "cursor must be a text")
+        await subscribe(self.hub, self.gate, self, _channels(frame), cursor)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], ref: str | None) -> None:
+        self.in_flight += 1
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._finished(done, ref))
+
+    def _finished(self, task: asyncio.Task[None], ref: str | None) -> None:
+        self._tasks.discard(task)
+        self.in_flight -= 1
+        self.out.moved.set()
+        error = None if task.cancelled() else task.exception()
+        if error is None or self.out.closed:
+            return
+        if not isinstance(error, Problem):
+            logger.error("a message could not be handled", exc_info=error)
+            error = Problem(Refusal.UNAVAILABLE, "the message could not be handled", retry_after=1)
+        self._refuse(ref, error)
+
+    def _reply(self, ref: str | None, reply: Reply) -> None:
+        cursor = self.gate.live.position.cursor()
+        head = b'{"type":"reply","ref":%b,"status":%d,"cursor":"%b","body":' % (
+            orjson.dumps(ref),
+            reply.status,
+            cursor.encode(),
+        )
+        self.out.answer(head + reply.body + b"}")
+
+    def _refuse(self, ref: str | None, problem: Problem) -> None:
+        document = problem.document()
+        if ref is None:
+            self._answer({**document, "type": "error", "problem": document["type"], "ref": None})
+        else:
+            self._reply(ref, Reply(problem.status, orjson.dumps(document)))
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        message["cursor"] = self.gate.live.position.cursor()
+        self.out.answer(orjson.dumps(message))
+
+
+def _channels(frame: Frame) -> list[str]:
+    channels = frame.get("channels")
+    if not isinstance(channels, list) or not all(isinstance(channel, str) for channel in channels):
+        raise Problem(Refusal.INVALID, "channels must be a list of names")
+    return channels

@@ -1,0 +1,117 @@
+"""Server-sent events: /v1/events/stream carries the messages of the WebSocket; `Last-Event-ID` is a cursor."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import orjson
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from gateway.metrics import Metrics
+from gateway.operations.plan import Gate
+from gateway.problems import Problem
+from gateway.rest.door import Door
+from gateway.sockets.hub import Hub
+from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.subscriptions import subscribe
+from schemas.actor import Actor
+from schemas.refusals import Refusal
+
+# A comment now and then keeps proxies from closing a quiet stream, and finds readers that are gone.
+HEARTBEAT_S = 15.0
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """A reader of a stream. It is the hub's receiver, and cannot subscribe again by itself."""
+
+    gate: Gate
+    hub: Hub
+    actor: Actor
+    metrics: Metrics
+    out: Outgoing
+    channels: set[str] = field(default_factory=set)
+
+    def push(self, message: bytes) -> None:
+        """Queue a message; a reader that is too slow is told to begin anew, and its stream ends."""
+        if not self.out.closed and not self.out.push(message):
+            self.resync()
+
+    def resync(self) -> None:
+        """Drop what waits, say so, and end."""
+        self.hub.unsubscribe(self, self.channels)
+        self.out.drop_pushes()
+        self.out.push(resync_frame(self.gate.live.position.cursor()))
+        self.out.close()
+        self.metrics.resyncs.inc()
+
+
+async def stream_events(door: Door) -> StreamingResponse:
+    """The messages of the channels in the query, from the cursor of `Last-Event-ID` or `cursor` on.
+
+    Raises:
+        Problem: a channel or cursor that there is not, or that this reader may not have.
+    """
+    gateway = door.gateway
+    channels = (door.query("channels") or "events").split(",")
+    cursor = door.request.headers.get("last-event-id") or door.query("cursor")
+    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, Outgoing(gateway.settings.limits))
+    await subscribe(gateway.hub, door.gate, stream, channels, cursor)
+    left_s = door.claims.expires_at_s - gateway.authenticator.clock()
+    return EventStream(stream, left_s)
+
+
+class EventStream(StreamingResponse):
+    """A stream as a response. Its reader leaves the hub however it ends, even before the first message."""
+
+    def __init__(self, stream: Stream, left_s: float) -> None:
+        super().__init__(_frames(stream, left_s), media_type="text/event-stream", headers=HEADERS)
+        self.reader = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the stream."""
+        reader = self.reader
+        reader.metrics.sockets.inc()
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            reader.metrics.sockets.dec()
+            reader.out.close()
+            reader.hub.forget(reader)
+
+
+async def _frames(stream: Stream, left_s: float) -> AsyncIterator[bytes]:
+    clock = asyncio.get_running_loop().time
+    until = clock() + left_s
+    while (now := clock()) < until:
+        try:
+            async with asyncio.timeout(min(HEARTBEAT_S, until - now)):
+                frame = await stream.out.take()
+        except TimeoutError:
+            yield b": still here\n\n"
+            continue
+        if frame is None:
+            return
+        yield sse_event(frame)
+    yield sse_event(_expired(stream))
+
+
+def sse_event(frame: bytes) -> bytes:
+    """A message as one server-sent event: its type, its cursor as id, and the whole message as data."""
+    message = orjson.loads(frame)
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (
+        message["cursor"].encode(),
+        message["type"].encode(),
+        frame,
+    )
+
+
+def _expired(stream: Stream) -> bytes:
+    problem = Problem(Refusal.UNAUTHENTICATED, "the token has expired")
+    document = problem.document()
+    cursor = stream.gate.live.position.cursor()
+    return orjson.dumps({**document, "type": "error", "problem": document["type"], "cursor": cursor})

@@ -1,0 +1,103 @@
+"""What a client may ask over a WebSocket: each message type, and the operation that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gateway.operations import calls, executions, holds
+from gateway.operations.plan import Gate, Plan
+from gateway.problems import Problem
+from schemas.ids import is_client_id
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+Frame = Mapping[str, Any]
+Make = Callable[[], Plan]
+Verb = Callable[[Gate, Claims, Frame, str | None], Make]
+REF_MAX_CHARS = 256
+
+
+def ref_of(frame: Frame) -> str | None:
+    """The frame's `ref`: it names the answer, and is the idempotency key of what is asked.
+
+    Raises:
+        Problem: it is no text of 1 to 256 printable characters.
+    """
+    ref = frame.get("ref")
+    if ref is None:
+        return None
+    if not isinstance(ref, str) or not 1 <= len(ref) <= REF_MAX_CHARS or not ref.isprintable():
+        raise Problem(Refusal.INVALID, f"ref must be 1 to {REF_MAX_CHARS} printable characters")
+    return ref
+
+
+def body_of(frame: Frame) -> dict[str, Any]:
+    """The frame's `body`: the REST body.
+
+    Raises:
+        Problem: it is no object.
+    """
+    body = frame.get("body", {})
+    if not isinstance(body, dict):
+        raise Problem(Refusal.MALFORMED, "body must be an object")
+    return body
+
+
+def _id_of(frame: Frame, name: str) -> str:
+    value = frame.get(name)
+    if not isinstance(value, str) or not is_client_id(value):
+        raise Problem(Refusal.INVALID, f"{name} must be 1 to 128 of A-Za-z0-9._:-")
+    return value
+
+
+def _rest_of(frame: Frame) -> dict[str, Any]:
+    """The fields of a message that has its body's fields beside its own (decision, claim)."""
+    if "body" in frame:
+        return body_of(frame)
+    return {name: value for name, value in frame.items() if name not in ("type", "ref", "hold_id")}
+
+
+def _start(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    return lambda: executions.plan_start(gate, claims, lambda: body_of(frame), key)
+
+
+def _finish(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    execution_id = _id_of(frame, "execution_id")
+    return lambda: executions.plan_finish(gate, claims, execution_id, lambda: body_of(frame), key)
+
+
+def _propose(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    execution_id = _id_of(frame, "execution_id")
+    return lambda: calls.plan_propose(gate, claims, execution_id, lambda: body_of(frame), key)
+
+
+def _consume(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    where = _id_of(frame, "execution_id"), _id_of(frame, "call_id")
+    return lambda: calls.plan_consume(gate, claims, *where, lambda: body_of(frame), key)
+
+
+def _result(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    where = _id_of(frame, "execution_id"), _id_of(frame, "call_id")
+    return lambda: calls.plan_result(gate, claims, *where, lambda: body_of(frame), key)
+
+
+def _decision(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    hold_id = _id_of(frame, "hold_id")
+    return lambda: holds.plan_decision(gate, claims, hold_id, lambda: _rest_of(frame), key)
+
+
+def _claim(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    hold_id = _id_of(frame, "hold_id")
+    return lambda: holds.plan_change(gate, claims, hold_id, "claim", lambda: _rest_of(frame), key)
+
+
+VERBS: Mapping[str, Verb] = {
+    "start_execution": _start,
+    "finish_execution": _finish,
+    "propose": _propose,
+    "consume": _consume,
+    "result": _result,
+    "decision": _decision,
+    "claim": _claim,
+}

@@ -1,0 +1,183 @@
+"""The WebSocket endpoint `/v1/ws`, subprotocol `placet.v1`.
+
+Before anything is served, in this order:
+1. a token in the URL, or a browser's foreign origin, is refused before the socket is accepted;
+2. the bearer header, or the first message within 5 s, must name a believed token;
+3. the socket lives until it is closed or its token expires.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import orjson
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from gateway.problems import Problem, response
+from gateway.rest.door import URL_TOKENS
+from gateway.service import Gateway
+from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.session import Session
+from gateway.strictjson import parse_object
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+SUBPROTOCOL = "placet.v1"
+FRAME_MAX_BYTES = 1024 * 1024
+NOT_AUTHENTICATED, TOO_FAST = 4401, 1008
+CLOSE_REASON_MAX = 100
+# A flood is answered with refusals for a while; one that does not stop is cut off.
+FLOOD_REFUSALS_MAX = 1_000
+
+
+async def endpoint(websocket: WebSocket) -> None:
+    """Serve one WebSocket."""
+    gateway: Gateway = websocket.app.state.gateway
+    if (problem := _unwelcome(websocket, gateway)) is not None:
+        await websocket.send_denial_response(response(problem))
+        return
+    offered = websocket.scope.get("subprotocols", [])
+    await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+    with suppress(WebSocketDisconnect):
+        try:
+            claims = await _authenticate(websocket, gateway)
+        except Problem as refused:
+            await _turn_away(websocket, refused)
+            return
+        await _serve(websocket, gateway, claims)
+
+
+def _unwelcome(websocket: WebSocket, gateway: Gateway) -> Problem | None:
+    if URL_TOKENS.intersection(name.lower() for name in websocket.query_params):
+        return Problem(Refusal.UNAUTHENTICATED, "a token in a URL ends up in logs: it is refused")
+    origin = websocket.headers.get("origin")
+    if origin is not None and not is_known_origin(origin, gateway):
+        return Problem(Refusal.NOT_AUTHORISED, "pages of this origin may not open a WebSocket here")
+    offered = websocket.scope.get("subprotocols", [])
+    if offered and SUBPROTOCOL not in offered:
+        return Problem(Refusal.INVALID, f"the subprotocol is {SUBPROTOCOL}")
+    if not gateway.caught_up:
+        return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
+    return None
+
+
+def is_known_origin(origin: str, gateway: Gateway) -> bool:
+    """Whether a browser's page of this origin may open a WebSocket: the gateway's own pages, and those named."""
+    settings = gateway.settings
+    if origin in settings.origins:
+        return True
+    split = urlsplit(origin)
+    try:
+        port = split.port
+    except ValueError:
+        return False
+    own_hosts = {settings.host, "127.0.0.1", "localhost", "::1"}
+    return split.scheme == "http" and split.hostname in own_hosts and port == gateway.port
+
+
+async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Claims:
+    header = websocket.headers.get("authorization")
+    if header is not None:
+        return gateway.authenticator.of_header(header)
+    try:
+        async with asyncio.timeout(gateway.settings.limits.authenticate_s):
+            first = parse_object(await _receive(websocket))
+    except TimeoutError as error:
+        raise Problem(Refusal.UNAUTHENTICATED, "no token came in time: authenticate first") from error
+    token = first.get("token")
+    if first.get("type") != "authenticate" or not isinstance(token, str):
+        raise Problem(Refusal.UNAUTHENTICATED, "the first message must be authenticate with a token")
+    return gateway.authenticator.claims(token)
+
+
+async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
+    document = problem.document()
+    error = {**document, "type": "error", "problem": document["type"]}
+    await websocket.send_text(orjson.dumps(error).decode())
+    await websocket.close(NOT_AUTHENTICATED, problem.detail[:CLOSE_REASON_MAX])
+
+
+async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None:
+    """Read and write until one of them ends or the token expires."""
+    limits = gateway.settings.limits
+    out = Outgoing(limits)
+    session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
+    session.greet()
+    left_s = claims.expires_at_s - gateway.authenticator.clock()
+    reading = asyncio.create_task(_read(websocket, session, Throttle.full(limits.messages_per_s)))
+    writing = asyncio.create_task(_write(websocket, out))
+    gateway.metrics.sockets.inc()
+    try:
+        await asyncio.wait({reading, writing}, timeout=max(left_s, 0.0), return_when=asyncio.FIRST_COMPLETED)
+        has_expired = not reading.done() and not writing.done()
+    finally:
+        gateway.metrics.sockets.dec()
+        session.close()
+        reading.cancel()
+        writing.cancel()
+        ended = await asyncio.gather(reading, writing, return_exceptions=True)
+    _raise_unexpected(ended)
+    if has_expired:
+        await websocket.close(NOT_AUTHENTICATED, "the token has expired")
+    elif ended[0] is None:
+        await websocket.close(TOO_FAST, "too many messages")
+
+
+def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
+    for error in ended:
+        if error is not None and not isinstance(error, asyncio.CancelledError | WebSocketDisconnect):
+            raise error
+
+
+async def _read(websocket: WebSocket, session: Session, throttle: Throttle) -> None:
+    clock = asyncio.get_running_loop().time
+    refused = 0
+    while refused < FLOOD_REFUSALS_MAX:
+        raw = await _receive(websocket)
+        if throttle.admits(clock()):
+            session.handle(raw)
+            if session.is_full:
+                await session.room()
+        else:
+            refused += 1
+            session.refuse_flood()
+
+
+async def _write(websocket: WebSocket, out: Outgoing) -> None:
+    while (frame := await out.take()) is not None:
+        await websocket.send({"type": "websocket.send", "text": frame.decode()})
+
+
+async def _receive(websocket: WebSocket) -> bytes:
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1000))
+    text: str | None = message.get("text")
+    return bytes(message["bytes"]) if text is None else text.encode()
+
+
+@dataclass(slots=True)
+class Throttle:
+    """A token bucket of one second's messages."""
+
+    rate_per_s: float
+    left: float
+    at: float
+
+    @classmethod
+    def full(cls, rate_per_s: float) -> Throttle:
+        """A bucket from which nothing was taken yet."""
+        return cls(rate_per_s, rate_per_s, asyncio.get_running_loop().time())
+
+    def admits(self, now: float) -> bool:
+        """Whether one more message is within the rate."""
+        self.left = min(self.left + (now - self.at) * self.rate_per_s, self.rate_per_s)
+        self.at = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
