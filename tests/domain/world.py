@@ -1,0 +1,139 @@
+"""One partition's executions without any log: commands in, events out, folded at once."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.actor import Actor
+from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.ids import event_id, execution_key
+from schemas.message import Message
+from schemas.record import Command, Event, EventMeta
+from services.domain.definitions import Definitions, evolve
+from services.domain.policy import PolicySet
+from services.domain.state import Execution
+from services.runtime.executions_partition import ExecutionsPartition
+
+TENANT, PROJECT = "acme", "main"
+START_MS = 1_780_000_000_000
+BOT = Actor(subject="bot", tenant=TENANT, project=PROJECT, roles=("agent",), agent="bot")
+OTHER_BOT = Actor(subject="bot-2", tenant=TENANT, project=PROJECT, roles=("agent",), agent="bot-2")
+RITA = Actor(subject="rita", tenant=TENANT, project=PROJECT, roles=("reviewer",))
+CLARA = Actor(subject="clara", tenant=TENANT, project=PROJECT, roles=("cfo",))
+OLGA = Actor(subject="olga", tenant=TENANT, project=PROJECT, roles=("operator",))
+ANNA = Actor(subject="anna", tenant=TENANT, project=PROJECT, roles=("analyst",))
+
+PAY_SCHEMA = {
+    "type": "object",
+    "properties": {"amount": {"type": "number"}, "to": {"type": "string"}},
+    "required": ["amount"],
+}
+
+
+def rule(name: str, tool: str, then: str, **hold: Any) -> dict[str, Any]:
+    """A rule about one tool."""
+    return {"id": name, "match": {"tools": [tool]}, "then": then, **({"hold": hold} if hold else {})}
+
+
+RULES = [
+    rule("reads", "read", "allow"),
+    rule("bans", "drop", "deny"),
+    {**rule("too-much", "pay", "deny"), "when": "args.amount > 1000.0"},
+    rule("payments", "pay", "hold", timeout_seconds=600),
+    rule("transfers", "transfer", "hold", roles=["cfo"], exclude_requester=True, timeout_seconds=600),
+    rule("halts", "halt", "hold", timeout_seconds=600, on_timeout="halt", on_reject="halt"),
+    rule("waits", "wait", "hold", on_timeout="wait"),
+    rule(
+        "escalates",
+        "escalate",
+        "hold",
+        timeout_seconds=600,
+        on_timeout="escalate",
+        escalate={"after_seconds": 300, "roles": ["cfo"]},
+    ),
+]
+TOOLS: list[dict[str, Any]] = [
+    {"name": "read", "annotations": {"readOnlyHint": True}},
+    {"name": "drop"},
+    {"name": "pay", "inputSchema": PAY_SCHEMA},
+    {"name": "transfer", "inputSchema": PAY_SCHEMA},
+    {"name": "halt"},
+    {"name": "wait"},
+    {"name": "escalate"},
+    {"name": "again", "idempotent": True},
+]
+
+
+def published(
+    definitions: Definitions,
+    rules: list[dict[str, Any]] | None = None,
+    tools: list[dict[str, Any]] | None = None,
+) -> Definitions:
+    """The definitions with a next version of the policy, and of the tools."""
+    offset = definitions.through_offset + 1
+    for tool in tools or []:
+        event = ToolPublished(
+            name=tool["name"], version=offset + 1, tool_version="-", definition=json.dumps(tool), by="olga"
+        )
+        definitions = evolve(definitions, event, TENANT, offset)
+        offset += 1
+    if rules is not None:
+        document = json.dumps({"policy": "p", "scope": {"tenant": "*"}, "rules": rules})
+        policy = PolicyPublished(name="p", version=offset + 1, document=document, by="olga")
+        definitions = evolve(definitions, policy, TENANT, offset)
+    return definitions
+
+
+@dataclass
+class World:
+    """Asks the decider and folds what it says, as a writer would."""
+
+    definitions: Definitions = field(
+        default_factory=lambda: published(Definitions(policies=PolicySet()), RULES, TOOLS)
+    )
+    now_ms: int = START_MS
+    events: list[Event] = field(default_factory=list)
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self.partition = ExecutionsPartition(lambda: self.definitions)
+
+    def ask(
+        self, body: Message, actor: Actor = BOT, command_id: str | None = None, execution_id: str = "x"
+    ) -> list[Message]:
+        """The events of a command, folded."""
+        self.asked += 1
+        key = execution_key(TENANT, PROJECT, execution_id)
+        name = command_id or f"command-{self.asked}"
+        command = Command(body, actor, name, "", key, 0, self.asked, self.now_ms)
+        bodies = self.partition.decide(command, self.now_ms)
+        version = self.partition.next_version(key)
+        for index, said in enumerate(bodies):
+            meta = EventMeta(
+                event_id(name, 0, index), self.now_ms, 0, version + index, name, "", TENANT, self.asked
+            )
+            event = Event(said, meta, key, 0, len(self.events))
+            self.partition.apply(event)
+            self.events.append(event)
+        return bodies
+
+    def state(self, execution_id: str = "x") -> Execution:
+        """The execution as it stands, live or just ended."""
+        key = execution_key(TENANT, PROJECT, execution_id)
+        entry = self.partition.live.get(key) or self.partition.recent[key]
+        return entry.state
+
+    def later(self, seconds: float) -> None:
+        """Let the log's time pass."""
+        self.now_ms += int(seconds * 1000)
+
+
+def names(bodies: list[Message]) -> list[str]:
+    """The types of events, in order."""
+    return [type(body).__name__ for body in bodies]
+
+
+def the(bodies: list[Message], name: str) -> Any:
+    """The one event of a type."""
+    (found,) = [body for body in bodies if type(body).__name__ == name]
+    return found
