@@ -18,7 +18,6 @@ from ops.config import DataDir
 from ops.errors import OpsError, UsageError
 from ops.options import UpOptions
 from ops.status import Stack, read_stack
-from ops.supervisor import Supervisor
 
 POLL_S = 0.1
 STOP_TIMEOUT_S = 60.0
@@ -97,6 +96,8 @@ def main(tells: int, options: UpOptions) -> int:
         tells: The descriptor that takes `ready`, or why it could not start, and is closed then.
         options: What to start.
     """
+    from ops.supervisor import Supervisor
+
     with os.fdopen(tells, "wb") as answer:
 
         def on_ready(stack: Stack) -> None:

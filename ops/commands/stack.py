@@ -16,7 +16,6 @@ from ops.errors import EXIT_UNREACHABLE
 from ops.options import UpOptions
 from ops.ports import LOOPBACK
 from ops.status import READY, Stack, as_protocol, read_stack
-from ops.supervisor import Supervisor
 from schemas.topics import DEFAULT_PARTITIONS
 
 LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
@@ -71,6 +70,8 @@ def up(
         if detach:
             _announce(start_detached(options), options.directory, json=json)
         else:
+            from ops.supervisor import Supervisor  # its imports are a second's work: not for `placet status`
+
             say = Console(stderr=True).print
             Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
 

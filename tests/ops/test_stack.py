@@ -1,0 +1,125 @@
+"""The whole stack as processes: up, told of, hurt, mended, down."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ops import process
+from ops.config import DataDir
+from ops.roles import ROLES
+from ops.status import read_stack
+from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+PARTS = {"kafka", *ROLES}
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
+    with running_stack(tmp_path_factory.mktemp("stack"), "--partitions", "2") as running:
+        yield running
+
+
+def _wait_dead(pids: set[int]) -> None:
+    wait_for(lambda: {pid for pid in pids if process.is_alive(pid)}, lambda alive: not alive)
+
+
+def test_up_detached_returns_when_readyz_answers(stack: RunningStack) -> None:
+    status = stack.status()
+    assert {part["name"]: part["state"] for part in status["components"]} == dict.fromkeys(PARTS, "ready")
+    with urllib.request.urlopen(f"{status['url']}/readyz", timeout=5) as answer:
+        assert answer.status == 200
+    assert status["sign_in_url"] is None
+    assert status["grpc_address"] is None
+
+
+def test_up_writes_a_token_that_opens_the_gateway_and_only_its_owner_reads(stack: RunningStack) -> None:
+    assert stat.S_IMODE((stack.data_dir / "admin.token").stat().st_mode) == 0o600
+    request = urllib.request.Request(
+        f"{stack.status()['url']}/v1/components", headers={"Authorization": f"Bearer {stack.token}"}
+    )
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        assert answer.status == 200
+
+
+def test_up_again_on_the_same_directory_is_a_usage_error(stack: RunningStack) -> None:
+    done = stack.placet("up", "--port", "0", "--detach")
+    assert done.returncode == 2
+    assert "is in use by another process" in done.stderr
+    assert stack.status()["state"] == "ready"
+
+
+def test_doctor_on_a_running_stack_is_healthy(stack: RunningStack) -> None:
+    done = stack.placet("doctor", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["healthy"], answer
+    assert {"topics", "clock", "kafka version"} <= {found["check"] for found in answer["checks"]}
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_component_killed_is_started_again(stack: RunningStack, part: str) -> None:
+    before = stack.wait_ready()[part]
+    os.kill(before["pid"], signal.SIGKILL)
+    _wait_dead({before["pid"]})
+    after = wait_for(
+        stack.components,
+        lambda parts: (
+            parts[part]["pid"] not in (None, before["pid"])
+            and all(found["state"] == "ready" for found in parts.values())
+        ),
+    )[part]
+    assert after["restarts"] > before["restarts"]
+
+
+def test_down_ends_every_process_and_says_so(tmp_path: Path) -> None:
+    with running_stack(tmp_path, "--partitions", "1") as stack:
+        pids = {part["pid"] for part in stack.components().values()}
+        supervisor = read_stack(DataDir(tmp_path)).pid
+        assert supervisor is not None
+        assert stack.placet("down").stdout == "Stopped.\n"
+        _wait_dead({*pids, supervisor})
+        assert stack.placet("status").returncode == 3
+
+
+def test_up_in_the_foreground_stops_cleanly_on_an_interrupt(tmp_path: Path) -> None:
+    stack = RunningStack(tmp_path)
+    command = [str(PLACET), "up", "--data-dir", str(tmp_path), "--port", "0", "--partitions", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("Placet is ready at http://127.0.0.1:")
+        pids = {part["pid"] for part in stack.components().values()}
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 0
+    assert not {pid for pid in pids if process.is_alive(pid)}
+
+
+def test_supervisor_killed_leaves_no_process_behind_and_the_directory_free(tmp_path: Path) -> None:
+    with running_stack(tmp_path, "--partitions", "1") as stack:
+        pids = {part["pid"] for part in stack.components().values()}
+        supervisor = read_stack(DataDir(tmp_path)).pid
+        assert supervisor is not None
+        os.kill(supervisor, signal.SIGKILL)
+        _wait_dead(pids)
+        assert stack.status()["state"] == "stopped"
+        again = stack.placet("up", "--port", "0", "--partitions", "1", "--detach")
+        assert again.returncode == 0, again.stderr
+
+
+def test_up_with_another_partition_count_is_a_usage_error_and_leaves_nothing(tmp_path: Path) -> None:
+    with running_stack(tmp_path, "--partitions", "2") as stack:
+        stack.placet("down")
+        done = stack.placet("up", "--port", "0", "--partitions", "3", "--detach")
+        assert done.returncode == 2
+        assert "start with --partitions 2" in done.stderr
+        assert stack.status()["state"] == "failed"
+        assert not any(part["pid"] for part in stack.components().values())
