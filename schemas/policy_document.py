@@ -54,9 +54,12 @@ class Scope(PolicyModel):
 
 
 class DefaultAnswer(PolicyModel):
-    """The decision that counts when nobody decided in time."""
+    """What the agent is told when nobody decided in time.
 
-    default: Literal["approve", "reject"]
+    A deadline never lets a call run: the call expires, and this text is its feedback.
+    """
+
+    default: ShortText
 
 
 def _timeout_form(value: Any) -> str:

@@ -65,9 +65,6 @@ def _doubts(rule: Rule, path: str, known_tools: Collection[str] | None) -> Itera
         yield _warning(
             path, "allows_all", "this rule allows every call that reaches it; narrow it by match or when"
         )
-    if rule.hold is not None and getattr(rule.hold.on_timeout, "default", None) == "approve":
-        message = "when nobody decides in time the call runs; write 'deny' if it must not"
-        yield _warning(f"{path}.hold.on_timeout", "approves_on_timeout", message)
     for number, pattern in enumerate(rule.match.tools or ()):
         if known_tools is not None and not any(map(matcher(pattern), known_tools)):
             message = f"the pattern {pattern!r} matches no known tool; look for a typo, or publish the tool"

@@ -48,9 +48,9 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...] = ()
     quorum: int = 1
     exclude_requester: bool = False
-    timeout_ms: int = 900_000
+    timeout_ms: int | None = 900_000
     on_timeout: OnTimeoutWord = "deny"
-    on_timeout_default: Literal["approve", "reject"] | None = None
+    on_timeout_default: str | None = None
     escalate_after_ms: int | None = None
     escalate_roles: tuple[str, ...] = ()
     on_reject: OnReject = "feedback"

@@ -39,12 +39,6 @@ def test_check_rule_behind_one_that_takes_all_is_a_warning() -> None:
     assert codes(text) == [("rules[1]", "unreachable", "warning")]
 
 
-def test_check_approval_by_timeout_is_a_warning() -> None:
-    text = rule("match: {tools: [x]}, then: hold, hold: {on_timeout: {default: approve}}")
-
-    assert codes(text) == [("rules[0].hold.on_timeout", "approves_on_timeout", "warning")]
-
-
 def test_check_scope_of_another_tenant_is_an_error() -> None:
     assert codes("policy: p\nscope: {tenant: globex}", tenant="acme") == [
         ("scope.tenant", "foreign_tenant", "error")

@@ -82,7 +82,7 @@ def test_judge_defaults_describe_a_hold_that_no_rule_describes() -> None:
         ("halt", "halt", None),
         ("wait", "wait", None),
         ("escalate, escalate: {after_seconds: 1, roles: [x]}", "escalate", None),
-        ("{default: approve}", "default", "approve"),
+        ("{default: Ask again tomorrow}", "default", "Ask again tomorrow"),
     ],
 )
 def test_judge_every_on_timeout_reaches_the_hold(written: str, word: str, answer: Any) -> None:
