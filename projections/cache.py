@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from projections.folds.rows import Row, place_of
-from projections.store.port import Key, ViewStore
+from projections.store.port import Key, RowStore
 from projections.store.tables import EXECUTIONS, HOLDS, TOOL_CALLS, Table
 
 CAPACITY = 20_000
@@ -47,7 +47,7 @@ class Shelf(Generic[Address]):
 class RowCache:
     """The rows before an event (`projections.folds.fold.Rows`), from memory or else from the store."""
 
-    def __init__(self, store: ViewStore, capacity: int = CAPACITY) -> None:
+    def __init__(self, store: RowStore, capacity: int = CAPACITY) -> None:
         self._store = store
         self.executions: Shelf[bytes] = Shelf(lambda key: self._one(EXECUTIONS, place_of(key)), capacity)
         self.calls: Shelf[tuple[bytes, str]] = Shelf(

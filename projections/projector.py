@@ -9,14 +9,14 @@ It holds nothing that is not in the database or the log: whatever fails ends it,
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.slices import slices
 from projections.standing import Standing, find_standing, first_position
-from projections.store.port import Position, ViewReplaced, ViewStore
+from projections.store.port import Position, RowStore, ViewReplaced, ViewStore
 from projections.tail_kafka import KafkaTail, Partition
 from schemas.record import RawRecord
 from schemas.topics import Topics
@@ -33,14 +33,14 @@ Tell = Callable[[str, int], None]
 class Writer:
     """Folds records into one view, partition by partition."""
 
-    store: ViewStore
-    topics: Topics
+    store: RowStore
     positions: dict[Partition, Position]
     batcher: Batcher
+    batch_records: int = BATCH_RECORDS
 
     def write(self, polled: Sequence[tuple[Partition, Sequence[RawRecord]]]) -> None:
         """Write what came next of some partitions, in one transaction or more."""
-        for round_ in _rounds(polled):
+        for round_ in _rounds(polled, self.batch_records):
             chunks = [Chunk(self._position(at, records), records) for at, records in round_]
             batch = self.batcher.batch(chunks)
             self.store.apply(batch)
@@ -52,9 +52,14 @@ class Writer:
         return self.positions.get(at) or first_position(at, records[0])
 
 
-def new_writer(store: ViewStore, topics: Topics, standing: Standing) -> Writer:
+def new_writer(
+    store: RowStore,
+    topics: Topics,
+    positions: Mapping[Partition, Position],
+    batch_records: int = BATCH_RECORDS,
+) -> Writer:
     """A writer that goes on from where the view stands."""
-    return Writer(store, topics, dict(standing.positions), Batcher(topics, RowCache(store)))
+    return Writer(store, dict(positions), Batcher(topics, RowCache(store)), batch_records)
 
 
 @dataclass(slots=True)
@@ -96,7 +101,7 @@ class Projector:
 
     async def _follow(self, store: ViewStore) -> None:
         standing = await find_standing(self.tail, store, (self.topics.executions, self.topics.definitions))
-        writer = new_writer(store, self.topics, standing)
+        writer = new_writer(store, self.topics, standing.positions)
         logger.info("the view is %d records behind", standing.behind())
         self.tail.stand_at(standing.offsets)
         progress = _Progress(standing, self.tell)
@@ -135,14 +140,13 @@ def _offset(positions: dict[Partition, Position], at: Partition) -> int:
 
 
 def _rounds(
-    polled: Sequence[tuple[Partition, Sequence[RawRecord]]],
+    polled: Sequence[tuple[Partition, Sequence[RawRecord]]], size: int
 ) -> list[list[tuple[Partition, Sequence[RawRecord]]]]:
-    """Rounds of at most about `BATCH_RECORDS`, each with a piece of every partition that has one left."""
-    if sum(len(records) for _, records in polled) <= BATCH_RECORDS:
+    """Rounds of about `size` records at most, each with a piece of every partition that has one left."""
+    if sum(len(records) for _, records in polled) <= size:
         return [list(polled)]
     pieces = [
-        [(at, piece) for piece in slices(records, max(1, BATCH_RECORDS // len(polled)))]
-        for at, records in polled
+        [(at, piece) for piece in slices(records, max(1, size // len(polled)))] for at, records in polled
     ]
     longest = max(map(len, pieces))
     return [[cut[number] for cut in pieces if number < len(cut)] for number in range(longest)]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from projections.compare import Comparison, compare
 from projections.log_errors import LogChanged, LogUnreachable
 from projections.projector import Writer, new_writer
-from projections.standing import Standing
 from projections.store.port import ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view
 from projections.tail_kafka import KafkaTail, Partition
@@ -56,7 +55,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class _Reading:
+class Reading:
     """Reads the log into one view, up to given offsets and no further."""
 
     tail: KafkaTail
@@ -64,6 +63,11 @@ class _Reading:
     progress: Progress
 
     async def up_to(self, targets: Offsets) -> None:
+        """Read each partition up to its target.
+
+        Args:
+            targets: per partition, the first offset not to be read; one already passed is left as it is.
+        """
         positions = self.writer.positions
         offsets = {at: positions[at].next_offset if at in positions else 0 for at in targets}
         left = {at for at, end in targets.items() if offsets[at] < end}
@@ -129,7 +133,7 @@ async def _rebuild(
         targets = ends if live is None else _offsets(live, ends)
         if bulk is not None:
             await asyncio.to_thread(bulk, store, targets, progress)
-        reading = _Reading(tail, _writer(store, topics), progress)
+        reading = Reading(tail, _writer(store, topics), progress)
         await reading.up_to(targets)
         read_s = _now_s() - began
         comparison = None if live is None else await _compare(live, store, reading, ends)
@@ -141,7 +145,7 @@ async def _rebuild(
     return Outcome(sum(targets.values()), read_s, comparison, note, refused)
 
 
-async def _compare(live: ViewStore, store: ViewStore, reading: _Reading, ends: Offsets) -> Comparison:
+async def _compare(live: ViewStore, store: ViewStore, reading: Reading, ends: Offsets) -> Comparison:
     with live.snapshot() as moment:
         stands = {Partition(at.topic, at.partition): at.next_offset for at in moment.positions()}
         await reading.up_to({at: stands.get(at, 0) for at in ends})
@@ -195,7 +199,7 @@ async def _ends(tail: KafkaTail, topics: Topics) -> dict[Partition, int]:
 
 def _writer(store: ViewStore, topics: Topics) -> Writer:
     positions = {Partition(at.topic, at.partition): at for at in store.positions()}
-    return new_writer(store, topics, Standing({}, positions, {}))
+    return new_writer(store, topics, positions)
 
 
 def _now_s() -> float:

@@ -110,16 +110,8 @@ class ViewReader(Protocol):
         ...
 
 
-class ViewStore(Protocol):
-    """A view that is written."""
-
-    def positions(self) -> list[Position]:
-        """Up to where the view has read, by partition; empty for a new view."""
-        ...
-
-    def tracked(self, position: Position) -> int | None:
-        """The tracking recorder's own word on the position: its next offset, or None."""
-        ...
+class RowStore(Protocol):
+    """What folding needs of a view: rows as they were, and a place for what they became."""
 
     def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
         """The rows with these primary keys, in any order; missing ones are left out."""
@@ -133,6 +125,18 @@ class ViewStore(Protocol):
             ViewReplaced: the view was swapped meanwhile; nothing that anybody reads was written.
             ViewUnavailable: the database failed; nothing was written.
         """
+        ...
+
+
+class ViewStore(RowStore, Protocol):
+    """A view that is written."""
+
+    def positions(self) -> list[Position]:
+        """Up to where the view has read, by partition; empty for a new view."""
+        ...
+
+    def tracked(self, position: Position) -> int | None:
+        """The tracking recorder's own word on the position: its next offset, or None."""
         ...
 
     def snapshot(self) -> AbstractContextManager[ViewReader]:

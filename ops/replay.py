@@ -1,0 +1,136 @@
+"""`placet replay`: rebuild the views from the log beside the live ones, compare, swap."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ops.commands.common import DataDirOption, JsonOption, print_json
+from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
+from ops.errors import OpsError
+from projections.log_errors import LogError
+from projections.main import GC_THRESHOLD, kafka_address
+from projections.rebuild import Outcome, Plan, rebuild
+from projections.rebuild_workers import with_processes
+from projections.store.port import ViewError
+from projections.tail_kafka import KafkaAddress, KafkaTail
+from schemas.topics import Topics
+
+EXIT_DIFFERS = 1
+EXIT_NOT_REACHABLE = 3
+
+
+def replay(
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
+    into: Annotated[
+        str | None, typer.Option(help="Database URL to fill instead of the live view; it is compared too.")
+    ] = None,
+    database_url: Annotated[
+        str | None, typer.Option(envvar="DATABASE_URL", help="The live view; by default the stack's.")
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="By default the stack's.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="By default one a core.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Swap it in although it differs.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in."""
+    try:
+        config = load_config(DataDir(data_dir.expanduser().absolute()).config)
+        settings = config.settings_for("replay") | _given(database_url, bootstrap_servers)
+        plan = Plan(settings["database_url"], into or settings["database_url"], force)
+        outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
+    except OpsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(error.exit_code) from error
+    except (LogError, ViewError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(EXIT_NOT_REACHABLE) from error
+    if json:
+        print_json(as_json(outcome))
+    else:
+        _print(outcome, plan)
+    if outcome.refused or (outcome.comparison is not None and not outcome.comparison.is_equal):
+        raise typer.Exit(EXIT_DIFFERS)
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """The outcome as the command prints it with `--json`."""
+    comparison = outcome.comparison
+    return {
+        "records": outcome.records,
+        "seconds": round(outcome.read_s, 3),
+        "equal": None if comparison is None else comparison.is_equal,
+        "offsets": None if comparison is None else comparison.offsets,
+        "tables": [] if comparison is None else [asdict(table) for table in comparison.tables],
+        "swapped": not outcome.refused,
+        "refused": outcome.refused,
+        "note": outcome.note,
+    }
+
+
+def _given(database_url: str | None, bootstrap_servers: str | None) -> dict[str, str]:
+    given = {"database_url": database_url, "bootstrap_servers": bootstrap_servers}
+    return {name: value for name, value in given.items() if value}
+
+
+def _topics(config: StackConfig) -> Topics:
+    return Topics(config.topic_prefix)
+
+
+def _run(address: KafkaAddress, topics: Topics, plan: Plan, processes: int | None, *, show: bool) -> Outcome:
+    gc.set_threshold(GC_THRESHOLD)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
+        task = bar.add_task("reading the log", total=None)
+
+        def told(done: int, of: int) -> None:
+            bar.update(task, completed=done, total=of)
+
+        return asyncio.run(_rebuild(address, topics, plan, processes, told))
+
+
+async def _rebuild(
+    address: KafkaAddress,
+    topics: Topics,
+    plan: Plan,
+    processes: int | None,
+    told: Callable[[int, int], None],
+) -> Outcome:
+    tail = KafkaTail(address)
+    await tail.open()
+    try:
+        return await rebuild(plan, tail, topics, told, with_processes(address, topics, processes))
+    finally:
+        await tail.close()
+
+
+def _print(outcome: Outcome, plan: Plan) -> None:
+    console = Console()
+    rate = outcome.records / outcome.read_s if outcome.read_s else 0.0
+    console.print(f"{outcome.records:,} records in {outcome.read_s:.1f} s ({rate:,.0f}/s)")
+    if outcome.comparison is None:
+        console.print(f"not compared: {outcome.note}")
+    else:
+        console.print(_table(outcome))
+    if outcome.refused:
+        console.print(f"[red]not swapped[/red]: {outcome.refused}")
+    else:
+        console.print("swapped in" if plan.live_url == plan.target_url else "filled")
+
+
+def _table(outcome: Outcome) -> Table:
+    table = Table("table", "rows", "sha-256", "differing", "first differences")
+    for found in [] if outcome.comparison is None else outcome.comparison.tables:
+        first = "\n".join(f"{row.key} {row.problem} {' '.join(row.columns)}" for row in found.differences)
+        table.add_row(found.name, f"{found.rows:,}", found.digest[:12], f"{found.differing:,}", first)
+    return table

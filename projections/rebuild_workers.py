@@ -1,0 +1,183 @@
+"""Reading the log with several processes: each reads, decodes and folds some partitions; one writes.
+
+Decoding and folding cost most and partitions share no rows (but for sums), so they are divided by partition.
+The database has one writer: the process that asked. A worker waits when the pipe is full, so that no more than a
+few batches are under way.
+"""
+
+import gc
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import uvloop
+
+from projections.folds.rows import Row
+from projections.log_errors import LogError
+from projections.main import GC_THRESHOLD
+from projections.projector import new_writer
+from projections.queries.postgres_moments import PostgresMoments
+from projections.queries.sqlite_moments import SqliteMoments
+from projections.queries.views import Source
+from projections.rebuild import Bulk, Offsets, Progress, Reading
+from projections.store.port import Batch, Key, ViewError, ViewStore
+from projections.store.postgres import PostgresViewStore
+from projections.store.sqlite import SqliteViewStore
+from projections.store.tables import Table
+from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from schemas.topics import Topics
+
+# Below this a process more costs more than it brings.
+RECORDS_WORTH_IT = 20_000
+BATCH_RECORDS = 5_000
+WAIT_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one worker reads, and where it finds rows that it no longer has at hand."""
+
+    address: KafkaAddress
+    topics: Topics
+    targets: Mapping[Partition, int]
+    source: Callable[[], Source]
+
+
+@dataclass(slots=True)
+class PipeStore:
+    """The store as a worker has it: batches go through the pipe, rows come from the database once they are there."""
+
+    pipe: Connection
+    applied: Any
+    source: Callable[[], Source]
+    sent: int = 0
+    opened: list[Source] = field(default_factory=list)
+
+    def apply(self, batch: Batch) -> None:
+        """Send a batch to the process that writes."""
+        self.pipe.send(batch)
+        self.sent += 1
+
+    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+        """Rows by their keys, after all that was sent has been written."""
+        while self.applied.value < self.sent:
+            time.sleep(WAIT_S)
+        if not self.opened:
+            self.opened.append(self.source())
+        with self.opened[0].moment() as moment:
+            found = [moment.one(table, **dict(zip(table.key, key, strict=True))) for key in keys]
+        return [row for row in found if row is not None]
+
+
+def with_processes(address: KafkaAddress, topics: Topics, processes: int | None = None) -> Bulk:
+    """A `Bulk` that reads with several processes where the log is long enough for that.
+
+    Args:
+        address: the cluster.
+        topics: the installation's.
+        processes: how many; by default as many as there are cores.
+    """
+    count = processes or os.cpu_count() or 1
+
+    def bulk(store: ViewStore, targets: Offsets, progress: Progress) -> None:
+        if sum(targets.values()) >= RECORDS_WORTH_IT and count > 1:
+            _read(
+                store,
+                [Job(address, topics, share, _source(store)) for share in shares(targets, count)],
+                progress,
+            )
+
+    return bulk
+
+
+def shares(targets: Offsets, count: int) -> list[dict[Partition, int]]:
+    """The partitions in at most `count` shares of about the same length, longest first."""
+    found: list[dict[Partition, int]] = [{} for _ in range(count)]
+    for partition, end in sorted(targets.items(), key=lambda item: (-item[1], item[0])):
+        if end:
+            min(found, key=lambda share: sum(share.values()))[partition] = end
+    return [share for share in found if share]
+
+
+def _source(store: ViewStore) -> Callable[[], Source]:
+    if isinstance(store, SqliteViewStore):
+        return partial(SqliteMoments, store.file)
+    if isinstance(store, PostgresViewStore):
+        return partial(PostgresMoments, store.url, store.schema, 1)
+    raise ViewError(f"{type(store).__name__} cannot be filled by several processes: use one.")
+
+
+def _read(store: ViewStore, jobs: Sequence[Job], progress: Progress) -> None:
+    context = multiprocessing.get_context("spawn")
+    total = sum(sum(job.targets.values()) for job in jobs)
+    counters: dict[Connection, Any] = {}
+    workers = []
+    for job in jobs:
+        ours, theirs = context.Pipe()
+        counters[ours] = context.Value("Q", 0, lock=False)
+        workers.append(context.Process(target=work, args=(theirs, counters[ours], job), daemon=True))
+        workers[-1].start()
+        theirs.close()
+    try:
+        _write_all(store, counters, lambda done: progress(done, total))
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.join()
+
+
+def _write_all(store: ViewStore, counters: dict[Connection, Any], told: Callable[[int], None]) -> None:
+    done = 0
+    left = set(counters)
+    while left:
+        for pipe in wait(left):
+            assert isinstance(pipe, Connection)
+            message = _receive(pipe)
+            if message is None:
+                left.remove(pipe)
+                continue
+            store.apply(message)
+            counters[pipe].value += 1
+            done += sum(
+                after.next_offset - (before.next_offset if before else 0) for before, after in message.moves
+            )
+            told(done)
+
+
+def _receive(pipe: Connection) -> Batch | None:
+    try:
+        message = pipe.recv()
+    except EOFError as error:
+        raise LogError(
+            "A process that was reading the log died: look at its output, and try again."
+        ) from error
+    if isinstance(message, str):
+        raise LogError(message)
+    assert message is None or isinstance(message, Batch)
+    return message
+
+
+def work(pipe: Connection, applied: Any, job: Job) -> None:
+    """The worker process: send batches, then None; or the sentence of what went wrong."""
+    gc.set_threshold(GC_THRESHOLD)
+    try:
+        uvloop.run(_send_all(PipeStore(pipe, applied, job.source), job))
+    except (LogError, ViewError) as error:
+        pipe.send(str(error))
+    else:
+        pipe.send(None)
+
+
+async def _send_all(store: PipeStore, job: Job) -> None:
+    tail = KafkaTail(job.address)
+    await tail.open()
+    try:
+        writer = new_writer(store, job.topics, {}, BATCH_RECORDS)
+        await Reading(tail, writer, lambda done, of: None).up_to(job.targets)
+    finally:
+        await tail.close()
