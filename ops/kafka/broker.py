@@ -32,6 +32,9 @@ START_TIMEOUT_S = 60.0
 STOP_GRACE_S = 20.0
 POLL_S = 0.05
 LOWEST_FREE_BYTES = 32 * 1024 * 1024
+# The quick compiler alone and the plain collector: on two busy cores a start took 2.9 CPU-seconds instead of 4.7, a
+# hop 1.6 ms (p99 14) instead of 2.4 (28), and after 240,000 records still 6 µs of CPU a record instead of 16.
+JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class Broker:
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         arguments = ("format", f"--cluster-id={cluster_id}", "-c", str(self.layout.properties))
         done = process.spawn(
-            self._java(class_path, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments),
+            self._java(class_path, "kafka.tools.StorageTool", *arguments),
             self.layout.output,
         ).wait(START_TIMEOUT_S)
         if done != 0:
@@ -147,7 +150,7 @@ class Broker:
 
     def _java(self, class_path: str, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.layout.logging.absolute()}"
-        return [str(find_java()), "-XX:+UseSerialGC", logging, "-cp", class_path, *arguments]
+        return [str(find_java()), *JVM_FLAGS, logging, "-cp", class_path, *arguments]
 
     def _wait_ready(self, timeout_s: float) -> None:
         ports = self.ports
