@@ -1,0 +1,88 @@
+"""`placet policy check|test|diff` as a person runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ops.commands.policy import cases_command, check_command, diff_command
+
+GOOD = "policy: p\nrules:\n  - {id: a, match: {tools: [read]}, then: allow}\n"
+CASES = """
+tools: {read: {name: read}, drop: {name: drop}}
+cases:
+  - {name: reads, call: {tool: read}, expect: {effect: allow, rule: a}}
+  - {name: drops, call: {tool: drop}, expect: {effect: hold}}
+"""
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    commands = typer.Typer()
+    commands.command("check")(check_command)
+    commands.command("test")(cases_command)
+    commands.command("diff")(diff_command)
+    return commands
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    (tmp_path / "p.tests.yaml").write_text(CASES)
+    (tmp_path / "p.yaml").write_text(GOOD)
+    return tmp_path / "p.yaml"
+
+
+def test_check_good_policy_leaves_with_0(app: typer.Typer, good: Path) -> None:
+    done = CliRunner().invoke(app, ["check", str(good), "--json"])
+
+    assert (done.exit_code, json.loads(done.output)) == (0, {"problems": []})
+
+
+def test_check_typo_leaves_with_1_and_names_it(app: typer.Typer, good: Path) -> None:
+    good.write_text(GOOD.replace("rules", "rulez"))
+
+    done = CliRunner().invoke(app, ["check", str(good)])
+
+    assert done.exit_code == 1
+    assert "did you mean 'rules'" in done.output
+
+
+def test_check_missing_file_leaves_with_2(app: typer.Typer, tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, ["check", str(tmp_path / "none.yaml")]).exit_code == 2
+
+
+def test_test_cases_beside_the_policy_are_run(app: typer.Typer, good: Path) -> None:
+    done = CliRunner().invoke(app, ["test", str(good)])
+
+    assert done.exit_code == 0
+    assert "2 passed, 0 failed" in done.output
+
+
+def test_test_failing_case_leaves_with_1_and_says_why(app: typer.Typer, good: Path) -> None:
+    good.write_text(GOOD.replace("allow", "deny"))
+
+    done = CliRunner().invoke(app, ["test", str(good)])
+
+    assert done.exit_code == 1
+    assert "expected 'allow', found 'deny'" in done.output
+
+
+def test_diff_names_the_rule_and_the_call_that_is_judged_otherwise(
+    app: typer.Typer, good: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new.yaml"
+    new.write_text(GOOD.replace("allow", "deny"))
+
+    done = CliRunner().invoke(
+        app, ["diff", str(good), str(new), "--cases", str(tmp_path / "p.tests.yaml"), "--json"]
+    )
+
+    found = json.loads(done.output)
+    assert [rule["rule"] for rule in found["changed"]] == ["a"]
+    assert [(call["tool"], call["before"], call["after"]) for call in found["calls"]] == [
+        ("read", "allow", "deny")
+    ]
