@@ -12,7 +12,6 @@ from services.processors.settings import TrustSettings, client_settings, credent
 from services.processors.trust import Source, TrustProcessor
 from services.processors.watchdog import Lease
 
-SESSION_TIMEOUT_S = 10.0
 ROUND_MAX_RECORDS = 1000
 ROUND_WITHIN_S = 0.1
 
@@ -40,8 +39,8 @@ def faust_app(settings: TrustSettings) -> faust.App:
         settings.group,
         broker=";".join(f"kafka://{address.strip()}" for address in brokers),
         broker_credentials=credentials(client_settings(settings.kafka_settings)),
-        broker_session_timeout=SESSION_TIMEOUT_S,
-        broker_heartbeat_interval=SESSION_TIMEOUT_S / 4,
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.session_timeout_s / 4,
         broker_commit_interval=1.0,
         # "none" would end the first start of all, which has no offset yet. What "earliest" might skip or repeat,
         # the fold and `TrustProcessor` refuse.
@@ -72,7 +71,7 @@ def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) 
         on_ready: called whenever the partitions of an assignment are loaded.
     """
     app = faust_app(settings)
-    lease = Lease(SESSION_TIMEOUT_S)
+    lease = Lease(settings.session_timeout_s)
     table = app.Table(
         "trust",
         key_type=bytes,

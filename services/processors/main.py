@@ -21,7 +21,7 @@ def run(settings: Mapping[str, str]) -> None:
     """Run the trust processor until SIGTERM.
 
     Args:
-        settings: plain text, see docs/architecture.md; also `stall_after_s`.
+        settings: plain text, see docs/architecture.md; also `stall_after_s` and `session_timeout_s`.
 
     It ends the process: with 0 after a clean stop, else with the error's exit code, its sentence logged.
     """
@@ -43,6 +43,7 @@ def _run(settings: TrustSettings) -> int:
     worker = faust.Worker(
         trust.app, quiet=True, override_logging=False, redirect_stdouts=False, loop=asyncio.new_event_loop()
     )
+    worker.spinner = None
     watchdog = _watchdog(settings, trust, worker)
     watchdog.start()
     try:

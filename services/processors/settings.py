@@ -13,6 +13,7 @@ from schemas.topics import DEFAULT_PARTITIONS, Topics
 from services.processors.errors import SettingsRefused
 
 STALL_AFTER_S = 60.0
+SESSION_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class TrustSettings:
         status_file: Where it tells how it is; None for nowhere.
         kafka_settings: A JSON file of SASL and TLS settings; None for none.
         stall_after_s: It ends when it is behind and makes no progress for so long.
+        session_timeout_s: The group gives its partitions to others when it is silent for so long.
     """
 
     bootstrap_servers: str
@@ -38,6 +40,7 @@ class TrustSettings:
     status_file: Path | None
     kafka_settings: Path | None
     stall_after_s: float
+    session_timeout_s: float
 
     @property
     def group(self) -> str:
@@ -61,6 +64,7 @@ def read_settings(settings: Mapping[str, str]) -> TrustSettings:
             status_file=_path(settings.get("status_file")),
             kafka_settings=_path(settings.get("kafka_settings")),
             stall_after_s=float(settings.get("stall_after_s") or STALL_AFTER_S),
+            session_timeout_s=float(settings.get("session_timeout_s") or SESSION_TIMEOUT_S),
         )
     except (KeyError, ValueError) as error:
         raise SettingsRefused(f"The trust processor's settings cannot be used: {error!r}.") from error

@@ -131,9 +131,13 @@ class TrustProcessor:
         return {tp.partition: int(end or 0) for tp, end in ends.items()}
 
     async def _rewind(self) -> bool:
-        # Faust seeks to the committed offsets next, and whenever it loses its place: so these are set.
+        # Faust seeks to the committed offsets next, and whenever it loses its place: so these are set. Where the
+        # offset is 0, aiokafka seeks nowhere, hence also here.
         starts = {TP(self._source, partition): fold.start for partition, fold in self._folds.items()}
-        return not starts or bool(await self._app.consumer._commit(starts))
+        if not starts:
+            return True
+        await self._app.consumer.seek_wait(starts)
+        return bool(await self._app.consumer._commit(starts))
 
     async def _apply(self, event: Any) -> PartitionFold:
         message = event.message

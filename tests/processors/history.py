@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from schemas.canonical import sha256_hex
@@ -17,7 +18,6 @@ from schemas.events.calls import (
     ToolCallReleased,
     ToolCallSucceeded,
 )
-from schemas.events.executions import ExecutionStarted
 from schemas.events.holds import DecisionRecorded
 from schemas.events.log import WriterAlive, WriterClaimed
 from schemas.headers import event_record
@@ -163,7 +163,6 @@ class History:
         act = self.rng.randrange(3)
         if act == 0:
             self.decide(call, "reject", term=term)
-            call.revision = call.revision
         elif act == 1:
             self.end(call, "failures", term=term)
         else:
@@ -251,11 +250,7 @@ def consumed(call: OpenCall) -> GrantConsumed:
     )
 
 
-def started(agent: str) -> ExecutionStarted:
-    return ExecutionStarted(agent=agent, user="", workspace="", request="", context="{}", by="agent")
-
-
-ENDINGS = {
+ENDINGS: dict[str, Callable[[OpenCall], Message]] = {
     "successes": lambda call: ToolCallSucceeded(
         call_id=call.call_id, attempt_id="a", output="{}", duration_ms=1, by="agent"
     ),

@@ -15,10 +15,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
-from ops.process import is_alive, spawn, stop
+from ops.process import spawn, stop
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from schemas.trust import TrustPart, decode
+from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, decode
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import TopicPartition
 
@@ -28,6 +28,9 @@ logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(m
 from services.processors.main import run
 run(json.loads(sys.argv[1]))
 """
+
+# The key of records that tests put on the trust topic and that are none of ours.
+STRANGER = b"stranger"
 
 
 @dataclass
@@ -40,6 +43,7 @@ class Role:
     directory: Path
     worker_id: str = "trust"
     stall_after_s: float = 60.0
+    session_timeout_s: float = 6.0
     process: Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -62,6 +66,7 @@ class Role:
             "worker_id": self.worker_id,
             "status_file": str(self.directory / "status.json"),
             "stall_after_s": str(self.stall_after_s),
+            "session_timeout_s": str(self.session_timeout_s),
         }
 
     def start(self) -> None:
@@ -85,15 +90,21 @@ class Role:
         os.kill(self.pid, signal.SIGKILL)
         self.wait_end()
 
+    def freeze(self, for_s: float) -> None:
+        """Stop it in its tracks, and let it go on after a while."""
+        os.kill(self.pid, signal.SIGSTOP)
+        time.sleep(for_s)
+        os.kill(self.pid, signal.SIGCONT)
+
     def stop(self) -> int:
         assert self.process is not None
         return stop(self.process, 15.0)
 
     def end(self) -> None:
         """Leave nothing behind."""
-        if self.process is not None and is_alive(self.pid):
-            os.kill(self.pid, signal.SIGCONT)
-            self.kill()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
 
 
 def wait_until(condition: Any, within_s: float, explain: Any = lambda: "") -> None:
@@ -134,8 +145,15 @@ async def read_all(bootstrap_servers: str, topics: Topics, partitions: int) -> l
         await log.close()
 
 
-def newest_parts(raws: Iterable[RawRecord]) -> dict[bytes, TrustPart]:
-    """The last part under each key, as compaction would leave it."""
-    latest = {raw.key: raw.value for raw in raws}
-    parts = ((key, decode(value)) for key, value in latest.items() if value)
-    return {key: part for key, part in parts if isinstance(part, TrustPart)}
+def newest(raws: Iterable[RawRecord]) -> list[TrustRecord]:
+    """The last record under each of our keys, as compaction would leave it."""
+    latest = {raw.key: raw.value for raw in raws if raw.key != STRANGER}
+    return [decode(value) for value in latest.values() if value]
+
+
+def newest_parts(raws: Iterable[RawRecord]) -> list[TrustPart]:
+    return [record for record in newest(raws) if isinstance(record, TrustPart)]
+
+
+def newest_checkpoints(raws: Iterable[RawRecord]) -> dict[int, TrustCheckpoint]:
+    return {record.partition: record for record in newest(raws) if isinstance(record, TrustCheckpoint)}

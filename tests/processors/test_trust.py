@@ -1,17 +1,24 @@
 """The trust processor as a process on a real Kafka."""
 
 import asyncio
+import random
 import time
+from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from schemas.ids import execution_key
+from ops.kafka.broker import Broker
+from ops.topics import ensure_topics
 from schemas.record import OutRecord, RawRecord
-from schemas.trust import TrustCheckpoint, TrustPart, decode, trust_record
-from services.domain.trust import KINDS, TrustBook
+from schemas.topics import Topics
+from schemas.trust import TrustPart, trust_record
+from services.domain.trust import KINDS, TrustBook, combine
+from services.processors.errors import EXIT_FAILED, EXIT_STALLED, EXIT_UNREACHABLE, EXIT_USAGE
 from services.runtime.kafka_log import KafkaLog
-from tests.processors.history import History, histories
-from tests.processors.role import Role, newest_parts, produce, read_all, wait_until
+from tests.processors.history import AGENTS, TENANTS, TOOLS, History, histories
+from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_parts, produce, read_all
 
 pytestmark = pytest.mark.broker
 
@@ -38,15 +45,10 @@ async def until_counted(role: Role, found: list[History], within_s: float = 40.0
         await asyncio.sleep(0.1)
 
 
-def newest_checkpoints(raws: list[RawRecord]) -> dict[int, TrustCheckpoint]:
-    found = [decode(raw.value) for raw in raws if raw.value]
-    return {record.partition: record for record in found if isinstance(record, TrustCheckpoint)}
-
-
-def counts_of(parts: dict[bytes, TrustPart]) -> dict[int, dict[tuple[str, str, str], dict[str, int]]]:
+def counts_of(parts: list[TrustPart]) -> dict[int, dict[tuple[str, str, str], dict[str, int]]]:
     counts: dict[int, dict[tuple[str, str, str], dict[str, int]]] = {}
-    for part in parts.values():
-        nonzero = {kind: getattr(part, kind) for kind in KINDS if getattr(part, kind)}
+    for part in parts:
+        nonzero: dict[str, int] = {kind: getattr(part, kind) for kind in KINDS if getattr(part, kind)}
         counts.setdefault(part.partition, {})[part.tenant, part.agent, part.tool] = nonzero
     return counts
 
@@ -63,47 +65,57 @@ async def topic_id_of(role: Role) -> str:
         await log.close()
 
 
-async def test_trust_fresh_log_with_zombies_and_poison_counts_what_the_history_says(
-    role: Role, seed: int
-) -> None:
+async def test_trust_log_with_zombies_and_poison_counts_what_the_history_says(role: Role, seed: int) -> None:
     found = histories(role.partitions, 300, seed)
     await produce_all(role, found)
     role.start()
     raws = await until_counted(role, found)
     role.wait_ready()
     assert counts_of(newest_parts(raws)) == expected_of(found)
+    topic_id = await topic_id_of(role)
     for history in found:
         checkpoint = newest_checkpoints(raws)[history.partition]
         assert (checkpoint.unreadable, checkpoint.term) == (history.unreadable, history.term)
-        assert checkpoint.topic_id == await topic_id_of(role)
+        assert checkpoint.topic_id == topic_id
     assert role.log.count("skipped a record") == sum(history.unreadable for history in found)
+    check_book(raws, topic_id)
     assert role.stop() == 0
 
 
-async def test_trust_records_of_the_log_are_on_their_source_partition(role: Role, seed: int) -> None:
-    found = histories(role.partitions, 60, seed)
-    await produce_all(role, found)
-    role.start()
-    for raw in await until_counted(role, found):
-        assert decode(raw.value).partition == raw.partition
-    assert role.stop() == 0
+def check_book(raws: list[RawRecord], topic_id: str) -> None:
+    """A decider that reads the topic from its start cites the same."""
+    ends = {raw.partition: raw.offset + 1 for raw in raws}
+    book = TrustBook(ends, topic_id)
+    for raw in raws:
+        book.apply(raw)
+    parts = newest_parts(raws)
+    through = {str(n): found.through_offset for n, found in newest_checkpoints(raws).items()}
+    for part in [(tenant, agent, tool) for tenant in TENANTS for agent in AGENTS for tool in TOOLS]:
+        cited = book.trust_for(*part)
+        assert cited is not None
+        own = combine(found for found in parts if (found.tenant, found.agent, found.tool) == part)
+        assert cited == {**own, "through": through}
 
 
 async def test_trust_killed_again_and_again_counts_nothing_twice_and_skips_nothing(
     role: Role, seed: int
 ) -> None:
-    found = histories(role.partitions, 1500, seed)
-    cuts = [0, 300, 700, 900, 1500]
-    for start, stop in zip(cuts, [*cuts[1:], None], strict=True):
+    found = histories(role.partitions, 3000, seed)
+    await produce_all(role, found)
+    for _ in range(3):
+        seen = len(await records_of(role))
         role.start()
         role.wait_ready()
-        seen = len(await records_of(role))
-        await produce_all(role, found, start, stop)
         await wait_more(role, seen)
         role.kill()
+    assert {n: c.through_offset for n, c in newest_checkpoints(await records_of(role)).items()} != {
+        history.partition: len(history.records) - 1 for history in found
+    }, "it was never killed in the middle: give it more to do"
     role.start()
     raws = await until_counted(role, found)
     assert counts_of(newest_parts(raws)) == expected_of(found)
+    for history in found:
+        assert newest_checkpoints(raws)[history.partition].unreadable == history.unreadable
     assert role.stop() == 0
 
 
@@ -112,3 +124,187 @@ async def wait_more(role: Role, seen: int) -> None:
     deadline = time.monotonic() + 40.0
     while len(await records_of(role)) <= seen:
         assert time.monotonic() < deadline, role.log[-4000:]
+
+
+async def test_trust_partitions_shared_with_another_worker_that_dies_stay_exact(
+    role: Role, tmp_path: Path, seed: int
+) -> None:
+    found = histories(role.partitions, 600, seed)
+    other = Role(role.bootstrap_servers, role.topics, role.partitions, tmp_path / "other", "other")
+    try:
+        role.start()
+        role.wait_ready()
+        await produce_all(role, found, 0, 200)
+        other.start()
+        other.wait_ready()
+        await produce_all(role, found, 200, 400)
+        await wait_more(role, 0)
+        role.kill()
+        await produce_all(role, found, 400)
+        raws = await until_counted(other, found)
+        assert counts_of(newest_parts(raws)) == expected_of(found)
+        assert other.stop() == 0
+    finally:
+        other.end()
+
+
+async def test_trust_part_overwritten_by_a_late_writer_is_noticed_and_counted_again(
+    role: Role, seed: int
+) -> None:
+    found = histories(role.partitions, 200, seed)
+    await produce_all(role, found)
+    role.start()
+    raws = await until_counted(role, found)
+    assert role.stop() == 0
+    grown = next(part for part in newest_parts(raws) if part.successes > 1)
+    late = {"successes": grown.successes - 1, "through_offset": grown.through_offset - 1}
+    stale = grown.model_copy(update=late)
+    garbage = OutRecord(STRANGER, b"not ours", ())
+    await produce(role.bootstrap_servers, role.topics.trust, stale.partition, [trust_record(stale), garbage])
+    role.start()
+    assert role.wait_end() == EXIT_FAILED
+    assert "counted again from its first record" in role.log
+    assert "skipped a record of the trust topic under b'stranger'" in role.log
+    role.start()
+    raws = await until_counted(role, found)
+    assert counts_of(newest_parts(raws)) == expected_of(found)
+
+
+async def test_trust_log_recreated_stops_with_a_sentence_and_counts_nothing(role: Role, seed: int) -> None:
+    found = histories(role.partitions, 60, seed)
+    await produce_all(role, found)
+    role.start()
+    await until_counted(role, found)
+    assert role.stop() == 0
+    await recreate(role, role.topics.executions)
+    await produce_all(role, histories(role.partitions, 200, seed + 1))
+    before = len(await records_of(role))
+    role.start()
+    assert role.wait_end() == EXIT_USAGE
+    assert "restore it, or recreate the trust topic as well" in role.log
+    assert len(await records_of(role)) == before
+
+
+async def recreate(role: Role, topic: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=role.bootstrap_servers)
+    await admin.start()
+    try:
+        old = await topic_id_of(role)
+        await admin.delete_topics([topic])
+        deadline = time.monotonic() + 20.0
+        while topic in await admin.list_topics():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+    finally:
+        await admin.close()
+    await ensure_topics(role.bootstrap_servers, topics=role.topics, partitions=role.partitions)
+    assert await topic_id_of(role) != old
+
+
+async def test_trust_broker_that_hangs_ends_it_by_the_watchdog_and_the_next_start_catches_up(
+    broker: Broker, topic_prefix: str, tmp_path: Path, seed: int
+) -> None:
+    topics = Topics(topic_prefix)
+    await ensure_topics(broker.bootstrap_servers, topics=topics, partitions=1)
+    role = Role(broker.bootstrap_servers, topics, 1, tmp_path, stall_after_s=8.0)
+    found = histories(1, 400, seed)
+    try:
+        role.start()
+        role.wait_ready()
+        await produce_all(role, found, 0, 200)
+        broker.pause()
+        assert role.wait_end() == EXIT_STALLED
+        assert "No progress on " in role.log
+        broker.resume()
+        await produce_all(role, found, 200)
+        role.start()
+        raws = await until_counted(role, found)
+        assert counts_of(newest_parts(raws)) == expected_of(found)
+    finally:
+        role.end()
+
+
+async def test_trust_topics_missing_end_it_with_a_sentence(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    role = Role(kafka, Topics(topic_prefix), 3, tmp_path)
+    role.start()
+    assert role.wait_end() == EXIT_UNREACHABLE
+    assert f"The topic {topic_prefix}.executions or one of its partitions is missing" in role.log
+
+
+async def test_trust_other_partition_count_ends_it_with_a_sentence(role: Role) -> None:
+    role.partitions = 4
+    role.start()
+    assert role.wait_end() == EXIT_USAGE
+    assert "has 3 partitions and 4 were asked for" in role.log
+
+
+async def test_trust_kafka_away_ends_it_with_a_sentence(tmp_path: Path) -> None:
+    role = Role("127.0.0.1:1", Topics("nobody"), 3, tmp_path)
+    role.start()
+    assert role.wait_end() == EXIT_UNREACHABLE
+    assert "127.0.0.1:1 cannot be reached" in role.log
+
+
+async def test_trust_frozen_past_its_session_writes_nothing_more_and_ends(role: Role) -> None:
+    role.start()
+    role.wait_ready()
+    role.freeze(role.session_timeout_s + 2.0)
+    assert role.wait_end() == EXIT_FAILED
+    assert "it starts again as a new member" in role.log
+
+
+async def test_trust_gap_left_by_a_foreign_transaction_is_passed_and_deleted_records_are_not(
+    role: Role, seed: int
+) -> None:
+    history = History(0, random.Random(seed))
+    history.claim()
+    call = history.propose()
+    await produce_all(role, [history])
+    await commit_foreign_record(role)
+    role.start()
+    role.wait_ready()
+    history.end(call, "successes")
+    await produce_all(role, [history], 2)
+    raws = await until_through(role, 0, 4)
+    assert counts_of(newest_parts(raws)) == expected_of([history])
+    assert role.stop() == 0
+
+    await delete_records(role, 0, 5)
+    await produce_all(role, [history], 2)
+    role.start()
+    assert role.wait_end() == EXIT_USAGE
+    assert "records were deleted" in role.log
+
+
+async def until_through(role: Role, partition: int, offset: int) -> list[RawRecord]:
+    deadline = time.monotonic() + 40.0
+    while True:
+        raws = await records_of(role)
+        found = newest_checkpoints(raws).get(partition)
+        if found is not None and found.through_offset == offset:
+            return raws
+        assert time.monotonic() < deadline, role.log[-4000:]
+        await asyncio.sleep(0.1)
+
+
+async def commit_foreign_record(role: Role) -> None:
+    """A transaction's end takes an offset of its own, under which nobody finds a record."""
+    producer = AIOKafkaProducer(bootstrap_servers=role.bootstrap_servers, transactional_id=role.topics.prefix)
+    await producer.start()
+    try:
+        async with producer.transaction():
+            await producer.send(role.topics.executions, b"foreign", b"stranger", partition=0)
+    finally:
+        await producer.stop()
+
+
+async def delete_records(role: Role, partition: int, before: int) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=role.bootstrap_servers)
+    await admin.start()
+    try:
+        where = TopicPartition(role.topics.executions, partition)
+        await admin.delete_records({where: RecordsToDelete(before_offset=before)})
+    finally:
+        await admin.close()

@@ -1,0 +1,181 @@
+"""Counting, adding up, and a reader's view of `placet.trust`."""
+
+from dataclasses import replace
+
+import pytest
+
+from schemas.record import RawRecord, UnreadableRecord
+from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, trust_record
+from services.domain.trust import Evidence, Kind, TrustBook, combine, count
+
+TOPIC = "topic-id"
+
+
+def evidence(offset: int, kind: Kind = "successes", partition: int = 0) -> Evidence:
+    return Evidence("acme", "bot", "pay", kind, 1000 + offset, partition, offset, f"e{offset}", 3, TOPIC)
+
+
+def part(offset: int, successes: int = 1, partition: int = 0, tool: str = "pay") -> TrustPart:
+    return TrustPart(
+        tenant="acme",
+        agent="bot",
+        tool=tool,
+        partition=partition,
+        successes=successes,
+        last_evidence_at_ms=1000 + offset,
+        through_offset=offset,
+        record_id=f"e{offset}",
+        term=3,
+        topic_id=TOPIC,
+    )
+
+
+def checkpoint(through: int, evidence: int, partition: int = 0) -> TrustCheckpoint:
+    return TrustCheckpoint(
+        partition=partition,
+        through_offset=through,
+        record_id=f"e{through}",
+        term=3,
+        topic_id=TOPIC,
+        at_ms=1000 + through,
+        evidence=evidence,
+        unreadable=0,
+        resume_offset=through + 1,
+        resume_term=3,
+    )
+
+
+class Feed:
+    """Gives records to a book at rising offsets of their partition."""
+
+    def __init__(self, book: TrustBook, partitions: int = 1) -> None:
+        self.book = book
+        self.next = dict.fromkeys(range(partitions), 0)
+
+    def __call__(self, *records: TrustRecord) -> None:
+        for record in records:
+            out = trust_record(record)
+            self.raw(record.partition, out.key, out.value)
+
+    def raw(self, partition: int, key: bytes, value: bytes) -> None:
+        offset = self.next[partition]
+        self.next[partition] += 1
+        self.book.apply(RawRecord(partition, offset, 0, key, value, ()))
+
+
+def test_count_first_fact_makes_a_part() -> None:
+    found = count(None, evidence(7, "rejections"))
+    assert (found.rejections, found.evidence, found.through_offset) == (1, 1, 7)
+    assert (found.record_id, found.term, found.topic_id, found.last_evidence_at_ms) == ("e7", 3, TOPIC, 1007)
+
+
+def test_count_same_offset_again_gives_the_same_part() -> None:
+    once = count(None, evidence(7))
+    assert count(once, evidence(7)) is once
+    assert count(once, evidence(6, "failures")) is once
+
+
+def test_count_later_fact_adds_one_and_moves_on() -> None:
+    found = count(count(None, evidence(7)), replace(evidence(9, "edits"), term=8))
+    assert (found.successes, found.edits, found.through_offset, found.term) == (1, 1, 9, 8)
+
+
+def test_combine_sums_and_keeps_the_newest_time() -> None:
+    found = combine([part(5, 2), part(9, 3, partition=1)])
+    assert (found["successes"], found["failures"], found["last_evidence_at_ms"]) == (5, 0, 1009)
+    assert combine([])["last_evidence_at_ms"] == 0
+
+
+def test_trust_for_before_every_partition_is_read_is_none() -> None:
+    book = TrustBook({0: 2, 1: 2}, TOPIC)
+    feed = Feed(book, 2)
+    feed(part(5, 2), checkpoint(8, 2))
+    assert book.trust_for("acme", "bot", "pay") is None
+    feed(part(3, 1, partition=1))
+    assert book.trust_for("acme", "bot", "pay") is None
+    feed(checkpoint(4, 1, partition=1))
+    found = book.trust_for("acme", "bot", "pay")
+    assert found is not None
+    assert (found["successes"], found["through"]) == (3, {"0": 8, "1": 4})
+
+
+def test_trust_for_source_without_a_checkpoint_is_none() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    assert book.trust_for("acme", "bot", "pay") is None
+    assert book.through == {0: -1}
+
+
+def test_trust_for_old_records_below_the_end_is_none_until_the_end_is_read() -> None:
+    book = TrustBook({0: 4}, TOPIC)
+    feed = Feed(book)
+    feed(part(5, 1), checkpoint(5, 1))
+    assert not book.complete
+    feed(part(9, 2), checkpoint(9, 2))
+    assert book.complete
+
+
+def test_advance_over_compacted_offsets_completes_the_reading() -> None:
+    book = TrustBook({0: 10}, TOPIC)
+    Feed(book)(part(5, 1), checkpoint(5, 1))
+    book.advance(0, 10)
+    assert book.complete
+
+
+def test_trust_for_agent_without_evidence_is_zero_once_complete() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    Feed(book)(checkpoint(5, 0))
+    found = book.trust_for("acme", "newcomer", "pay")
+    assert found is not None
+    assert found["successes"] == 0
+
+
+def test_apply_round_without_its_checkpoint_shows_the_round_before() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    feed = Feed(book)
+    feed(part(5, 1), checkpoint(6, 1), part(9, 2))
+    found = book.trust_for("acme", "bot", "pay")
+    assert found is not None
+    assert (found["successes"], found["through"]) == (1, {"0": 6})
+
+
+def test_apply_late_writer_takes_nothing_back() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    Feed(book)(part(5, 1), part(9, 2), checkpoint(9, 2), part(5, 1), checkpoint(6, 1))
+    found = book.trust_for("acme", "bot", "pay")
+    assert found is not None
+    assert (found["successes"], found["through"]) == (2, {"0": 9})
+
+
+def test_apply_part_lost_to_an_older_value_makes_trust_missing_until_it_is_mended() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    feed = Feed(book)
+    feed(part(5, 1), checkpoint(9, 2))
+    assert book.trust_for("acme", "bot", "pay") is None
+    feed(part(9, 2), checkpoint(12, 2))
+    assert book.trust_for("acme", "bot", "pay") is not None
+
+
+def test_apply_dropped_checkpoint_makes_trust_missing_until_it_is_counted_again() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    feed = Feed(book)
+    feed(part(5, 1), checkpoint(5, 1))
+    feed.raw(0, checkpoint(5, 1).key, b"")
+    assert book.trust_for("acme", "bot", "pay") is None
+    feed(part(5, 1), checkpoint(5, 1))
+    assert book.trust_for("acme", "bot", "pay") is not None
+
+
+def test_apply_foreign_records_are_refused_and_skipped() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    feed = Feed(book)
+    other = part(5).model_copy(update={"topic_id": "recreated"})
+    for key, value in (
+        (b"k", b"not json"),
+        (part(5).key, b'{"type":"TrustPart"}'),
+        (b"another", trust_record(part(5)).value),
+        (other.key, trust_record(other).value),
+    ):
+        with pytest.raises(UnreadableRecord):
+            feed.raw(0, key, value)
+    feed(part(5, 1), checkpoint(5, 1))
+    assert book.complete

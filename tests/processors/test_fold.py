@@ -1,0 +1,174 @@
+"""The fold of one partition: what it counts, and that taking it up anywhere gives the same."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.record import RawRecord
+from schemas.trust import TrustCheckpoint, TrustPart
+from services.domain.trust import KINDS
+from services.processors.errors import LogChanged, PartsNotWhole, PositionLost
+from services.processors.fold import PartitionFold, identity
+from tests.processors.history import History, PartKey
+
+TOPIC = "topic-id"
+SEEDS = st.integers(0, 2**32)
+
+
+def history_of(seed: int, steps: int = 120) -> History:
+    return History(0, random.Random(seed)).live(steps)
+
+
+def folded(raws: list[RawRecord], fold: PartitionFold | None = None) -> PartitionFold:
+    fold = fold or PartitionFold(0, TOPIC)
+    for raw in raws:
+        fold.apply(raw)
+    return fold
+
+
+def counts(parts: list[TrustPart]) -> dict[PartKey, dict[str, int]]:
+    return {
+        (part.tenant, part.agent, part.tool): {k: getattr(part, k) for k in KINDS if getattr(part, k)}
+        for part in parts
+    }
+
+
+def checkpoint_of(fold: PartitionFold) -> TrustCheckpoint:
+    checkpoint = fold.checkpoint()
+    assert checkpoint is not None
+    return checkpoint
+
+
+@given(SEEDS)
+def test_apply_whole_history_counts_what_it_says(seed: int) -> None:
+    history = history_of(seed)
+    fold = folded(history.raws())
+    checkpoint = checkpoint_of(fold)
+    assert counts(fold.parts) == {key: dict(found) for key, found in history.expected.items()}
+    assert checkpoint.evidence == sum(part.evidence for part in fold.parts)
+    assert (checkpoint.unreadable, checkpoint.term) == (history.unreadable, history.term)
+    assert checkpoint.through_offset == len(history.records) - 1
+
+
+@given(SEEDS, st.data())
+def test_resume_after_any_torn_round_gives_the_same(seed: int, data: st.DataObject) -> None:
+    raws = history_of(seed).raws()
+    whole = folded(raws)
+    closed = data.draw(st.integers(1, len(raws)), "records up to the checkpoint")
+    torn = data.draw(st.integers(closed, len(raws)), "records of the torn round")
+    checkpoint = checkpoint_of(folded(raws[:closed]))
+    old = {part.key: part for part in folded(raws[:closed]).parts}
+    ahead = [part for part in folded(raws[:torn]).parts if data.draw(st.booleans())]
+    stored = {**old, **{part.key: part for part in ahead}}
+
+    again = PartitionFold(0, TOPIC, checkpoint, stored.values())
+    assert again.needs_through < len(raws)
+    folded(raws[again.start :], again)
+
+    assert again.parts == whole.parts
+    assert (again.checkpoint() or checkpoint) == whole.checkpoint()
+
+
+@given(SEEDS)
+def test_resume_begins_where_the_oldest_open_call_was_proposed(seed: int) -> None:
+    history = History(0, random.Random(seed))
+    history.claim()
+    old = history.propose()
+    history.live(40)
+    checkpoint = checkpoint_of(folded(history.raws()))
+    assert checkpoint.resume_offset == 1
+    history.end(old, "successes")
+    assert checkpoint_of(folded(history.raws())).resume_offset > 1
+
+
+def test_resume_claim_changed_meanwhile_admits_the_new_writer_only() -> None:
+    history = History(0, random.Random(1))
+    history.claim()
+    call = history.propose()
+    first = history.term
+    history.claim()
+    checkpoint = checkpoint_of(folded(history.raws()))
+    assert (checkpoint.resume_term, checkpoint.term) == (first, history.term)
+    history.end(call, "failures", term=first)
+    history.end(call, "successes")
+    fold = folded(history.raws(checkpoint.resume_offset), PartitionFold(0, TOPIC, checkpoint))
+    assert counts(fold.parts) == {call.part: {"successes": 1}}
+
+
+def test_apply_record_delivered_again_changes_nothing() -> None:
+    raws = history_of(3).raws()
+    fold = folded(raws)
+    before = fold.parts, fold.checkpoint()
+    folded(raws, fold)
+    assert (fold.parts, fold.checkpoint()) == before
+
+
+def test_apply_other_first_record_is_position_lost() -> None:
+    raws = history_of(4).raws()
+    with pytest.raises(PositionLost, match="asked for from offset 0 and came from 1"):
+        folded(raws[1:])
+
+
+def test_apply_other_record_where_it_was_counted_is_log_changed() -> None:
+    history, other = history_of(5), history_of(6)
+    checkpoint = checkpoint_of(folded(history.raws(0, 50)))
+    fold = PartitionFold(0, TOPIC, checkpoint)
+    other.records[49] = other.records[49]._replace(headers=(("ce_id", b"another"),))
+    with pytest.raises(LogChanged, match="recreate the trust topic"):
+        folded(other.raws(fold.start), fold)
+
+
+def test_init_checkpoint_of_another_topic_is_log_changed() -> None:
+    checkpoint = checkpoint_of(folded(history_of(7).raws()))
+    with pytest.raises(LogChanged, match="recreate the trust topic"):
+        PartitionFold(0, "recreated", checkpoint)
+
+
+def test_apply_part_overwritten_by_an_older_one_is_not_whole_and_publishes_nothing() -> None:
+    raws = history_of(8).raws()
+    early, late = folded(raws[:60]), folded(raws[:150])
+    stale = {part.key: part for part in late.parts} | {early.parts[0].key: early.parts[0]}
+    assert early.parts[0] not in late.parts
+    fold = PartitionFold(0, TOPIC, checkpoint_of(late), stale.values())
+    with pytest.raises(PartsNotWhole):
+        folded(raws[fold.start :], fold)
+    assert (fold.take_changes(), fold.checkpoint()) == ([], None)
+
+
+def test_take_changes_gives_each_changed_part_once() -> None:
+    history = History(0, random.Random(9))
+    history.claim()
+    call = history.propose()
+    history.end(call, "successes")
+    fold = folded(history.raws())
+    assert [part.successes for part in fold.take_changes()] == [1]
+    assert fold.take_changes() == []
+
+
+def test_apply_vote_that_does_not_resolve_and_word_on_a_call_in_doubt_are_no_evidence() -> None:
+    history = History(0, random.Random(10))
+    history.claim()
+    call = history.propose()
+    history.decide(call, "approve", resolves=False)
+    history.doubt(call)
+    history.end(call, "failures")
+    assert counts(folded(history.raws()).parts) == {call.part: {"unknowns": 1, "failures": 1}}
+
+
+def test_apply_fact_about_a_call_that_ended_is_no_evidence() -> None:
+    history = History(0, random.Random(11))
+    history.claim()
+    call = history.propose()
+    history.end(call, "cancelled")
+    history.end(call, "successes")
+    assert folded(history.raws()).parts == []
+
+
+def test_identity_is_the_event_id_or_the_digest_of_the_value() -> None:
+    record = RawRecord(0, 0, 0, b"k", b"v", (("ce_id", b"e1"),))
+    assert identity(record) == "e1"
+    unreadable = record._replace(headers=(("ce_id", b"\xff"),))
+    assert identity(unreadable) == identity(record._replace(headers=()))
+    assert identity(unreadable) != identity(unreadable._replace(value=b"w"))

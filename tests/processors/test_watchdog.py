@@ -1,0 +1,64 @@
+"""The watchdog's judgement, without a thread and without a clock."""
+
+import pytest
+
+from services.processors.errors import TrustError
+from services.processors.watchdog import Gauge, Lease, StallDetector
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_observe_behind_without_progress_stalls_after_the_limit() -> None:
+    detector = StallDetector(10.0)
+    assert detector.observe(0.0, {"p": Gauge(5, 3)}) == []
+    assert detector.observe(9.9, {"p": Gauge(5, 4)}) == []
+    assert detector.observe(10.0, {"p": Gauge(5, 4)}) == ["p"]
+
+
+def test_observe_progress_of_one_does_not_hide_another_that_stands_still() -> None:
+    detector = StallDetector(10.0)
+    for second in range(11):
+        stalled = detector.observe(second, {"moves": Gauge(second, 1), "stands": Gauge(7, 1)})
+    assert stalled == ["stands"]
+
+
+def test_observe_idle_for_long_then_behind_gets_the_whole_limit() -> None:
+    detector = StallDetector(10.0)
+    detector.observe(0.0, {"p": Gauge(5, 0)})
+    detector.observe(1000.0, {"p": Gauge(5, 0)})
+    assert detector.observe(1009.0, {"p": Gauge(5, 1)}) == []
+    assert detector.observe(1010.0, {"p": Gauge(5, 1)}) == ["p"]
+
+
+def test_observe_partition_that_went_away_and_came_back_starts_anew() -> None:
+    detector = StallDetector(10.0)
+    detector.observe(0.0, {"p": Gauge(5, 1)})
+    detector.observe(5.0, {})
+    assert detector.observe(11.0, {"p": Gauge(5, 1)}) == []
+
+
+def test_lease_awake_all_the_time_holds() -> None:
+    clock = Clock()
+    lease = Lease(10.0, clock)
+    for _ in range(5):
+        clock.now_s += 9.0
+        lease.renew()
+    lease.check()
+
+
+def test_lease_stopped_for_longer_than_the_session_neither_writes_nor_renews() -> None:
+    clock = Clock()
+    lease = Lease(10.0, clock)
+    clock.now_s += 10.5
+    with pytest.raises(TrustError, match="stopped for 10 s"):
+        lease.check()
+    with pytest.raises(TrustError):
+        lease.renew()
