@@ -137,6 +137,9 @@ def settings_of(spec: TopicSpec, min_insync_replicas: int) -> dict[str, str]:
         "retention.ms": str(spec.retention_ms),
         "max.message.bytes": str(MAX_MESSAGE_BYTES),
         "message.timestamp.type": "LogAppendTime" if spec.log_append_time else "CreateTime",
+        # Kafka refuses batches stamped an hour ahead, so a decider whose clock is would never append again.
+        # Nothing here reads that stamp: the product's time is in its records.
+        "message.timestamp.after.max.ms": str(2**63 - 1),
         "min.insync.replicas": str(min_insync_replicas),
         "unclean.leader.election.enable": "false",
     }

@@ -109,8 +109,9 @@ class Broker:
         self._release()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP)."""
+        """Freeze it (SIGSTOP); returns when every thread has stopped."""
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a frozen one go on (SIGCONT)."""

@@ -190,5 +190,5 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait until an asynchronous condition holds."""
     async with asyncio.timeout(PATIENCE_S):
         # The other side of a socket has no event to wait for.
-        while not await condition():  # noqa: ASYNC110
+        while not await condition():
             await asyncio.sleep(0.05)
