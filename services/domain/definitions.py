@@ -1,5 +1,6 @@
 """Definitions: the policies and tools in force, decided and folded like everything else."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from immutables import Map
@@ -43,8 +44,13 @@ class Definitions(Struct, frozen=True, kw_only=True):
         """A published tool."""
         return self.tools.get((tenant, name))
 
-    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
-        """The verdict of the policies in force on a revision of a call."""
+    def judge(
+        self, execution: Execution, call: Call, now_ms: int, trust: Mapping[str, Any] | None = None
+    ) -> Verdict:
+        """The verdict of the policies in force on a revision of a call.
+
+        `trust` is what is known of the agent with this tool; None where that is not yet complete.
+        """
         tool = self.tool(execution.tenant, call.tool)
         facts = CallFacts(
             tenant=execution.tenant,
@@ -58,7 +64,9 @@ class Definitions(Struct, frozen=True, kw_only=True):
             arguments=parsed(call.arguments),
             claimed_annotations=parsed(call.claims),
             execution_id=execution.execution_id,
+            request=execution.request,
             context=parsed(execution.context),
+            trust=trust,
         )
         return judge(self.policies, facts, now_ms, self.evaluate)
 

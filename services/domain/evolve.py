@@ -29,6 +29,7 @@ def start(key: tuple[str, str, str], event: x.ExecutionStarted) -> Execution:
         agent=event.agent,
         user=event.user,
         workspace=event.workspace,
+        request=event.request,
         context=event.context,
         start_digest=start_digest(event),
     )

@@ -105,6 +105,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     agent: str
     user: str
     workspace: str
+    request: str
     context: str
     start_digest: str
     lifecycle: Lifecycle = "running"

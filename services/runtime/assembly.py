@@ -8,7 +8,7 @@ from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.runtime.clock import LogClock, wall_ms
 from services.runtime.deadlines import Deadlines
-from services.runtime.definitions_book import AdoptedRules, Adoption, DefinitionsBook
+from services.runtime.definitions_book import AdoptedRules, Adoption, DefinitionsBook, TrustFor, unknown_trust
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
@@ -23,7 +23,7 @@ class Assembly:
     """What all writers of a worker share.
 
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
-    clock, used only to guess when to nudge.
+    clock, used only to guess when to nudge; `trust` is what verdicts cite.
     """
 
     log: Log
@@ -34,6 +34,7 @@ class Assembly:
     partitions: int
     fresh_id: Callable[[], str]
     local_ms: Callable[[], int] = field(default=wall_ms)
+    trust: TrustFor = unknown_trust
 
     def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
         """A writer for a commands partition, on an empty ledger."""
@@ -47,7 +48,7 @@ class Assembly:
     ) -> PartitionWriter:
         clock = LogClock(self.local_ms)
         adoption = Adoption(self.book)
-        rules = AdoptedRules(adoption)
+        rules = AdoptedRules(adoption, self.trust)
         executions = ExecutionsPartition(lambda: rules)
         deadlines = Deadlines(clock, executions.due_of)
         executions.on_due = deadlines.put

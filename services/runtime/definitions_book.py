@@ -1,8 +1,9 @@
 """The definitions as every decider reads them, and how a partition adopts new ones."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from schemas.events.log import DefinitionsAdopted
 from services.domain.context import Tool
@@ -13,6 +14,14 @@ from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Log, LogTruncated, TopicPartition
+
+# What is known of a tenant's agent with a tool; None while that is not complete.
+TrustFor = Callable[[str, str, str], Mapping[str, Any] | None]
+
+
+def unknown_trust(tenant: str, agent: str, tool: str) -> None:
+    """Trust where nobody reads it: missing, so that a rule that asks for it holds the call."""
+    return
 
 
 @dataclass(slots=True)
@@ -120,6 +129,7 @@ class AdoptedRules:
     """The definitions in force on a partition, as its executions see them (`executions_partition.Rules`)."""
 
     adoption: Adoption
+    trust: TrustFor = unknown_trust
 
     @property
     def through_offset(self) -> int:
@@ -132,4 +142,5 @@ class AdoptedRules:
 
     def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
         """The policy's verdict."""
-        return self.adoption.in_force.judge(execution, call, now_ms)
+        trust = self.trust(execution.tenant, call.agent, call.tool)
+        return self.adoption.in_force.judge(execution, call, now_ms, trust)

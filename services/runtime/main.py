@@ -7,8 +7,9 @@ import random
 import signal
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -26,6 +27,7 @@ from services.runtime.kafka_log import KafkaLog
 from services.runtime.keys import PublicKeyFile
 from services.runtime.log import Log, LogError
 from services.runtime.status import write_status
+from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
 
 EXIT_NOT_REACHABLE = 3
@@ -69,6 +71,8 @@ async def _work(log: Log, settings: Mapping[str, str], evaluate: Evaluator) -> N
     empty = Definitions(policies=PolicySet(), evaluate=evaluate)
     book = DefinitionsBook(log, empty)
     await book.load()
+    trust = TrustTail(log)
+    await trust.load()
     assembly = Assembly(
         log=log,
         verifier=_verifier(Path(settings["keys_dir"])),
@@ -77,19 +81,18 @@ async def _work(log: Log, settings: Mapping[str, str], evaluate: Evaluator) -> N
         worker_id=settings["worker_id"],
         partitions=await log.partition_count(log.topics.executions),
         fresh_id=lambda: str(uuid.uuid4()),
+        trust=trust.trust_for,
     )
     worker = Worker(log, settings["worker_id"], assembly.build, random.random)
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
-    await _together(worker, book, settings.get("status_file", ""))
+    status_file = settings.get("status_file", "")
+    await _together(worker, [book.follow(), trust.follow(), _tell_status(worker, status_file)])
 
 
-async def _together(worker: Worker, book: DefinitionsBook, status_file: str) -> None:
+async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Run the worker with what it needs beside it; whichever fails first ends all."""
-    beside = [
-        asyncio.create_task(book.follow(), name="definitions"),
-        asyncio.create_task(_tell_status(worker, status_file), name="status"),
-    ]
+    beside = [asyncio.create_task(reader) for reader in readers]
     work = asyncio.create_task(worker.run(), name="worker")
     try:
         done, _ = await asyncio.wait([work, *beside], return_when=asyncio.FIRST_COMPLETED)
@@ -104,13 +107,13 @@ async def _together(worker: Worker, book: DefinitionsBook, status_file: str) -> 
 
 
 async def _tell_status(worker: Worker, path: str) -> None:
-    told: int | None = None
+    told: tuple[str, int] | None = None
     while True:
-        writing = len(worker.writing)
-        if writing != told:
-            write_status(path, "ready" if writing else "starting", partitions=writing)
-            told = writing
-        await asyncio.sleep(STATUS_EVERY_S if writing else STATUS_EVERY_S / 20)
+        state = ("ready" if worker.settled else "starting", len(worker.writing))
+        if state != told:
+            write_status(path, state[0], partitions=state[1])
+            told = state
+        await asyncio.sleep(STATUS_EVERY_S if worker.settled else STATUS_EVERY_S / 20)
 
 
 def _stop_on_signals(worker: Worker) -> None:

@@ -90,7 +90,8 @@ def _plain(value: Any) -> Any:
 
 def _typed(kind: Any, value: Any) -> Any:
     # msgspec hands over `Map[str, Call]` itself and the plain dict in its place.
-    return Map(msgspec.convert(value, dict[kind.__args__]))
+    key_type, value_type = kind.__args__
+    return Map(msgspec.convert(value, dict[key_type, value_type]))
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)

@@ -75,6 +75,11 @@ class Worker:
         """The partitions that a writer of this worker serves now."""
         return [tp for tp, slot in self._slots.items() if slot.writer is not None and slot.writer.serving]
 
+    @property
+    def settled(self) -> bool:
+        """Whether every partition that the group gave has a writer that serves it."""
+        return bool(self._slots) and len(self.writing) == len(self._slots)
+
     def wake(self) -> None:
         """Let every writer look again: new definitions are there."""
         for slot in self._slots.values():

@@ -1,0 +1,59 @@
+"""Trust as the decider knows it: read from `placet.trust`, only ever cited as one whole."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.record import UnreadableRecord
+from services.domain.trust import TrustBook
+from services.runtime.log import Log, TopicPartition
+
+REMEMBERED_MAX = 10_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class TrustTail:
+    """Follows `placet.trust`. Until all of it was read, and wherever its parts do not add up, trust is missing."""
+
+    log: Log
+    _book: TrustBook | None = None
+    _starts: dict[int, int] = field(default_factory=dict)
+    _remembered: dict[tuple[str, str, str], Mapping[str, Any] | None] = field(default_factory=dict)
+
+    async def load(self) -> None:
+        """Find where the topic ends now: only from there on is trust known."""
+        topic = self.log.topics.trust
+        bounds = {
+            partition: await self.log.bounds(TopicPartition(topic, partition))
+            for partition in range(await self.log.partition_count(topic))
+        }
+        self._starts = {partition: first for partition, (first, _) in bounds.items()}
+        ends = {partition: end for partition, (_, end) in bounds.items()}
+        self._book = TrustBook(ends, await self.log.topic_id(self.log.topics.executions))
+
+    async def follow(self) -> None:
+        """Read on for ever.
+
+        Raises:
+            LogError: the log failed.
+        """
+        async for _, raws in self.log.tail(self.log.topics.trust, self._starts):
+            self._remembered.clear()
+            for raw in raws:
+                try:
+                    if self._book is not None:
+                        self._book.apply(raw)
+                except UnreadableRecord as error:
+                    logger.warning("placet.trust/%d offset %d: %s", raw.partition, raw.offset, error)
+
+    def trust_for(self, tenant: str, agent: str, tool: str) -> Mapping[str, Any] | None:
+        """What is known of an agent with a tool, or None while that is not complete."""
+        key = (tenant, agent, tool)
+        if key not in self._remembered:
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            self._remembered[key] = self._book.trust_for(*key) if self._book is not None else None
+        return self._remembered[key]
