@@ -1,0 +1,48 @@
+"""The lock files hold everything that pyproject.toml asks for, and agree with each other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.house.sources import ROOT
+
+LOCKS = ("server", "dev", "demo")
+
+
+def _pins(lock: str) -> set[tuple[str, str]]:
+    text = (ROOT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", text, re.MULTILINE))
+
+
+def _asked(file: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
+
+
+def _names(requirements: list[str]) -> set[str]:
+    names = (re.match(r"[A-Za-z0-9._-]+", text) for text in requirements)
+    return {re.sub(r"[._]", "-", found.group().lower()) for found in names if found}
+
+
+def _wanted(lock: str) -> set[str]:
+    root = _asked("pyproject.toml")
+    wanted = _names(root["project"]["dependencies"]) | _names(
+        _asked("sdk/pyproject.toml")["project"]["dependencies"]
+    )
+    for group in LOCKS[1 : LOCKS.index(lock) + 1]:
+        wanted |= _names(root["dependency-groups"][group])
+    return wanted - {"placet"}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_lock_holds_every_requirement(lock: str) -> None:
+    missing = _wanted(lock) - {package for package, _ in _pins(lock)}
+    assert missing == set(), "run make lock"
+
+
+@pytest.mark.parametrize(("smaller", "larger"), [("server", "dev"), ("dev", "demo")])
+def test_larger_lock_pins_the_same_versions(smaller: str, larger: str) -> None:
+    assert _pins(smaller) - _pins(larger) == set(), "run make lock"
