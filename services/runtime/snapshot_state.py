@@ -6,6 +6,7 @@ version that changes with them; a snapshot of another version is passed over and
 
 import zlib
 from collections import OrderedDict
+from types import GenericAlias
 from typing import Any
 
 import msgspec
@@ -90,8 +91,7 @@ def _plain(value: Any) -> Any:
 
 def _typed(kind: Any, value: Any) -> Any:
     # msgspec hands over `Map[str, Call]` itself and the plain dict in its place.
-    key_type, value_type = kind.__args__
-    return Map(msgspec.convert(value, dict[key_type, value_type]))
+    return Map(msgspec.convert(value, GenericAlias(dict, kind.__args__)))
 
 
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
