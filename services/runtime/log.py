@@ -1,7 +1,7 @@
 """The log as the writer needs it: a small port, so that another client can take Kafka's place.
 
-Two implementations run one behaviour suite (`tests/runtime/test_log_behaviour.py`): `memory_log.MemoryLog`
-and `kafka_log.KafkaLog`. Whoever implements it promises:
+Two implementations, `memory_log.MemoryLog` and `kafka_log.KafkaLog`, run one behaviour suite
+(`tests/runtime/test_log_behaviour.py`, `test_feed_behaviour.py`). Whoever implements it promises:
 
 1. A batch is appended whole or not at all, at contiguous offsets.
 2. What `append` acknowledged is inside `bounds` and can be read at once.
