@@ -34,6 +34,10 @@ class _Reader(NamedTuple):
     newest: Any
 
 
+# By the five bytes of their frame.
+_READERS: dict[bytes, _Reader] = {}
+
+
 def encode(message: Message) -> bytes:
     """The framed bytes of a message, by the newest schema of its type."""
     frame, schema = _writer(type(message))
@@ -49,7 +53,7 @@ def decode(value: bytes) -> Message:
     Raises:
         UnreadableRecord: foreign bytes, an unknown schema id, or a body that is not of its schema.
     """
-    reader = _reader(_schema_id(value))
+    reader = _READERS.get(value[: _FRAME.size]) or _reader_of(value)
     buffer = io.BytesIO(value)
     buffer.seek(_FRAME.size)
     try:
@@ -62,29 +66,20 @@ def decode(value: bytes) -> Message:
     return message
 
 
-def _schema_id(value: bytes) -> int:
+def _reader_of(value: bytes) -> _Reader:
+    """The reader for a frame that was not met before; it is remembered, foreign frames are not."""
     if len(value) < _FRAME.size:
         raise UnreadableRecord("malformed", "shorter than a Confluent frame")
     magic, schema_id = _FRAME.unpack_from(value)
     if magic != MAGIC:
         raise UnreadableRecord("malformed", f"magic byte {magic} instead of {MAGIC}")
-    return int(schema_id)
-
-
-def _reader(schema_id: int) -> _Reader:
-    # Looked up before the cache is asked, so that foreign ids do not fill it.
-    if schema_id not in registry.builtin().by_id:
-        raise UnreadableRecord("unknown_schema", f"schema id {schema_id} is not in the manifest")
-    return _reader_of(schema_id)
-
-
-@cache
-def _reader_of(schema_id: int) -> _Reader:
     book = registry.builtin()
-    subject = book.by_id[schema_id].subject
-    newest = book.latest(subject)
-    model = MODELS[subject]
-    return _Reader(
+    entry = book.by_id.get(schema_id)
+    if entry is None:
+        raise UnreadableRecord("unknown_schema", f"schema id {schema_id} is not in the manifest")
+    newest = book.latest(entry.subject)
+    model = MODELS[entry.subject]
+    reader = _READERS[value[: _FRAME.size]] = _Reader(
         name=model.__name__,
         # What model_validate calls, without its checks of arguments that are never given here.
         validate=model.__pydantic_validator__.validate_python,
@@ -92,6 +87,7 @@ def _reader_of(schema_id: int) -> _Reader:
         # Resolution costs time, so it is asked for only where an older version wrote the record.
         newest=None if newest.schema_id == schema_id else _parsed(newest.schema_id),
     )
+    return reader
 
 
 @cache

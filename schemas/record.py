@@ -38,8 +38,7 @@ class RawRecord(NamedTuple):
     headers: Headers
 
 
-@dataclass(frozen=True, slots=True)
-class EventMeta:
+class EventMeta(NamedTuple):
     """What every event's headers say.
 
     `version` counts the aggregate's events from 1; `term` is the offset of the claim that the writer held;

@@ -150,7 +150,8 @@ def two_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[re
         versions.append({"version": number, "id": 900 + number, "file": file.name, "sha256": ""})
     (tmp_path / "manifest.json").write_text(json.dumps({"placet.commands.PauseExecution": versions}))
     planted = registry.load(tmp_path)
-    caches = (codec._reader_of, codec._writer, codec._parsed)
+    caches = (codec._writer, codec._parsed)
+    monkeypatch.setattr(codec, "_READERS", {})
     monkeypatch.setattr(registry, "builtin", lambda: planted)
     for cache in caches:
         cache.cache_clear()
