@@ -5,6 +5,7 @@
 3. The position says up to where, with the claim in force there and the last record's id.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -12,6 +13,7 @@ from operator import itemgetter
 from projections.cache import RowCache
 from projections.folds import audit
 from projections.folds.agents import counted
+from projections.folds.dead_letters import dead_letter_row
 from projections.folds.definitions import definition_row
 from projections.folds.fold import fold_event
 from projections.folds.rows import Row, place_of
@@ -23,6 +25,7 @@ from projections.store.tables import (
     ANSWERS,
     AUDIT_ENTRIES,
     COUNTERS,
+    DEAD_LETTERS,
     DEFINITIONS,
     EVENTS,
     EXECUTIONS,
@@ -41,6 +44,8 @@ from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.refusals import Refusal
 from schemas.term import TermRule
 from schemas.topics import Topics
+
+logger = logging.getLogger(__name__)
 
 _LOG_EVENTS = frozenset(LOG_EVENTS)
 _REFUSED = frozenset({CommandRefused, DecisionRefused})
@@ -63,6 +68,7 @@ class Gathered:
     audits: list[Row] = field(default_factory=list)
     definitions: list[Row] = field(default_factory=list)
     skipped: list[Values] = field(default_factory=list)
+    dead_letters: list[Row] = field(default_factory=list)
     answers: dict[tuple[str, str, str], Row] = field(default_factory=dict)
     agents: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
     adoptions: dict[int, Values] = field(default_factory=dict)
@@ -94,6 +100,7 @@ class Batcher:
                 HOLDS.name: values_of(HOLDS, rows.holds.touched.values()),
                 ANSWERS.name: values_of(ANSWERS, gathered.answers.values()),
                 AGENTS.name: values_of(AGENTS, gathered.agents.values()),
+                DEAD_LETTERS.name: values_of(DEAD_LETTERS, gathered.dead_letters),
                 ADOPTIONS.name: list(gathered.adoptions.values()),
             },
         )
@@ -105,19 +112,25 @@ class Batcher:
     def _chunk(self, chunk: Chunk, gathered: Gathered) -> Move:
         position = chunk.position
         rule = TermRule(position.claim)
-        fold = self._fold_definition if position.topic == self._topics.definitions else self._fold
+        if position.topic == self._topics.dead_letters:
+            gathered.dead_letters.extend(map(dead_letter_row, chunk.records))
+        else:
+            self._admit(chunk, rule, gathered)
+        last = chunk.records[-1]
+        after = replace(position, next_offset=last.offset + 1, claim=rule.claim, record_id=record_id_of(last))
+        return Move(position if position.next_offset or position.record_id else None, after)
+
+    def _admit(self, chunk: Chunk, rule: TermRule, gathered: Gathered) -> None:
+        topic = chunk.position.topic
+        fold = self._fold_definition if topic == self._topics.definitions else self._fold
         for raw in chunk.records:
             try:
                 event = read_event(raw)
                 if rule.admits(event):
                     fold(event, gathered)
             except UnreadableRecord as error:
-                gathered.skipped.append(
-                    (position.topic, raw.partition, raw.offset, error.reason, error.detail)
-                )
-        last = chunk.records[-1]
-        after = replace(position, next_offset=last.offset + 1, claim=rule.claim, record_id=record_id_of(last))
-        return Move(position if position.next_offset or position.record_id else None, after)
+                logger.error("%s/%d@%d was skipped: %s", topic, raw.partition, raw.offset, error)
+                gathered.skipped.append((topic, raw.partition, raw.offset, error.reason, error.detail))
 
     def _fold(self, event: Event, gathered: Gathered) -> None:
         if type(event.body) in _LOG_EVENTS:
@@ -171,7 +184,7 @@ def values_of(table: Table, rows: Iterable[Row]) -> list[Values]:
 
 _GETTERS = {
     table.name: itemgetter(*table.names)
-    for table in (EXECUTIONS, TOOL_CALLS, HOLDS, AUDIT_ENTRIES, ANSWERS, DEFINITIONS, AGENTS)
+    for table in (EXECUTIONS, TOOL_CALLS, HOLDS, AUDIT_ENTRIES, ANSWERS, DEFINITIONS, AGENTS, DEAD_LETTERS)
 }
 
 

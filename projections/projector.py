@@ -100,7 +100,7 @@ class Projector:
                 store.close()
 
     async def _follow(self, store: ViewStore) -> None:
-        standing = await find_standing(self.tail, store, (self.topics.executions, self.topics.definitions))
+        standing = await find_standing(self.tail, store, self.topics)
         writer = new_writer(store, self.topics, standing.positions)
         logger.info("the view is %d records behind", standing.behind())
         self.tail.stand_at(standing.offsets)

@@ -6,7 +6,7 @@ tracking row says the same as the position. Whatever does not hold stops the pro
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from projections.log_errors import LogChanged, TopicMissing
 from projections.store.port import Position, ViewStore
 from projections.tail_kafka import Bounds, Partition
 from schemas.record import RawRecord
+from schemas.topics import Topics
 
 TOPIC_PATIENCE_S = 5.0
 RETRY_S = 0.2
@@ -49,25 +50,34 @@ class Standing:
         return sum(self.ends[at] - offset for at, offset in self.offsets.items())
 
 
-async def find_standing(log: LogReader, store: ViewStore, topics: Iterable[str]) -> Standing:
+async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Standing:
     """Where the view stands, once the log was checked against it.
+
+    The dead letters' topic is read too. It forgets its beginning after 30 days, and the view does not mind.
 
     Raises:
         LogChanged: the log is shorter than the view has read, or another one.
         TopicMissing: a topic does not exist.
         LogUnreachable: nobody answers.
     """
-    partitions = [at for topic in topics for at in await _existing(log, topic)]
+    names = (topics.executions, topics.definitions, topics.dead_letters)
+    partitions = [at for name in names for at in await _existing(log, name)]
     stored = {Partition(at.topic, at.partition): at for at in store.positions()}
     for partition in stored.keys() - set(partitions):
         raise LogChanged(str(partition), "is not there any more")
     bounds = await log.bounds(partitions)
-    for partition, position in stored.items():
-        await _check(log, store, partition, position, bounds[partition])
-    offsets = {at: stored[at].next_offset if at in stored else bounds[at].first for at in partitions}
-    for partition, offset in offsets.items():
-        if partition not in stored and offset != 0:
-            raise LogChanged(str(partition), f"begins at offset {offset}, but the views need it from 0")
+    offsets: dict[Partition, int] = {}
+    for partition in partitions:
+        position, held = stored.get(partition), bounds[partition]
+        if partition.topic == topics.dead_letters:
+            offsets[partition] = _of_forgetful(partition, position, held)
+        elif position is not None:
+            await _check(log, store, partition, position, held)
+            offsets[partition] = position.next_offset
+        elif held.first != 0:
+            raise LogChanged(str(partition), f"begins at offset {held.first}, but the views need it from 0")
+        else:
+            offsets[partition] = 0
     return Standing(offsets, stored, {at: bounds[at].end for at in partitions})
 
 
@@ -87,6 +97,13 @@ async def _existing(log: LogReader, topic: str) -> list[Partition]:
             if loop.time() > give_up_at:
                 raise
             await asyncio.sleep(RETRY_S)
+
+
+def _of_forgetful(partition: Partition, position: Position | None, bounds: Bounds) -> int:
+    offset = bounds.first if position is None else max(position.next_offset, bounds.first)
+    if offset > bounds.end:
+        raise LogChanged(str(partition), f"ends at offset {bounds.end}, but the view has read up to {offset}")
+    return offset
 
 
 async def _check(

@@ -34,8 +34,7 @@ def call_resource(previous: Row | None, event: Event) -> Row | None:
         return previous
     row = previous | change(body, event)
     row["updated_at_ms"] = event.meta.at_ms
-    if row["status"] in TERMINAL:
-        row["ended_at_ms"] = event.meta.at_ms
+    row["ended_at_ms"] = event.meta.at_ms if row["status"] in TERMINAL else None
     return row
 
 

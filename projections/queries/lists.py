@@ -2,12 +2,14 @@
 
 from typing import Any, Literal
 
+from projections.folds.dead_letters import NOBODY
 from projections.folds.rows import Row
 from projections.queries.moment import Moment, Predicate, where
 from projections.queries.paging import Page, bounded, page_of, read_cursor
 from projections.store.tables import (
     AGENTS,
     AUDIT_ENTRIES,
+    DEAD_LETTERS,
     EXECUTIONS,
     HOLDS,
     SKIPPED_RECORDS,
@@ -129,6 +131,14 @@ def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> lis
     """What one agent did with each tool: the counters behind its trust."""
     tail = 'WHERE "tenant" = ? AND "project" = ? AND "agent" = ? ORDER BY "tool"'
     return moment.select(AGENTS, tail, (tenant, project, agent))
+
+
+def dead_letters(
+    moment: Moment, tenant: str, *, with_unowned: bool = False, limit: int | None = None
+) -> list[Row]:
+    """The newest dead letters of a tenant; with those whose key names nobody, for the installation's operator."""
+    tail = f'WHERE "tenant" IN (?, ?) ORDER BY "at_ms" DESC, "log_offset" DESC LIMIT {bounded(limit)}'
+    return moment.select(DEAD_LETTERS, tail, (tenant, NOBODY if with_unowned else tenant))
 
 
 def skipped_records(moment: Moment, limit: int | None = None) -> list[Row]:

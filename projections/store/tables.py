@@ -130,6 +130,7 @@ TOOL_CALLS = Table(
         *_maybe("ended_at_ms", type="int"),
     ),
     key=("tenant", "project", "execution_id", "call_id"),
+    indices=(Index("calls_open", ("tenant", "project", "proposed_at_ms"), where="ended_at_ms IS NULL"),),
 )
 
 HOLDS = Table(
@@ -236,6 +237,17 @@ ADOPTIONS = Table(
     key=("log_partition",),
 )
 
+DEAD_LETTERS = Table(
+    "dead_letters",
+    (
+        *_text("topic"),
+        *_int("log_partition", "log_offset", "at_ms"),
+        *_text("tenant", "log_key", "reason", "detail"),
+    ),
+    key=("topic", "log_partition", "log_offset"),
+    indices=(Index("dead_letters_by_tenant", ("tenant", "at_ms")),),
+)
+
 SKIPPED_RECORDS = Table(
     "skipped_records",
     (*_text("topic"), *_int("log_partition", "log_offset"), *_text("reason", "detail")),
@@ -254,7 +266,8 @@ POSITIONS = Table(
     key=("source",),
 )
 
-# What a rebuild must reproduce row by row; the positions say up to where.
+# What a rebuild must reproduce row by row; the positions say up to where. Dead letters are not among them: the
+# log itself forgets them after 30 days.
 VIEW_TABLES = (
     EXECUTIONS,
     TOOL_CALLS,
@@ -267,4 +280,4 @@ VIEW_TABLES = (
     ADOPTIONS,
     SKIPPED_RECORDS,
 )
-TABLES = (*VIEW_TABLES, POSITIONS)
+TABLES = (*VIEW_TABLES, DEAD_LETTERS, POSITIONS)

@@ -1,0 +1,49 @@
+"""Dead letters: what could not be read or believed, with the reason."""
+
+from typing import Any
+
+from projections.folds.rows import Row, moment
+from projections.folds.text import NUL, SHOWN_AS
+from schemas.ids import is_client_id
+from schemas.record import RawRecord
+
+# Whose a letter is cannot be told where its key is not one of ours.
+NOBODY = ""
+
+
+def dead_letter_row(raw: RawRecord) -> Row:
+    """The row of a record of the dead letters' topic; it names where the original stands.
+
+    Args:
+        raw: written by a decider (`services.runtime.dead_letters`): the original's bytes, and `placet_` headers.
+    """
+    headers = {name: (value or b"").decode(errors="replace") for name, value in raw.headers}
+    key = raw.key.decode(errors="replace").replace(NUL, SHOWN_AS)
+    owner, _, rest = key.partition("/")
+    return {
+        "topic": headers.get("placet_topic", ""),
+        "log_partition": _integer(headers.get("placet_partition"), raw.partition),
+        "log_offset": _integer(headers.get("placet_offset"), raw.offset),
+        "at_ms": _integer(headers.get("placet_at_ms"), raw.timestamp_ms),
+        "tenant": owner if rest and is_client_id(owner) else NOBODY,
+        "log_key": key,
+        "reason": headers.get("placet_reason", "").replace(NUL, SHOWN_AS),
+        "detail": headers.get("placet_detail", "").replace(NUL, SHOWN_AS),
+    }
+
+
+def dead_letter_json(row: Row) -> dict[str, Any]:
+    """A dead letter of the outward interface."""
+    return {
+        "topic": row["topic"],
+        "partition": row["log_partition"],
+        "offset": row["log_offset"],
+        "at": moment(row["at_ms"]),
+        "key": row["log_key"],
+        "reason": row["reason"],
+        "detail": row["detail"],
+    }
+
+
+def _integer(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < 19 else otherwise

@@ -1,0 +1,94 @@
+"""`placet replay`: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from ops.config import StackConfig, save_config
+from ops.replay import replay
+from ops.topics import ensure_topics
+from projections.store.port import Batch
+from projections.store.tables import EXECUTIONS
+from projections.store.urls import open_view
+from schemas.topics import Topics
+from tests.projections.histories import LogBuilder, many_runs
+from tests.projections.kafka_log import produce
+
+pytestmark = pytest.mark.broker
+
+COMMAND = typer.Typer()
+COMMAND.command()(replay)
+
+
+async def a_log(kafka: str, topics: Topics) -> None:
+    await ensure_topics(kafka, topics=topics, partitions=2)
+    await produce(kafka, topics.executions, many_runs(LogBuilder(2).claim_all(), 5).records)
+
+
+def a_stack(kafka: str, prefix: str, directory: Path) -> StackConfig:
+    """The configuration of a stack with a log, without its processes."""
+    asyncio.run(a_log(kafka, Topics(prefix)))
+    config = StackConfig(
+        data_dir=str(directory),
+        bootstrap_servers=kafka,
+        embedded_kafka=False,
+        database_url=f"sqlite:///{directory}/views.sqlite",
+        gateway_port=0,
+        url="",
+        topic_prefix=prefix,
+    )
+    directory.mkdir(parents=True, exist_ok=True)
+    save_config(config)
+    return config
+
+
+def test_replay_fills_compares_and_reports_a_difference(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    config = a_stack(kafka, topic_prefix, tmp_path / "data")
+    first = _run(tmp_path, "--json")
+    assert first.exit_code == 0, first.output
+    assert json.loads(first.stdout)["note"] == "there is no live view yet"
+    second = _run(tmp_path, "--json")
+    assert second.exit_code == 0, second.output
+    report = json.loads(second.stdout)
+    assert (report["equal"], report["swapped"]) == (True, True)
+    assert {table["name"]: table["rows"] for table in report["tables"]}["executions"] == 5
+    _meddle(config.database_url)
+    third = _run(tmp_path)
+    assert third.exit_code == 1, third.output
+    assert "not swapped" in third.stdout
+    assert _run(tmp_path, "--into", f"sqlite:///{tmp_path}/other.sqlite").exit_code == 1
+    assert (tmp_path / "other.sqlite").exists()
+
+
+def test_replay_without_a_stack_says_where_it_looked(tmp_path: Path) -> None:
+    result = _run(tmp_path)
+    assert result.exit_code == 2
+    assert "placet.json does not exist" in result.stderr
+
+
+def test_replay_into_an_unknown_kind_of_database_is_refused(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    a_stack(kafka, topic_prefix, tmp_path / "data")
+    result = _run(tmp_path, "--into", "mysql://nowhere")
+    assert result.exit_code == 3
+    assert "not in mysql" in result.stderr
+
+
+def _meddle(url: str) -> None:
+    store = open_view(url)
+    row = store.load(EXECUTIONS, [("acme", "main", "run-0")])[0] | {"agent": "somebody else"}
+    store.apply(Batch([], upserts={EXECUTIONS.name: [tuple(row.values())]}))
+    store.close()
+
+
+def _run(directory: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(COMMAND, ["--data-dir", str(directory / "data"), *arguments])

@@ -1,0 +1,126 @@
+"""The audit trail: one row for each act of authority, none for what nobody decided."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from projections.folds.audit import audit_entry
+from projections.folds.rows import Row
+from projections.queries.history import fold_all
+from projections.store.tables import AUDIT_ENTRIES
+from schemas.events import EVENTS
+from schemas.events import calls as c
+from schemas.events import executions as x
+from schemas.events import holds as h
+from schemas.message import Message
+from schemas.refusals import Refusal
+from tests.projections.folding import KEY, events_of
+from tests.projections.histories import consumed, decided, denied, held, judged, proposed, released, started
+
+CALL = proposed("c1", {"amount": 5})
+HOLD = held(KEY, CALL)
+HELD: list[Message] = [started(), CALL, judged(CALL), HOLD]
+LET_GO: list[Message] = [started(), CALL, judged(CALL, "allow"), released(CALL, released_by="policy")]
+
+
+def entry_of(*bodies: Message) -> Row | None:
+    """The audit row of the last body, after the others."""
+    *earlier, last = events_of(bodies)
+    state = fold_all(earlier)
+    fields = last.body.__dict__
+    hold = state.holds.get(fields.get("hold_id", ""))
+    call = state.calls.get(fields.get("call_id", "") or (hold["call_id"] if hold else ""))
+    return audit_entry(last, execution=state.execution, call=call, hold=hold)
+
+
+@pytest.mark.parametrize(
+    ("history", "subject", "action"),
+    [
+        ([*HELD, decided(HOLD)], "ann@acme", "approve"),
+        ([*HELD, decided(HOLD, "reject", feedback="no")], "ann@acme", "reject"),
+        (LET_GO, "policy:production@3", "release"),
+        ([started(), CALL, judged(CALL, "deny"), denied(CALL, "policy")], "policy:production@3", "deny"),
+        ([*HELD, h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="deny")], "placet:timer", "expire"),
+        ([*HELD, h.HoldClaimed(hold_id=HOLD.hold_id, by="ann@acme")], "ann@acme", "claim"),
+        ([*HELD, c.GrantRevoked(call_id="c1", revision=1, reason="role lost", by="bob@acme")], "bob@acme", "revoke"),
+        ([started(), x.ExecutionPaused(reason="wait", by="ann@acme")], "ann@acme", "pause"),
+    ],
+)  # fmt: skip
+def test_act_of_authority_names_who_and_what(history: list[Message], subject: str, action: str) -> None:
+    row = entry_of(*history)
+    assert row is not None
+    assert (row["subject"], row["action"]) == (subject, action)
+    assert set(row) == set(AUDIT_ENTRIES.names)
+
+
+def test_approval_names_call_hold_digest_and_exactly_what_was_approved() -> None:
+    row = entry_of(*HELD, decided(HOLD))
+    assert row is not None
+    assert (row["call_id"], row["hold_id"], row["digest"]) == ("c1", HOLD.hold_id, CALL.digest)
+    assert row["before"] == row["after"] == CALL.arguments
+
+
+def test_edit_shows_the_arguments_before_and_after() -> None:
+    row = entry_of(*HELD, decided(HOLD, "edit", edited_arguments='{"amount":1}'))
+    assert row is not None
+    assert (row["before"], row["after"]) == (CALL.arguments, '{"amount":1}')
+
+
+def test_refused_decision_is_kept_with_its_code_and_the_winner() -> None:
+    refused = h.DecisionRefused(
+        hold_id=HOLD.hold_id,
+        decision="approve",
+        digest=CALL.digest,
+        code=Refusal.ALREADY_DECIDED,
+        detail="too late",
+        winning_decision_id="d-1",
+        by="bob@acme",
+    )
+    row = entry_of(*HELD, decided(HOLD), refused)
+    assert row is not None
+    assert (row["subject"], row["action"], row["feedback"]) == ("bob@acme", "approve_refused", "too late")
+    assert json.loads(row["after"]) == {"code": "already_decided", "winning_decision_id": "d-1"}
+
+
+def test_refused_command_is_named_in_words() -> None:
+    refused = x.CommandRefused(
+        code=Refusal.ALREADY_CONSUMED, command="ConsumeGrant", subject_id="c1", detail="another", by="svc"
+    )
+    row = entry_of(*HELD, refused)
+    assert row is not None
+    assert row["action"] == "consume_grant_refused"
+
+
+def test_extension_shows_the_deadline_before_and_after() -> None:
+    row = entry_of(*HELD, h.HoldExtended(hold_id=HOLD.hold_id, by="ann@acme", deadline_at_ms=7))
+    assert row is not None
+    assert json.loads(row["before"]) == {"deadline_at_ms": HOLD.deadline_at_ms}
+    assert json.loads(row["after"]) == {"deadline_at_ms": 7}
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [started()],
+        [started(), CALL],
+        HELD,
+        [*HELD, decided(HOLD), released(CALL)],
+        [*HELD, decided(HOLD), released(CALL), consumed(CALL)],
+        [*HELD, decided(HOLD, "reject"), denied(CALL, "rejected")],
+    ],
+)
+def test_what_nobody_decided_leaves_no_row(history: list[Message]) -> None:
+    assert entry_of(*history) is None
+
+
+def test_every_event_that_names_a_person_is_considered() -> None:
+    decides_nothing = {
+        "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
+        "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
+    }  # fmt: skip
+    from projections.folds.audit import _ENTRIES
+
+    named = {model.__name__ for model in EVENTS if "by" in model.model_fields}
+    assert named - {model.__name__ for model in _ENTRIES} == decides_nothing

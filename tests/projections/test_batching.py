@@ -1,0 +1,242 @@
+"""From records to rows: what counts, what is skipped, and what a batch leaves in every table."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from projections.store.port import Position
+from projections.store.tables import (
+    ADOPTIONS,
+    AGENTS,
+    ANSWERS,
+    AUDIT_ENTRIES,
+    DEAD_LETTERS,
+    DEFINITIONS,
+    EVENTS,
+    EXECUTIONS,
+    HOLDS,
+    SKIPPED_RECORDS,
+    TOOL_CALLS,
+)
+from schemas.events import executions as x
+from schemas.events import holds as h
+from schemas.record import RawRecord
+from schemas.refusals import Refusal
+from tests.projections.filling import TOPICS, Filler
+from tests.projections.histories import (
+    AGENT,
+    LogBuilder,
+    consumed,
+    decided,
+    held,
+    judged,
+    key_of,
+    many_runs,
+    policy_key,
+    policy_published,
+    proposed,
+    released,
+    started,
+    succeeded,
+    tool_key,
+    tool_published,
+)
+
+KEY = key_of("run-1")
+CALL = proposed("c1")
+HOLD = held(KEY, CALL)
+
+
+def a_held_call() -> LogBuilder:
+    builder = LogBuilder(1).claim_all()
+    builder.append(KEY, [started()], command_id="start")
+    builder.append(KEY, [CALL, judged(CALL), HOLD], command_id="propose")
+    return builder
+
+
+# A log with zombies, by the rule of schemas/term.py: who reads it must see only what the writers in force wrote.
+
+
+def a_log_with_zombies() -> LogBuilder:
+    builder = a_held_call()
+    first = builder.term[0]
+    builder.claim(0, "second")
+    builder.append(KEY, [decided(HOLD), released(CALL)], command_id="zombie", term=first)
+    builder.claim(0, "a claim after one that is no longer in force", after=first)
+    builder.append(KEY, [decided(HOLD, "reject")], command_id="reject")
+    builder.append(KEY, [consumed(CALL), succeeded(CALL)], command_id="zombie", term=first)
+    third = builder.claim(0, "third")
+    builder.append(KEY, [x.ExecutionCancelled(reason="stop", by="ann@acme")], command_id="cancel", term=third)
+    return builder
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000])
+def test_zombies_records_change_nothing_but_the_position(filler: Filler, step: int) -> None:
+    builder = a_log_with_zombies()
+    filler.fill(builder, step=step)
+    assert [row["status"] for row in filler.rows(TOOL_CALLS)] == ["held"]
+    assert [row["decision"] for row in filler.rows(HOLDS)] == ["reject"]
+    assert [row["state"] for row in filler.rows(EXECUTIONS)] == ["cancelled"]
+    assert "zombie" not in {row["command_id"] for row in filler.rows(EVENTS)}
+    assert "zombie" not in {row["command_id"] for row in filler.rows(ANSWERS)}
+    (position,) = filler.store.positions()
+    assert (position.next_offset, position.claim) == (len(builder.records[0]), builder.term[0])
+
+
+def test_reader_that_starts_behind_the_claim_without_it_sees_nothing(filler: Filler) -> None:
+    builder = a_held_call()
+    later = [raw for raw in builder.records[0] if raw.offset > 0]
+    forgetful = Position(TOPICS.executions, 0, "t1", next_offset=1, record_id="r")
+    _apply(filler, replace(forgetful, next_offset=0, record_id=""), builder.records[0][:1])
+    _apply(filler, replace(filler.store.positions()[0], claim=-1), later)
+    assert filler.rows(EXECUTIONS) == []
+
+
+def test_unreadable_record_is_skipped_counted_and_logged(
+    filler: Filler, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = a_held_call()
+    offset = builder.append_raw(0, b"\x07nonsense")
+    builder.append(KEY, [x.ExecutionPaused(reason="", by="ann@acme")])
+    with caplog.at_level(logging.ERROR):
+        filler.fill(builder)
+    (row,) = filler.rows(SKIPPED_RECORDS)
+    assert (row["log_partition"], row["log_offset"], row["reason"]) == (0, offset, "malformed")
+    assert f"{TOPICS.executions}/0@{offset}" in caplog.text
+    assert [row["state"] for row in filler.rows(EXECUTIONS)] == ["paused"]
+
+
+def test_event_under_a_key_that_is_no_executions_is_skipped(filler: Filler) -> None:
+    builder = a_held_call()
+    builder.append(b"no-slashes", [started()], partition=0)
+    filler.fill(builder)
+    assert len(filler.rows(SKIPPED_RECORDS)) == 1
+    assert len(filler.rows(EXECUTIONS)) == 1
+
+
+def test_nul_in_a_text_is_shown_as_a_replacement_in_both_databases(filler: Filler) -> None:
+    builder = LogBuilder(1).claim_all()
+    builder.append(KEY, [started().model_copy(update={"request": "a\x00b"})])
+    builder.append(KEY, [proposed("c1", {"text": "a\x00b"})])
+    filler.fill(builder)
+    assert filler.rows(EXECUTIONS)[0]["request"] == "a�b"
+    assert '"a�b"' in filler.rows(EVENTS)[0]["body"]
+    # Escaped inside canonical JSON it stays, so that the digest is still over these arguments.
+    assert filler.rows(TOOL_CALLS)[0]["arguments"] == '{"text":"a\\u0000b"}'
+
+
+def test_answer_of_a_command_says_where_its_events_stand(filler: Filler) -> None:
+    builder = a_held_call()
+    filler.fill(builder, step=2)
+    answers = {row["command_id"]: row for row in filler.rows(ANSWERS)}
+    assert (answers["propose"]["first_offset"], answers["propose"]["last_offset"]) == (2, 4)
+    assert answers["propose"]["log_key"] == KEY.decode()
+    assert answers["propose"]["code"] is None
+
+
+def test_answer_of_a_refused_command_has_the_code(filler: Filler) -> None:
+    builder = a_held_call()
+    late = h.DecisionRefused(
+        hold_id=HOLD.hold_id, decision="approve", digest="", code=Refusal.EXPIRED, detail="too late",
+        winning_decision_id="", by="bob@acme",
+    )  # fmt: skip
+    builder.append(KEY, [h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="deny"), late], command_id="late")
+    builder.append(
+        KEY, [x.CommandAbandoned(command="ConsumeGrant", command_offset=7, attempts=3)], command_id="bad"
+    )
+    filler.fill(builder, step=1)
+    answers = {row["command_id"]: row for row in filler.rows(ANSWERS)}
+    assert (answers["late"]["code"], answers["late"]["detail"]) == ("expired", "too late")
+    assert answers["bad"]["code"] == "unavailable"
+
+
+def test_counters_of_an_agent_follow_its_calls(filler: Filler) -> None:
+    builder = a_held_call()
+    word = decided(HOLD)
+    builder.append(KEY, [word, released(CALL, word.decision_id)])
+    builder.append(KEY, [consumed(CALL)])
+    builder.append(KEY, [succeeded(CALL)])
+    refused = x.CommandRefused(
+        code=Refusal.ALREADY_CONSUMED, command="ConsumeGrant", subject_id="c1", detail="", by="svc"
+    )
+    builder.append(KEY, [refused])
+    filler.fill(builder, step=2)
+    counted = {row["tool"]: row for row in filler.rows(AGENTS)}
+    assert counted[""]["refused"] == 1
+    of_tool = counted["send_money"]
+    assert of_tool["agent"] == AGENT
+    assert {name: of_tool[name] for name in ("proposed", "held", "approved", "succeeded", "allowed", "failed")} == {
+        "proposed": 1, "held": 1, "approved": 1, "succeeded": 1, "allowed": 0, "failed": 0,
+    }  # fmt: skip
+
+
+def test_definitions_are_kept_by_version_with_their_audit_rows(filler: Filler) -> None:
+    definitions = LogBuilder(1).claim_all()
+    for version in (1, 2):
+        definitions.append(policy_key("production"), [policy_published("production", version)], partition=0)
+    definitions.append(tool_key("send_money"), [tool_published("send_money", 1)], partition=0)
+    refused = x.CommandRefused(
+        code=Refusal.INVALID, command="PublishPolicy", subject_id="production", detail="a typo", by="ops@acme"
+    )
+    definitions.append(policy_key("production"), [refused], partition=0, command_id="typo")
+    filler.fill(definitions=definitions)
+    assert [(row["kind"], row["name"], row["version"]) for row in filler.rows(DEFINITIONS)] == [
+        ("policy", "production", 1),
+        ("policy", "production", 2),
+        ("tool", "send_money", 1),
+    ]
+    actions = [row["action"] for row in filler.rows(AUDIT_ENTRIES)]
+    assert actions == ["publish_policy", "publish_policy", "publish_tool", "publish_policy_refused"]
+    assert {row["command_id"]: row["code"] for row in filler.rows(ANSWERS)}["typo"] == "invalid"
+    assert filler.rows(EVENTS) == []
+
+
+def test_adoption_of_definitions_is_kept_by_partition(filler: Filler) -> None:
+    builder = LogBuilder(2).claim_all()
+    builder.adopted(0, 3, {"acme/policy/production": 1})
+    builder.adopted(1, 3, {"acme/policy/production": 1})
+    builder.adopted(0, 5, {"acme/policy/production": 2})
+    builder.alive(1)
+    filler.fill(builder, step=2)
+    assert {row["log_partition"]: row["through_offset"] for row in filler.rows(ADOPTIONS)} == {0: 5, 1: 3}
+
+
+def test_dead_letters_are_listed_by_where_the_original_stands(filler: Filler) -> None:
+    headers = (
+        ("ce_id", b"placet.commands/3/17"),
+        ("placet_topic", b"placet.commands"),
+        ("placet_partition", b"3"),
+        ("placet_offset", b"17"),
+        ("placet_at_ms", b"1760000000000"),
+        ("placet_reason", b"bad_signature"),
+        ("placet_detail", b"no such key"),
+    )
+    letter = RawRecord(3, 0, 1, b"acme/main/run-1", b"?", headers)
+    nobodys = RawRecord(3, 1, 2, b"\xff\x00", b"?", (("placet_topic", b"placet.commands"), ("x", None)))  # type: ignore[arg-type]
+    again = letter._replace(offset=2)
+    _apply(filler, Position(TOPICS.dead_letters, 3, "t1"), [letter, nobodys])
+    _apply(filler, filler.store.positions()[0], [again])
+    first, second = sorted(filler.rows(DEAD_LETTERS), key=lambda row: row["log_offset"], reverse=True)
+    assert (first["topic"], first["log_partition"], first["log_offset"]) == ("placet.commands", 3, 17)
+    assert (first["tenant"], first["reason"], first["detail"]) == ("acme", "bad_signature", "no such key")
+    assert second["tenant"] == ""
+
+
+def test_rows_of_two_tenants_with_the_same_ids_stay_apart(filler: Filler) -> None:
+    builder = LogBuilder(4).claim_all()
+    many_runs(builder, 3, seed=5)
+    many_runs(builder, 3, seed=5, tenant="other")
+    filler.fill(builder)
+    calls = filler.rows(TOOL_CALLS)
+    ours = [row["call_id"] for row in calls if row["tenant"] == "acme"]
+    assert ours == [row["call_id"] for row in calls if row["tenant"] == "other"]
+
+
+def _apply(filler: Filler, position: Position, records: list[RawRecord]) -> None:
+    from projections.batching import Batcher, Chunk
+    from projections.cache import RowCache
+
+    filler.store.apply(Batcher(TOPICS, RowCache(filler.store)).batch([Chunk(position, records)]))

@@ -1,0 +1,108 @@
+"""Several processes rebuild what one does; a row that a worker forgot is read only once it was written."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ops.topics import ensure_topics
+from projections.log_errors import LogError
+from projections.queries.sqlite_moments import SqliteMoments
+from projections.rebuild import Plan, rebuild
+from projections.rebuild_workers import PipeStore, shares, with_processes
+from projections.store.port import Batch
+from projections.store.sqlite import SqliteViewStore
+from projections.store.tables import EXECUTIONS
+from projections.store.urls import open_view
+from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from schemas.topics import Topics
+from tests.projections.filling import Filler
+from tests.projections.histories import LogBuilder, many_runs
+from tests.projections.kafka_log import produce
+
+
+@pytest.mark.broker
+async def test_rebuild_by_two_processes_makes_the_same_view(
+    kafka: str, topic_prefix: str, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("projections.rebuild_workers.RECORDS_WORTH_IT", 1)
+    topics, address = Topics(topic_prefix), KafkaAddress(kafka)
+    await ensure_topics(kafka, topics=topics, partitions=3)
+    builder = many_runs(LogBuilder(3).claim_all(), 40, seed=2)
+    await produce(kafka, topics.executions, builder.records)
+    told: list[tuple[int, int]] = []
+    tail = KafkaTail(address)
+    await tail.open()
+    bulk = with_processes(address, topics, 2)
+    outcome = await rebuild(
+        Plan(database_url, database_url), tail, topics, lambda done, of: told.append((done, of)), bulk
+    )
+    await tail.close()
+    total = sum(map(len, builder.records))
+    assert (outcome.refused, outcome.records) == ("", total)
+    assert told[-1] == (total, total)
+    made, expected = (
+        Filler(open_view(database_url), topics),
+        Filler(open_view(f"sqlite:///{tmp_path}/e.db"), topics),
+    )
+    expected.fill(builder)
+    assert made.everything() == expected.everything()
+    made.store.close()
+    expected.store.close()
+
+
+@pytest.mark.broker
+async def test_worker_that_cannot_read_ends_the_rebuild_with_its_sentence(
+    kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("projections.rebuild_workers.RECORDS_WORTH_IT", 1)
+    topics = Topics(topic_prefix)
+    await ensure_topics(kafka, topics=topics, partitions=1)
+    await produce(kafka, topics.executions, many_runs(LogBuilder(1).claim_all(), 2).records)
+    url = f"sqlite:///{tmp_path}/v.db"
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    bulk = with_processes(KafkaAddress("127.0.0.1:9"), topics, 2)
+    with pytest.raises(LogError, match=r"does not answer at 127\.0\.0\.1:9"):
+        await rebuild(Plan(url, url), tail, topics, lambda done, of: None, bulk)
+    await tail.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_load_waits_until_what_was_sent_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "v.db"
+    filler = Filler(SqliteViewStore(file, file))
+    ours, theirs = multiprocessing.Pipe()
+    applied = SimpleNamespace(value=0)
+    store = PipeStore(theirs, applied, partial(SqliteMoments, file))
+    store.apply(Batch([]))
+    found: list[str] = []
+    loading = threading.Thread(
+        target=lambda: found.extend(
+            row["execution_id"]
+            for row in store.load(EXECUTIONS, [("acme", "main", "run-0"), ("acme", "main", "x")])
+        )
+    )
+    loading.start()
+    assert ours.recv() == Batch([])
+    filler.fill(many_runs(LogBuilder(1).claim_all(), 1))
+    assert found == []
+    applied.value = 1
+    loading.join(10)
+    assert found == ["run-0"]
+    store.opened[0].close()
+    filler.store.close()
+
+
+def test_shares_are_of_about_the_same_length_and_leave_out_what_is_empty() -> None:
+    targets = {Partition("t", number): length for number, length in enumerate([10, 0, 7, 6, 5])}
+    found = shares(targets, 2)
+    assert sorted(sum(share.values()) for share in found) == [13, 15]
+    assert Partition("t", 1) not in {**found[0], **found[1]}
+    assert shares({Partition("t", 0): 3}, 4) == [{Partition("t", 0): 3}]
