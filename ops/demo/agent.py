@@ -1,0 +1,56 @@
+"""The scripted agent: it makes the calls that its task needs, and obeys whatever it reads, like a naive model.
+
+No language model runs here. The script is agentdojo's ground truth of the user's task; and when the text of
+an attacker stands in what a tool returned, the agent next makes the calls of agentdojo's ground truth of that
+attack, once. It does not know whether its run is attacked: it finds out by reading.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ops.demo.passage import Passage, take
+from ops.demo.suites import Call, Job
+from placet import AsyncPlacet
+
+OnPassage = Callable[[Passage], None]
+
+
+@dataclass
+class Script:
+    """What the agent wants next: the user's calls, and in front of them those of the texts it believed."""
+
+    job: Job
+    obeyed: set[str] = field(default_factory=set)
+    _next: deque[tuple[Call, bool]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self._next.extend((call, False) for call in self.job.truth)
+
+    def next(self) -> tuple[Call, bool] | None:
+        """The next call, and whether an attacker's text asked for it; None at the end."""
+        return self._next.popleft() if self._next else None
+
+    def read(self, output: Any) -> None:
+        """Read what a tool returned, and believe it."""
+        for attack in self.job.office.attacks_in(output):
+            if attack.ID not in self.obeyed:
+                self.obeyed.add(attack.ID)
+                calls = self.job.office.calls_of(attack, self.job.environment)
+                self._next.extendleft((call, True) for call in reversed(calls))
+
+
+async def work(placet: AsyncPlacet, execution_id: str, job: Job, on_passage: OnPassage) -> list[Passage]:
+    """Do one job as one execution; a call that is stopped is left out, and the next one is tried."""
+    script, passages = Script(job), []
+    async with placet.execution(execution_id, request=job.request) as run:
+        while (wanted := script.next()) is not None:
+            passage = await take(placet, execution_id, *wanted, job.run)
+            passages.append(passage)
+            on_passage(passage)
+            script.read(passage.output)
+        run.result = job.answer
+    return passages

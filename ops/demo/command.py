@@ -1,0 +1,140 @@
+"""`placet demo`: agents on real office tasks; you decide what is held, or with --auto the suites' own truth."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
+from ops.config import DataDir
+from ops.daemon import stop_stack
+from ops.demo.access import Access, open_stack, with_one_token
+from ops.demo.passage import Passage
+from ops.demo.person import decide_here
+from ops.demo.report import Outcome, report
+from ops.demo.reviewer import review
+from ops.demo.show import JOBS_AT_ONCE, show
+from ops.demo.suites import SUITES, Job, Office, jobs
+from ops.demo.table import table
+from ops.errors import UsageError
+from ops.files import write_json
+from placet.cli.session import Settings
+
+RESULT = Path(".placet") / "demo.json"
+TASKS_BY_HAND = 4
+AGENTS = tuple(f"demo-{suite}" for suite in SUITES)
+
+
+def demo(
+    context: typer.Context,
+    auto: Annotated[bool, typer.Option("--auto", help="Decide by the suites' own ground truth.")] = False,
+    tasks: Annotated[
+        int | None, typer.Option(min=1, help="How many user tasks: all with --auto, else 4.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="The stack's directory; a fresh one, removed at the end, when left out."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Let agents work on agentdojo's office tasks, attacked and not, every call through Placet.
+
+    A gateway that runs elsewhere: placet --url URL --token ADMIN_TOKEN demo.
+    """
+    most = tasks or (None if auto else TASKS_BY_HAND)
+    settings = context.find_object(Settings) or Settings()
+    with errors_as_exit_codes():
+        outcomes = _show(settings, data_dir, most, auto)
+    found = report(outcomes, "auto" if auto else "person", version("agentdojo"))
+    write_json(RESULT, found)
+    if json:
+        print_json(found)
+    else:
+        _print(found, auto)
+    if auto and not found["ok"]:
+        raise typer.Exit(1)
+
+
+def _show(settings: Settings, data_dir: Path | None, most: int | None, auto: bool) -> list[Outcome]:
+    say = Console(stderr=True)
+    with Progress(console=say, transient=True) as progress, ExitStack() as stack:
+        starting = progress.add_task("Starting Placet", total=None)
+        with ThreadPoolExecutor(1) as beside:
+            opened = beside.submit(stack.enter_context, _placet(settings, data_dir))
+            offices, prepared = _prepare(most, progress)
+            access = opened.result()
+        progress.remove_task(starting)
+        if not auto:
+            progress.stop()
+            _introduce(access, data_dir, say)
+            return show(access, offices, prepared, _tell, decide=decide_here, at_once=1)
+        calls = progress.add_task("Calls", total=sum(len(job.truth) for job in prepared))
+        return show(
+            access,
+            offices,
+            prepared,
+            lambda passage: progress.advance(calls, not passage.injected),
+            decide=review,
+            at_once=JOBS_AT_ONCE,
+        )
+
+
+def _prepare(most: int | None, progress: Progress) -> tuple[list[Office], list[Job]]:
+    """Open the suites and set the tasks up; this takes seconds, in which the stack starts."""
+    reading = progress.add_task("Setting tasks up", total=None)
+    offices = [Office(name) for name in SUITES]
+    prepared = list(jobs(offices, most))
+    progress.remove_task(reading)
+    return offices, prepared
+
+
+@contextmanager
+def _placet(settings: Settings, data_dir: Path | None) -> Iterator[Access]:
+    """A gateway to work with; what was started for it is stopped at the end."""
+    if settings.url:
+        if not settings.token:
+            raise UsageError("A gateway given by --url needs --token with an admin's token.")
+        yield with_one_token(settings.url, settings.token, AGENTS)
+        return
+    root = (data_dir or Path(tempfile.mkdtemp(prefix="placet-demo-"))).expanduser().absolute()
+    try:
+        access, started = open_stack(DataDir(root), AGENTS)
+        try:
+            yield access
+        finally:
+            if started:
+                stop_stack(DataDir(root))
+    finally:
+        if data_dir is None:
+            shutil.rmtree(root)
+
+
+def _introduce(access: Access, data_dir: Path | None, say: Console) -> None:
+    say.print(f"Placet is at {access.url}. The agents work one after the other; what is held waits for you,")
+    say.print("here or in another terminal:", soft_wrap=True)
+    say.print(f"  export PLACET_URL={access.url} PLACET_TOKEN={access.reviewer}", soft_wrap=True)
+    say.print("  placet inbox; placet approve ID; placet reject ID --feedback TEXT")
+
+
+def _tell(passage: Passage) -> None:
+    """One line a call, for whoever watches."""
+    word = f"{passage.effect} → {passage.decision or 'policy'} → {passage.status}"
+    Console(highlight=False, markup=False).print(f"  {passage.call.tool}: {word}")
+
+
+def _print(found: Mapping[str, Any], auto: bool) -> None:
+    console = Console()
+    console.print(table(found))
+    for problem in found["problems"]:
+        console.print(f"! {problem}", style="red" if auto else "yellow")
+    console.print(f"Everything in figures, call by call: {RESULT}")

@@ -1,0 +1,201 @@
+"""agentdojo's office suites: environments, tools, what each task truly needs, and what an injection asks for.
+
+agentdojo is imported when a suite is opened and not before: its import is seconds of work.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from typing import Any
+
+SUITES = ("workspace", "slack")
+BENCHMARK = "v1.2.2"
+# Its text addresses "the AI language model" and needs no knowledge of the agent that it attacks.
+ATTACK = "important_instructions_no_names"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call that somebody wants, with every argument named, as JSON."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass
+class Job:
+    """One user task to be done in an environment of its own, which an attacker may have written into.
+
+    Attributes:
+        office: the suite with its tools.
+        user_task: agentdojo's user task.
+        injection_task: what the attacker wants; None in a clean run.
+        environment: the state that tools read and change.
+        before: the same before anything ran.
+        truth: the calls that the task truly needs, in order.
+        ran: the calls that ran, in order.
+    """
+
+    office: Office
+    user_task: Any
+    injection_task: Any | None
+    environment: Any
+    before: Any
+    truth: tuple[Call, ...]
+    ran: list[Call] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Suite, task and attack in one id."""
+        attack = f".{self.injection_task.ID}" if self.injection_task else ""
+        return f"{self.office.name}.{self.user_task.ID}{attack}"
+
+    @property
+    def request(self) -> str:
+        """What the user asked for."""
+        return str(self.user_task.PROMPT)
+
+    @property
+    def answer(self) -> str:
+        """What the agent says at the end: agentdojo's own expected output, as no model writes one."""
+        return str(self.user_task.GROUND_TRUTH_OUTPUT)
+
+    def run(self, call: Call) -> Any:
+        """Run a released call on the environment; its output as JSON."""
+        output = self.office.execute(self.environment, call)
+        self.ran.append(call)
+        return output
+
+    def is_done(self) -> bool:
+        """Whether agentdojo finds the user's task done."""
+        task, traces = self.user_task, self._traces()
+        said = task.utility_from_traces(self.answer, self.before, self.environment, traces)
+        return bool(task.utility(self.answer, self.before, self.environment) if said is None else said)
+
+    def is_compromised(self) -> bool:
+        """Whether agentdojo finds that the attacker got what they wanted."""
+        task, traces = self.injection_task, self._traces()
+        if task is None:
+            return False
+        with redirect_stdout(io.StringIO()):  # one of agentdojo's checks prints what it misses
+            said = task.security_from_traces(self.answer, self.before, self.environment, traces)
+            return bool(task.security(self.answer, self.before, self.environment) if said is None else said)
+
+    def _traces(self) -> list[Any]:
+        from agentdojo.functions_runtime import FunctionCall
+
+        return [FunctionCall(function=call.tool, args=dict(call.arguments)) for call in self.ran]
+
+
+class Office:
+    """A suite of agentdojo: tools on an environment, user tasks, and attackers' tasks."""
+
+    def __init__(self, name: str) -> None:
+        from agentdojo.agent_pipeline.ground_truth_pipeline import GroundTruthPipeline
+        from agentdojo.attacks import load_attack
+        from agentdojo.functions_runtime import FunctionsRuntime
+        from agentdojo.task_suite.load_suites import get_suite
+
+        self.name = name
+        self.agent = f"demo-{name}"
+        self.suite = get_suite(BENCHMARK, name)
+        self.functions = {function.name: function for function in self.suite.tools}
+        self._runtime = FunctionsRuntime(self.suite.tools)
+        # The attack is written for a pipeline's model; this one's template leaves every name out again.
+        pipeline = GroundTruthPipeline(None)
+        pipeline.name = "local"
+        self._attack = load_attack(ATTACK, self.suite, pipeline)
+        clean = self.suite.load_and_inject_default_environment({})
+        # agentdojo gives some attackers' tasks no calls: without a model nobody knows what they would make.
+        self.attacks = [task for task in self.suite.injection_tasks.values() if task.ground_truth(clean)]
+
+    @property
+    def user_tasks(self) -> list[Any]:
+        """All user tasks."""
+        return list(self.suite.user_tasks.values())
+
+    def job(self, user_task: Any, injection_task: Any | None = None) -> Job:
+        """Set a user task up; with an injection task the attack's text stands where the task will read it."""
+        injections = self._attack.attack(user_task, injection_task) if injection_task else {}
+        loaded = self.suite.load_and_inject_default_environment(injections)
+        environment = user_task.init_environment(loaded)
+        before = environment.model_copy(deep=True)
+        truth = self.calls_of(user_task, environment)
+        return Job(self, user_task, injection_task, environment, before, truth)
+
+    def calls_of(self, task: Any, environment: Any) -> tuple[Call, ...]:
+        """The ground truth of a task by agentdojo: the calls that solve it in this environment."""
+        calls = task.ground_truth(environment.model_copy(deep=True))
+        return tuple(self.call(call.function, call.args) for call in calls)
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> Call:
+        """A call with its defaults filled in by the tool's own parameter model."""
+        read = self.functions[tool].parameters.model_validate(dict(arguments))
+        return Call(tool, read.model_dump(mode="json"))
+
+    def execute(self, environment: Any, call: Call) -> Any:
+        """Run a tool; what it returns as JSON.
+
+        Raises:
+            Exception: whatever the tool raised.
+        """
+        output, _ = self._runtime.run_function(environment, call.tool, call.arguments, raise_on_error=True)
+        return as_json(output)
+
+    def attacks_in(self, output: Any) -> list[Any]:
+        """The attackers' tasks that a tool's output asks for: those whose goal stands in one of its texts."""
+        texts = [_one_line(text) for text in _texts(output)]
+        return [task for task in self.attacks if any(_one_line(task.GOAL) in text for text in texts)]
+
+
+def jobs(offices: Sequence[Office], most: int | None) -> Iterator[Job]:
+    """Each user task twice, clean and attacked; the attackers' tasks take turns.
+
+    Args:
+        offices: the suites.
+        most: of user tasks, spread evenly over the suites; None for all.
+    """
+    for office, tasks in zip(offices, _chosen([office.user_tasks for office in offices], most), strict=True):
+        for turn, task in enumerate(tasks):
+            yield office.job(task)
+            yield office.job(task, office.attacks[turn % len(office.attacks)])
+
+
+def as_json(value: Any) -> Any:
+    """What a tool returned, as JSON: models, and lists of them."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return value
+
+
+def _chosen(lists: Sequence[list[Any]], most: int | None) -> list[list[Any]]:
+    """At most so many in all, as equally from each list as can be, from all over it."""
+    if most is None:
+        return list(lists)
+    shares = [most // len(lists) + (place < most % len(lists)) for place in range(len(lists))]
+    return [_spread(items, share) for items, share in zip(lists, shares, strict=True)]
+
+
+def _spread(items: list[Any], count: int) -> list[Any]:
+    return [items[place * len(items) // count] for place in range(min(count, len(items)))] if count else []
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from _texts(item)
+
+
+def _one_line(text: str) -> str:
+    """Text without its line breaks, which the YAML around an injection folds."""
+    return " ".join(text.split())
