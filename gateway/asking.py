@@ -29,7 +29,7 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 
 # A trace takes milliseconds; one that has not come by then may have been left long ago.
-LOOK_AFTER_S = 0.05
+LOOK_AFTER_S = 0.2
 SWEEP_S = 0.025
 ATTEMPTS_MAX = 64
 

@@ -53,8 +53,8 @@ class KafkaTail:
     starts: Sequence[Start]
     take: Take
     unreadable: int = 0
-    ends: dict[int, int] = field(default_factory=dict, init=False)
     _consumer: AIOKafkaConsumer | None = field(default=None, init=False)
+    _scout: AIOKafkaConsumer | None = field(default=None, init=False)
     _rules: dict[TopicPartition, TermRule] = field(default_factory=dict, init=False)
     _lanes: dict[TopicPartition, int] = field(default_factory=dict, init=False)
 
@@ -65,12 +65,14 @@ class KafkaTail:
             KafkaUnreachable: nobody answers.
             LogLost: the log is shorter than where a view stands.
         """
-        consumer = new_consumer(self.config)
+        self._consumer = consumer = new_consumer(self.config)
+        # It only asks where the log ends: on the reader's connection that would wait behind a long fetch.
+        self._scout = scout = new_consumer(self.config)
         await start(consumer, self.config)
-        self._consumer = consumer
+        await start(scout, self.config)
         tps = [begin.tp for begin in self.starts]
         consumer.assign(tps)
-        await self._check(consumer, tps)
+        await self._check(scout, tps)
         for lane, begin in enumerate(self.starts):
             consumer.seek(begin.tp, begin.offset)
             self._lanes[begin.tp] = lane
@@ -78,9 +80,11 @@ class KafkaTail:
 
     async def close(self) -> None:
         """Let go of the connection."""
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            await stop(consumer)
+        clients = (self._consumer, self._scout)
+        self._consumer = self._scout = None
+        for client in clients:
+            if client is not None:
+                await stop(client)
 
     async def run(self) -> None:
         """Read until cancelled; a broker that is away is waited for.
@@ -88,7 +92,7 @@ class KafkaTail:
         Raises:
             LogLost: records were deleted that were still to be read.
         """
-        consumer = self._opened()
+        consumer = _opened(self._consumer)
         while True:
             try:
                 polled = await consumer.getmany(timeout_ms=POLL_MS)
@@ -112,7 +116,7 @@ class KafkaTail:
         """
         tps = [begin.tp for begin in self.starts]
         try:
-            ends = await self._opened().end_offsets(tps)
+            ends = await _opened(self._scout).end_offsets(tps)
         except (KafkaError, OSError, TimeoutError) as error:
             raise KafkaUnreachable(f"Kafka does not say where the log ends ({error})") from error
         return [ends[tp] for tp in tps]
@@ -162,7 +166,8 @@ class KafkaTail:
             )
             return None
 
-    def _opened(self) -> AIOKafkaConsumer:
-        if self._consumer is None:
-            raise KafkaUnreachable("the tail is not open")
-        return self._consumer
+
+def _opened(client: AIOKafkaConsumer | None) -> AIOKafkaConsumer:
+    if client is None:
+        raise KafkaUnreachable("the tail is not open")
+    return client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -35,6 +36,7 @@ EXIT_USAGE, EXIT_UNREACHABLE = 2, 3
 READY_PAUSE_S = 0.05
 STOP_GRACE_S = 5
 BACKLOG = 2_048
+GC_THRESHOLDS = (20_000, 20, 50)
 # What an operator has to mend; the sentence says how.
 USAGE_ERRORS = (SettingsRefused, GatewayPolicyRefused, KeysUnreadable, OSError)
 UNREACHABLE_ERRORS = (KafkaUnreachable, LogLost, ViewError)
@@ -162,6 +164,9 @@ def write_status(path: Path | None, state: str, address: str) -> None:
 
 async def _start(gateway: Gateway, settings: GatewaySettings, address: str) -> None:
     await gateway.start()
+    # What is there now stays: the collector need not look at it again and again.
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     while problems := await not_ready(gateway):
         logger.debug("not ready: %s", problems)
         await asyncio.sleep(READY_PAUSE_S)

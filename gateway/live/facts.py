@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 from projections.folds.rows import Row
+from schemas.message import Message
 from schemas.record import Event
 
 # What an event's objects cost beside its body, roughly; the bound on memory need not be exact.
 EVENT_OVERHEAD_BYTES = 2_000
+LONG_TEXTS = frozenset(
+    {
+        "arguments",
+        "context",
+        "claims",
+        "output",
+        "error",
+        "result",
+        "request",
+        "question",
+        "options",
+        "fields",
+        "input_schema",
+        "edited_arguments",
+        "value",
+        "response",
+        "feedback",
+        "detail",
+        "reason",
+        "document",
+        "definition",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -59,5 +84,11 @@ class Group:
 
 
 def text_size(event: Event) -> int:
-    """Characters of an event's texts: its arguments and outputs are what weighs."""
-    return sum(len(value) for value in event.body.__dict__.values() if value.__class__ is str)
+    """Characters of an event's long texts; the short ones are in the overhead."""
+    body = event.body
+    return sum(len(getattr(body, name) or "") for name in _long_texts(type(body)))
+
+
+@cache
+def _long_texts(kind: type[Message]) -> tuple[str, ...]:
+    return tuple(name for name in kind.model_fields if name in LONG_TEXTS)

@@ -33,7 +33,7 @@ class Wait:
     project: str
     until: float
     look_at: float
-    pause_s: float = 0.05
+    pause_s: float = 0.2
     answered: list[Answered] = field(default_factory=list)
 
 

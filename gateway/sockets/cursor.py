@@ -7,7 +7,8 @@ mark is not found) or the records are no longer at hand, the answer is `resync_r
 A command's events make several messages. A cursor between two of them says so: `lane` is where that command's
 events stand (its last record is the one named for the lane) and `given` how many of its messages were given.
 
-Form: base64url(version, lane, given, count, an 8-byte offset each, a 4-byte mark each, 16 bytes of HMAC-SHA256).
+Form: base64url(version, lane, given, count, an offset and a 4-byte mark each, 16 bytes of HMAC-SHA256). Offsets
+are counted from 1 (0: none) in 4 bytes (version 1), or in 8 where one does not fit (version 2).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import zlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-VERSION = 1
+SHORT, LONG = 1, 2
+SHORT_MAX = 2**32 - 2
 MAC_BYTES = 16
 NONE = -1
 ALL_GIVEN = 0xFFFF
@@ -51,15 +53,22 @@ class CursorKey:
 
     secret: bytes
     lanes: int
-    _form: struct.Struct = field(init=False)
+    _forms: dict[int, struct.Struct] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_form", struct.Struct(f">BBHH{self.lanes}q{self.lanes}I"))
+        forms = {
+            version: struct.Struct(f">BBHH{self.lanes}{kind}{self.lanes}I")
+            for version, kind in ((SHORT, "I"), (LONG, "Q"))
+        }
+        object.__setattr__(self, "_forms", forms)
 
     def write(self, vector: Vector) -> str:
         """The cursor of a vector."""
-        head = (VERSION, vector.lane, vector.given, self.lanes)
-        data = self._form.pack(*head, *vector.offsets, *vector.marks)
+        version = SHORT if max(vector.offsets) <= SHORT_MAX else LONG
+        offsets = [offset + 1 for offset in vector.offsets]
+        data = self._forms[version].pack(
+            version, vector.lane, vector.given, self.lanes, *offsets, *vector.marks
+        )
         return base64.urlsafe_b64encode(data + self._mac(data)).rstrip(b"=").decode()
 
     def read(self, text: str) -> Vector:
@@ -76,10 +85,12 @@ class CursorKey:
         if not hmac.compare_digest(mac, self._mac(data)):
             raise CursorRefused("the cursor is not one of ours")
         version, lane, given, lanes = HEAD.unpack_from(data)
-        if (version, lanes, len(data)) != (VERSION, self.lanes, self._form.size):
+        form = self._forms.get(version)
+        if form is None or lanes != self.lanes or len(data) != form.size:
             raise CursorRefused("the cursor is of another log: begin anew without it")
-        numbers = self._form.unpack(data)[4:]
-        return Vector(numbers[: self.lanes], numbers[self.lanes :], lane, given)
+        numbers = form.unpack(data)[4:]
+        offsets = tuple(number - 1 for number in numbers[:lanes])
+        return Vector(offsets, numbers[lanes:], lane, given)
 
     def _mac(self, data: bytes) -> bytes:
         return hmac.digest(self.secret, data, "sha256")[:MAC_BYTES]
