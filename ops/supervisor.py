@@ -47,6 +47,7 @@ class Supervisor:
         self._kafka: KafkaChild | None = None
         self._roles: tuple[RoleChild, ...] = ()
         self._written: Stack | None = None
+        self._happened = ""
 
     def run(self, on_ready: Callable[[Stack], None]) -> None:
         """Run the stack until a signal asks for its end; returns after a clean stop.
@@ -122,6 +123,7 @@ class Supervisor:
             happened = member.tick(time.monotonic())
             if happened:
                 self._say(happened)
+                self._happened = happened
 
     def _stop(self) -> None:
         _on_signals(signal.SIG_IGN)
@@ -134,14 +136,16 @@ class Supervisor:
             self._kafka.stop()
 
     def _report(self, state: str, error: BaseException | None = None) -> Stack:
+        parts = self._components(ended=state in (STOPPED, FAILED))
+        is_whole = all(part.state == READY for part in parts)
         stack = Stack(
             state=state,
             pid=os.getpid(),
             started=process.started_ticks(os.getpid()),
             url=self.config.url if self.config else None,
             bootstrap_servers=self.config.bootstrap_servers if self.config else None,
-            components=self._components(ended=state in (STOPPED, FAILED)),
-            message=str(error) if error else "",
+            components=parts,
+            message=str(error) if error else "" if is_whole else self._happened,
             exit_code=error.exit_code if isinstance(error, OpsError) else int(error is not None),
         )
         if stack != self._written:

@@ -31,7 +31,7 @@ from ops.ports import LOOPBACK, free_port, is_free
 START_TIMEOUT_S = 60.0
 STOP_GRACE_S = 20.0
 POLL_S = 0.05
-LOWEST_FREE_BYTES = 32 * 1024 * 1024
+LOWEST_FREE_BYTES = 16 * 1024 * 1024
 # The quick compiler alone and the plain collector: on two busy cores a start took 2.9 CPU-seconds instead of 4.7, a
 # hop 1.6 ms (p99 14) instead of 2.4 (28), and after 240,000 records still 6 µs of CPU a record instead of 16.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
