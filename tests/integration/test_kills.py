@@ -1,0 +1,163 @@
+"""kill -9 and SIGSTOP, one process after the other: a held call survives, and runs once after approval."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placet import Placet, Refused
+from tests.integration.conftest import Site
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+
+
+def fresh(name: str) -> str:
+    return f"{name}-{uuid.uuid4().hex[:8]}"
+
+
+def held(agent: Placet, execution_id: str, amount: float = 5.0) -> Any:
+    """A payment that waits for a person."""
+    agent.executions.start(execution_id, agent="bot")
+    call = agent.propose(execution_id, "send_money", {"to": "GB29", "amount": amount}, call_id="pay")
+    assert call.status == "held"
+    return call
+
+
+def approve(site: Site, hold_id: str, digest: str) -> None:
+    with site.reviewer() as reviewer:
+        reviewer.holds.decide(hold_id, "approve", digest=digest)
+
+
+def kill(site: Site, component: str) -> None:
+    """kill -9, and wait until the supervisor has another one ready."""
+    old = site.stack.pid(component)
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: site.stack.components()[component]["pid"], lambda pid: pid not in (None, old))
+    site.stack.wait_ready()
+
+
+@pytest.mark.parametrize("component", ["kafka", "decider", "projector", "gateway", "trust"])
+def test_held_call_survives_kill_of_each_process_and_runs_once(site: Site, component: str) -> None:
+    execution_id = fresh(component)
+    with site.agent() as agent:
+        call = held(agent, execution_id)
+
+        kill(site, component)
+        approve(site, call.hold_id, call.digest)
+        released = agent.wait(execution_id, "pay", timeout_s=60)
+        agent.consume(execution_id, "pay", released.digest, attempt_id="first")
+        with pytest.raises(Refused) as second:
+            agent.consume(execution_id, "pay", released.digest, attempt_id="second")
+        agent.result(execution_id, "pay", "first", "succeeded", output="paid")
+
+        assert second.value.code == "already_consumed"
+        assert agent.call(execution_id, "pay").status == "succeeded"
+
+
+def test_acknowledged_decision_survives_kill_of_broker_and_decider_together(site: Site) -> None:
+    execution_id = fresh("both")
+    with site.agent() as agent:
+        call = held(agent, execution_id)
+        approve(site, call.hold_id, call.digest)
+
+        for component in ("decider", "kafka"):
+            os.kill(site.stack.pid(component), signal.SIGKILL)
+        wait_for(
+            site.stack.components, lambda parts: any(part["state"] != "ready" for part in parts.values())
+        )
+        site.stack.wait_ready()
+
+        assert agent.wait(execution_id, "pay", timeout_s=60).status == "released"
+
+
+def test_frozen_decider_is_replaced_and_changes_nothing_when_it_wakes(site: Site, tmp_path: Path) -> None:
+    """SIGSTOP past its session, a second worker takes over, SIGCONT: the first is a zombie and the log says so."""
+    execution_id = fresh("zombie")
+    with site.agent() as agent:
+        call = held(agent, execution_id)
+        frozen = site.stack.pid("decider")
+        os.kill(frozen, signal.SIGSTOP)
+        second = second_decider(site, tmp_path / "decider-2.log")
+        try:
+            approve(site, call.hold_id, call.digest)
+            released = agent.wait(execution_id, "pay", timeout_s=60)
+            os.kill(frozen, signal.SIGCONT)
+            agent.consume(execution_id, "pay", released.digest, attempt_id="only")
+            agent.result(execution_id, "pay", "only", "succeeded", output="paid")
+        finally:
+            os.kill(frozen, signal.SIGCONT)
+            second.terminate()
+            second.wait(30)
+        site.stack.wait_ready()
+
+        events = [event["type"] for event in agent.executions.events(execution_id).items]
+        assert agent.call(execution_id, "pay").status == "succeeded"
+        assert events.count("DecisionRecorded") == events.count("GrantConsumed") == 1
+
+
+def second_decider(site: Site, log: Path) -> subprocess.Popen[bytes]:
+    config = site.stack.data_dir / "placet.json"
+    command = [
+        sys.executable,
+        "-m",
+        "ops.roles",
+        "decider",
+        "--config",
+        str(config),
+        "--worker-id",
+        "decider-2",
+    ]
+    with log.open("wb") as file:
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+
+
+def run_agent(site: Site, execution_id: str, effects: Path, *words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.integration.agent", site.url, execution_id, str(effects), *words]
+    return subprocess.Popen(command, env={**os.environ, "AGENT_TOKEN": site.agent_token})
+
+
+def the_hold(site: Site, execution_id: str) -> Any:
+    """The open hold of an execution, once there is one."""
+    with site.reviewer() as reviewer:
+
+        def mine() -> list[Any]:
+            return [
+                hold for hold in reviewer.holds.list(status="open").items if hold.execution_id == execution_id
+            ]
+
+        return wait_for(mine, lambda found: len(found) == 1)[0]
+
+
+def test_agent_killed_while_it_waits_is_handed_the_same_answer(site: Site, tmp_path: Path) -> None:
+    execution_id, effects = fresh("waits"), tmp_path / "effects"
+    first = run_agent(site, execution_id, effects)
+    hold = the_hold(site, execution_id)
+    first.kill()
+    first.wait(30)
+
+    approve(site, hold.hold_id, hold.digest)
+    again = run_agent(site, execution_id, effects)
+
+    assert again.wait(60) == 0
+    assert effects.read_text() == "GB29 98.5\n"
+
+
+def test_agent_killed_between_consume_and_result_never_runs_it_again(site: Site, tmp_path: Path) -> None:
+    execution_id, effects = fresh("dies"), tmp_path / "effects"
+    first = run_agent(site, execution_id, effects, "die-before-result")
+    hold = the_hold(site, execution_id)
+    approve(site, hold.hold_id, hold.digest)
+    assert first.wait(60) == -signal.SIGKILL
+
+    again = run_agent(site, execution_id, effects)
+
+    assert again.wait(60) == 4, "the second process is told that nobody knows, and does not try"
+    assert effects.read_text() == "GB29 98.5\n"
