@@ -19,6 +19,7 @@ from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.files import write_text
 from ops.kafka.security import client_settings
+from ops.schema_registry import import_from_environment
 from ops.topics import ensure_topics
 from schemas.topics import Topics
 
@@ -40,11 +41,12 @@ def install_keys(directory: DataDir) -> None:
 
 
 def install_topics(config: StackConfig) -> None:
-    """Have every topic, with its partition count.
+    """Have the schemas in the registry, if one is named, and then every topic, with its partition count.
 
     Raises:
-        OpsError: The cluster does not answer, or one is there with another count.
+        OpsError: The cluster or registry does not answer, or has something else under our names.
     """
+    import_from_environment()
     asyncio.run(
         ensure_topics(
             config.bootstrap_servers,
