@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,10 @@ ROLES: Mapping[str, str] = {
     "gateway": "gateway.main:run",
     "trust": "services.processors.main:run",
 }
+
+
+# Statistics may lag behind under load; decisions and what people see must not.
+NICENESS: Mapping[str, int] = {"trust": 10}
 
 
 def load_role(role: str) -> Run:
@@ -45,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    os.nice(NICENESS.get(parsed.role, 0))
     load_role(parsed.role)(config.settings_for(parsed.worker_id or parsed.role))
     return 0
 
