@@ -8,9 +8,6 @@ from pathlib import Path
 
 from gateway.identity.issuer import issue
 from ops.config import DataDir
-from ops.daemon import start_detached
-from ops.options import UpOptions
-from ops.status import READY, read_stack
 
 TENANT = PROJECT = "default"
 TOKEN_TTL_S = 24 * 60 * 60
@@ -25,14 +22,12 @@ class Access:
         agents: a token for each agent, good for that agent only.
         reviewer: decides.
         operator: publishes tools and the policy.
-        sign_in_url: a link into the console, when there is one.
     """
 
     url: str
     agents: dict[str, str]
     reviewer: str
     operator: str
-    sign_in_url: str | None = None
 
 
 def with_one_token(url: str, token: str, agents: Sequence[str]) -> Access:
@@ -40,25 +35,14 @@ def with_one_token(url: str, token: str, agents: Sequence[str]) -> Access:
     return Access(url, dict.fromkeys(agents, token), token, token)
 
 
-def open_stack(directory: DataDir, agents: Sequence[str]) -> tuple[Access, bool]:
-    """The stack of a data directory, started when it does not run, and tokens from its own issuer.
-
-    Returns:
-        How to get in, and whether it was started here.
-
-    Raises:
-        OpsError: it could not be started.
-    """
-    stack = read_stack(directory)
-    started = stack.state != READY
-    if started:
-        stack = start_detached(UpOptions(directory.root, port=0))
+def with_own_tokens(url: str, directory: DataDir, agents: Sequence[str]) -> Access:
+    """The stack of a data directory, and tokens from its own issuer: each part has one of its own."""
     return Access(
-        url=str(stack.url),
+        url=url,
         agents={name: _token(directory.keys, name, "agent", name) for name in agents},
         reviewer=_token(directory.keys, "demo-reviewer", "reviewer"),
         operator=_token(directory.keys, "demo-operator", "operator"),
-    ), started
+    )
 
 
 def _token(keys: Path, subject: str, role: str, agent: str | None = None) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,13 +15,13 @@ from rich.progress import Progress
 
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
 from ops.config import DataDir
-from ops.daemon import stop_stack
-from ops.demo.access import Access, open_stack, with_one_token
+from ops.demo.access import Access, with_one_token, with_own_tokens
 from ops.demo.passage import Passage
 from ops.demo.person import decide_here
 from ops.demo.report import Outcome, report
 from ops.demo.reviewer import review
 from ops.demo.show import JOBS_AT_ONCE, show
+from ops.demo.stack import OwnStack
 from ops.demo.suites import SUITES, Job, Office, jobs
 from ops.demo.table import table
 from ops.errors import UsageError
@@ -67,16 +65,14 @@ def demo(
 
 def _show(settings: Settings, data_dir: Path | None, most: int | None, auto: bool) -> list[Outcome]:
     say = Console(stderr=True)
-    with Progress(console=say, transient=True) as progress, ExitStack() as stack:
+    with Progress(console=say, transient=True) as progress, _placet(settings, data_dir) as opened:
+        offices, prepared = _prepare(most, progress)
         starting = progress.add_task("Starting Placet", total=None)
-        with ThreadPoolExecutor(1) as beside:
-            opened = beside.submit(stack.enter_context, _placet(settings, data_dir))
-            offices, prepared = _prepare(most, progress)
-            access = opened.result()
+        access = opened()
         progress.remove_task(starting)
         if not auto:
             progress.stop()
-            _introduce(access, data_dir, say)
+            _introduce(access, say)
             return show(access, offices, prepared, _tell, decide=decide_here, at_once=1)
         calls = progress.add_task("Calls", total=sum(len(job.truth) for job in prepared))
         return show(
@@ -99,27 +95,32 @@ def _prepare(most: int | None, progress: Progress) -> tuple[list[Office], list[J
 
 
 @contextmanager
-def _placet(settings: Settings, data_dir: Path | None) -> Iterator[Access]:
-    """A gateway to work with; what was started for it is stopped at the end."""
+def _placet(settings: Settings, data_dir: Path | None) -> Iterator[Callable[[], Access]]:
+    """A gateway to work with, once it is waited for; what was started for it is stopped at the end."""
     if settings.url:
         if not settings.token:
             raise UsageError("A gateway given by --url needs --token with an admin's token.")
-        yield with_one_token(settings.url, settings.token, AGENTS)
+        access = with_one_token(settings.url, settings.token, AGENTS)
+        yield lambda: access
         return
-    root = (data_dir or Path(tempfile.mkdtemp(prefix="placet-demo-"))).expanduser().absolute()
-    try:
-        access, started = open_stack(DataDir(root), AGENTS)
+    with _directory(data_dir) as directory:
+        stack = OwnStack(directory)
         try:
-            yield access
+            yield lambda: with_own_tokens(str(stack.wait_ready().url), directory, AGENTS)
         finally:
-            if started:
-                stop_stack(DataDir(root))
-    finally:
-        if data_dir is None:
-            shutil.rmtree(root)
+            stack.stop()
 
 
-def _introduce(access: Access, data_dir: Path | None, say: Console) -> None:
+@contextmanager
+def _directory(given: Path | None) -> Iterator[DataDir]:
+    if given is not None:
+        yield DataDir(given.expanduser().absolute())
+        return
+    with tempfile.TemporaryDirectory(prefix="placet-demo-") as fresh:
+        yield DataDir(Path(fresh))
+
+
+def _introduce(access: Access, say: Console) -> None:
     say.print(f"Placet is at {access.url}. The agents work one after the other; what is held waits for you,")
     say.print("here or in another terminal:", soft_wrap=True)
     say.print(f"  export PLACET_URL={access.url} PLACET_TOKEN={access.reviewer}", soft_wrap=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ops.demo.access import Access
 from ops.demo.agent import OnPassage, work
+from ops.demo.passage import Passage
 from ops.demo.report import Outcome
 from ops.demo.reviewer import GroundTruth
 from ops.demo.suites import Job, Office
@@ -104,19 +105,21 @@ async def perform(
             deciding = group.create_task(decide(reviewer, truth))
             working = group.create_task(_work(agents, named, on_passage, at_once))
             working.add_done_callback(lambda _: deciding.cancel())
-    return working.result()
+    return [
+        Outcome(execution_id, job, passages, job.is_done(), job.is_compromised())
+        for (execution_id, job), passages in zip(named.items(), working.result(), strict=True)
+    ]
 
 
 async def _work(
     agents: Mapping[str, AsyncPlacet], named: Mapping[str, Job], on_passage: OnPassage, at_once: int
-) -> list[Outcome]:
+) -> list[tuple[Passage, ...]]:
     free = asyncio.Semaphore(at_once)
 
-    async def one(execution_id: str, job: Job) -> Outcome:
+    async def one(execution_id: str, job: Job) -> tuple[Passage, ...]:
         async with free:
-            passages = await work(agents[job.office.agent], execution_id, job, on_passage)
-        return Outcome(execution_id, job, tuple(passages), job.is_done(), job.is_compromised())
+            return tuple(await work(agents[job.office.agent], execution_id, job, on_passage))
 
     async with asyncio.TaskGroup() as group:
-        tasks: list[asyncio.Task[Any]] = [group.create_task(one(*item)) for item in named.items()]
+        tasks = [group.create_task(one(*item)) for item in named.items()]
     return [task.result() for task in tasks]

@@ -1,0 +1,55 @@
+"""The demo's own stack: started beside it, and gone with it, however it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ops import process
+from ops.config import DataDir
+from ops.errors import OpsError
+from ops.status import READY, Stack, read_stack
+
+POLL_S = 0.1
+STOP_GRACE_S = 60.0
+PLACET = Path(sys.executable).with_name("placet")
+
+
+class OwnStack:
+    """The stack of a data directory: the one that runs there, else one started here.
+
+    A stack started here dies with this process, even when that is killed. Make it in the main thread.
+    """
+
+    def __init__(self, directory: DataDir) -> None:
+        self._directory = directory
+        self._log = directory.log("demo-stack")
+        self._child: subprocess.Popen[bytes] | None = None
+        if read_stack(directory).state != READY:
+            command = [str(PLACET), "up", "--data-dir", str(directory.root), "--port", "0"]
+            self._child = process.spawn(command, self._log)
+
+    def wait_ready(self) -> Stack:
+        """Wait until it is ready.
+
+        Raises:
+            OpsError: it could not be started.
+        """
+        while (stack := read_stack(self._directory)).state != READY:
+            if self._child is None or self._child.poll() is not None:
+                raise OpsError(f"Placet did not start: {self._last_words()}")
+            time.sleep(POLL_S)
+        return stack
+
+    def stop(self) -> None:
+        """Stop it, if it was started here, and wait for its end."""
+        if self._child is not None:
+            process.stop(self._child, STOP_GRACE_S)
+
+    def _last_words(self) -> str:
+        if not self._log.exists():
+            return f"look into {self._directory.root} with placet status."
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"read {self._log}."
