@@ -21,6 +21,11 @@ class LogClock:
     local_ms: Callable[[], int] = wall_ms
     _skew_ms: int | None = None
 
+    @property
+    def known(self) -> bool:
+        """Whether any record has told the log's time yet."""
+        return self._skew_ms is not None
+
     def now_ms(self) -> int:
         """The log's time by the best guess so far."""
         return self.local_ms() + (self._skew_ms or 0)

@@ -4,7 +4,10 @@ A nudge decides nothing. Its id is made of what is due, when, and the attempt, s
 nudge; one that comes early leaves no event, teaches the clock, and is sent again.
 """
 
+import asyncio
 import heapq
+import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -15,57 +18,101 @@ from schemas.record import OutRecord
 from services.runtime.clock import LogClock
 from services.runtime.executions_partition import Due
 
-RETRY_MS = 5_000
+RETRY_S = 5.0
 IDLE_MS = 60_000
 
 Send = Callable[[OutRecord], Awaitable[int]]
+
+
+def _loop_time_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 @dataclass(slots=True)
 class Deadlines:
     """What is due when on one partition.
 
+    Each execution waits in one place: in the heap until its deadline by the log's time, then, nudged, for another
+    look. That look is timed by a clock that only runs forward: by the log's time it would be hours away after a
+    nudge that a wrong clock sent too early.
+
     Attributes:
         clock: the log's time.
         due_of: the present deadline of an execution, which may have moved since it was put here.
+        monotonic_s: seconds of a clock that only runs forward.
     """
 
     clock: LogClock
     due_of: Callable[[bytes], Due | None]
+    monotonic_s: Callable[[], float] = _loop_time_s
     _heap: list[tuple[int, bytes]] = field(default_factory=list)
-    _attempts: dict[tuple[bytes, Due], int] = field(default_factory=dict)
+    _queued: dict[bytes, int] = field(default_factory=dict)
+    _nudged: dict[bytes, tuple[Due, int]] = field(default_factory=dict)
+    _looks: deque[tuple[float, bytes]] = field(default_factory=deque)
 
     def put(self, key: bytes, due: Due | None) -> None:
-        """Remember an execution's next deadline."""
-        if due is not None:
-            heapq.heappush(self._heap, (due[0], key))
+        """Remember an execution's next deadline, or that it has none."""
+        nudged = self._nudged.get(key)
+        if nudged is not None and nudged[0] == due:
+            return
+        self._nudged.pop(key, None)
+        if due is None:
+            self._queued.pop(key, None)
+        else:
+            self._queue(key, due)
 
     def wait_ms(self) -> int:
-        """How long until something is due, at most a minute."""
-        if not self._heap:
-            return IDLE_MS
-        return max(0, min(IDLE_MS, self._heap[0][0] - self.clock.now_ms()))
+        """How long until something is to be done, at most a minute."""
+        waits = [IDLE_MS]
+        if self._drop_stale():
+            waits.append(self._heap[0][0] - self.clock.now_ms() if self.clock.known else 0)
+        if self._looks:
+            waits.append(math.ceil((self._looks[0][0] - self.monotonic_s()) * 1000))
+        return max(0, min(waits))
 
     async def nudge_due(self, send: Send) -> None:
-        """Send a nudge for everything due by now; each is looked at again a little later."""
-        now_ms = self.clock.now_ms()
-        while self._heap and self._heap[0][0] <= now_ms:
-            _, key = heapq.heappop(self._heap)
-            due = self.due_of(key)
-            if due is None:
-                continue
-            if due[0] > now_ms:
-                heapq.heappush(self._heap, (due[0], key))
-                continue
-            await send(self._nudge(key, due))
-            heapq.heappush(self._heap, (now_ms + RETRY_MS, key))
+        """Send a nudge for everything due by now; each is looked at again a little later.
 
-    def _nudge(self, key: bytes, due: Due) -> OutRecord:
+        While nothing has told the log's time yet, the first deadline is nudged whenever it is: that tells it.
+        """
+        self._look_again()
+        now_ms = self.clock.now_ms()
+        while self._drop_stale() and (self._heap[0][0] <= now_ms or not self.clock.known):
+            at_ms, key = heapq.heappop(self._heap)
+            del self._queued[key]
+            due = self.due_of(key)
+            if due is not None and due[0] == at_ms:
+                await self._nudge(key, due, send)
+                if not self.clock.known:
+                    return
+            elif due is not None:
+                self._queue(key, due)
+
+    def _queue(self, key: bytes, due: Due) -> None:
+        if self._queued.get(key) != due[0]:
+            self._queued[key] = due[0]
+            heapq.heappush(self._heap, (due[0], key))
+
+    def _drop_stale(self) -> bool:
+        """Whether anything waits for its deadline; what has moved or gone is dropped from the top."""
+        while self._heap and self._queued.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return bool(self._heap)
+
+    def _look_again(self) -> None:
+        now_s = self.monotonic_s()
+        while self._looks and self._looks[0][0] <= now_s:
+            _, key = self._looks.popleft()
+            due = self.due_of(key)
+            if due is not None and key in self._nudged:
+                self._queue(key, due)
+
+    async def _nudge(self, key: bytes, due: Due, send: Send) -> None:
         at_ms, subject_id = due
-        attempt = self._attempts.get((key, due), 0) + 1
-        if len(self._attempts) > 10_000:
-            self._attempts.clear()
-        self._attempts[key, due] = attempt
+        earlier, attempts = self._nudged.get(key, (due, 0))
+        attempt = attempts + 1 if earlier == due else 1
+        self._nudged[key] = (due, attempt)
+        self._looks.append((self.monotonic_s() + RETRY_S, key))
         command_id = derived_id("nudge", key.decode(), subject_id, at_ms, attempt)
         body = ExpireDue(subject_id=subject_id, deadline_at_ms=at_ms, attempt=attempt)
-        return envelope.nudge(body, command_id, key)
+        await send(envelope.nudge(body, command_id, key))

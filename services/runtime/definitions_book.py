@@ -1,11 +1,13 @@
 """The definitions as every decider reads them, and how a partition adopts new ones."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.events.log import DefinitionsAdopted
+from schemas.record import RawRecord
 from services.domain.context import Tool
 from services.domain.definitions import Definitions
 from services.domain.policy import Verdict
@@ -50,9 +52,9 @@ class DefinitionsBook:
         return self._folded.current
 
     @property
-    def last_record(self) -> tuple[str, int]:
-        """The id of the last accepted record, and the claim in force."""
-        return self._ledger.last_record_id, self._ledger.rule.claim
+    def through_record(self) -> tuple[str, int]:
+        """The id and the term of the newest definition's record."""
+        return self._folded.through_record
 
     async def follow(self) -> None:
         """Read on for ever.
@@ -60,15 +62,19 @@ class DefinitionsBook:
         Raises:
             LogError: the log failed.
         """
-        async for _, raws in self.log.tail(self.tp.topic, {0: self._ledger.next_offset}):
-            async with self._read:
-                before = self.current.through_offset
-                for raw in raws:
-                    self._ledger.read(raw)
-                self._read.notify_all()
-            if self.current.through_offset != before:
-                for listener in tuple(self.listeners):
-                    listener()
+        async with aclosing(self.log.tail(self.tp.topic, {0: self._ledger.next_offset})) as chunks:
+            async for _, raws in chunks:
+                await self._take(raws)
+
+    async def _take(self, raws: Sequence[RawRecord]) -> None:
+        async with self._read:
+            before = self.current.through_offset
+            for raw in raws:
+                self._ledger.read(raw)
+            self._read.notify_all()
+        if self.current.through_offset != before:
+            for listener in tuple(self.listeners):
+                listener()
 
     async def load(self) -> None:
         """Read once up to the high watermark, before anything is followed."""
@@ -106,7 +112,7 @@ class Adoption:
         if newest.through_offset == adopted_through:
             self.in_force = newest
             return None
-        record_id, term = self.book.last_record
+        record_id, term = self.book.through_record
         return DefinitionsAdopted(
             through_offset=newest.through_offset,
             through_record_id=record_id,

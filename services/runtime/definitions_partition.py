@@ -13,25 +13,35 @@ ANSWERED_MAX = 100_000
 
 @dataclass(slots=True)
 class DefinitionsPartition:
-    """All definitions, with the publishing commands that were answered."""
+    """All definitions, with the publishing commands that were answered.
+
+    `through_record` is the id and the term of the record at `current.through_offset`.
+    """
 
     current: Definitions
+    through_record: tuple[str, int] = ("", -1)
     versions: dict[bytes, int] = field(default_factory=dict)
     answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
-        if command.command_id in self.answered:
+        if self.answered_already(command.key, command.command_id):
             return []
         return definitions.decide(self.current, command.key, command.body, command.actor)
 
     def apply(self, event: Event) -> None:
         """See `Aggregates.apply`."""
         self.current = definitions.evolve(self.current, event.body, event.meta.tenant, event.offset)
+        if self.current.through_offset == event.offset:
+            self.through_record = (event.meta.event_id, event.meta.term)
         self.versions[event.key] = event.meta.version
         self.answered[event.meta.command_id] = None
         if len(self.answered) > ANSWERED_MAX:
             self.answered.popitem(last=False)
+
+    def answered_already(self, key: bytes, command_id: str) -> bool:
+        """See `Aggregates.answered_already`."""
+        return command_id in self.answered
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""

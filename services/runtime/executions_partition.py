@@ -65,9 +65,9 @@ class ExecutionsPartition:
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
-        entry = self._entry(command.key)
-        if command.command_id in self.orphans or (entry and command.command_id in entry.commands):
+        if self.answered_already(command.key, command.command_id):
             return []
+        entry = self._entry(command.key)
         ctx = self._context(command, now_ms)
         if command.key in self.forgotten:
             return executions.decide_forgotten(command.body, ctx)
@@ -85,6 +85,11 @@ class ExecutionsPartition:
         entry.version = event.meta.version
         entry.commands.add(event.meta.command_id)
         self._settle(event.key, entry)
+
+    def answered_already(self, key: bytes, command_id: str) -> bool:
+        """See `Aggregates.answered_already`."""
+        entry = self._entry(key)
+        return command_id in self.orphans or (entry is not None and command_id in entry.commands)
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""
@@ -124,10 +129,14 @@ class ExecutionsPartition:
             self.orphans.popitem(last=False)
 
     def _settle(self, key: bytes, entry: Entry) -> None:
-        if key in self.live:
-            if entry.state.closed and not _unsettled(entry.state):
-                self.recent[key] = self.live.pop(key)
-                self._forget_oldest()
+        ended = entry.state.closed and not _unsettled(entry.state)
+        if ended and key in self.live:
+            self.recent[key] = self.live.pop(key)
+            self._forget_oldest()
+        elif not ended and key in self.recent:
+            # Between two events of one decision nothing may be open: a hold ends, then its call is released again.
+            self.live[key] = self.recent.pop(key)
+        if not ended:
             self.on_due(key, self.due_of(key))
 
     def _forget_oldest(self) -> None:

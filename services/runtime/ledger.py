@@ -25,6 +25,10 @@ class Aggregates(Protocol):
         """Fold an accepted event."""
         ...
 
+    def answered_already(self, key: bytes, command_id: str) -> bool:
+        """Whether a command has left its trace, so that this is a repeat."""
+        ...
+
     def next_version(self, key: bytes) -> int:
         """The number of the aggregate's next event, from 1."""
         ...

@@ -103,28 +103,27 @@ class Rounds:
         self._join(round_, records, size_bytes)
 
     def abandon(self, round_: Round, raw: RawRecord) -> None:
-        """Give up a command that killed its writers; what it was about stays as it was."""
-        headers = dict(raw.headers)
+        """Give up a command that killed its writers; what it was about stays as it was.
+
+        A repeat is not given up: it leaves no trace however well it goes, and its command was decided long ago.
+        """
         round_.commands += 1
         round_.through = raw.offset
+        try:
+            command = self.verifier.read(raw)
+            check_address(command, self.partition, self.partitions)
+        except Exception as error:
+            # Not even reading it may end this writer too; and what cannot be believed is no command of its key.
+            round_.dead_letters.append(DeadLetter(raw, "abandoned", f"{type(error).__name__}: {error}"))
+            return
+        if self.ledger.aggregates.answered_already(command.key, command.command_id):
+            return
         body = CommandAbandoned(
-            command=headers.get("ce_type", b"").decode(errors="replace").rpartition(".")[2],
+            command=type(command.body).__name__,
             command_offset=raw.offset,
             attempts=ABANDON_AFTER_ATTEMPTS,
         )
-        command_id = headers.get("ce_id", b"").decode(errors="replace")
-        term, version = self.ledger.rule.claim, self.ledger.aggregates.next_version(raw.key)
-        meta = EventMeta(
-            event_id=event_id(command_id or f"offset-{raw.offset}", term, 0),
-            at_ms=max(raw.timestamp_ms, self.ledger.now_ms),
-            term=term,
-            version=version,
-            command_id=command_id,
-            command_digest="",
-            tenant=headers.get("placet_tenant", b"").decode(errors="replace"),
-            command_offset=raw.offset,
-        )
-        records = [self._event(round_, 0, body, meta, raw.key)]
+        records = self._encoded(round_, command, [body], max(command.at_ms, self.ledger.now_ms))
         self._join(round_, records, _size_bytes(records))
         logger.error("command at offset %d killed its writers and was abandoned", raw.offset)
 

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from schemas.envelope import NUDGE_TYPE
 from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
 from services.runtime.claim import claim
@@ -101,6 +100,7 @@ class PartitionWriter:
     _records_since_alive: int = 0
     _alive_at_s: float = 0.0
     _careful: int = 0
+    _own_nudges: set[int] = field(default_factory=set)
 
     @property
     def ledger(self) -> Ledger:
@@ -168,25 +168,34 @@ class PartitionWriter:
         if self.deadlines is not None and not self._inbox:
             await self.deadlines.nudge_due(self._send_nudge)
         if self._careful and self._inbox:
-            await self._carefully(self._inbox.popleft())
+            await self._carefully(self._take())
         else:
             await self._round(self._drain())
 
     async def _send_nudge(self, record: OutRecord) -> int:
-        return await self.log.send(self.commands_tp, record)
+        offset = await self.log.send(self.commands_tp, record)
+        self._own_nudges.add(offset)
+        return offset
 
     def _drain(self) -> Iterator[RawRecord]:
         while self._inbox:
-            raw = self._inbox.popleft()
-            self.clock.observe(raw.timestamp_ms, exact=(("ce_type", NUDGE_TYPE) in raw.headers))
-            yield raw
+            yield self._take()
+
+    def _take(self) -> RawRecord:
+        raw = self._inbox.popleft()
+        # Only a nudge that was just sent tells the time exactly: one of an earlier writer is as old as it is.
+        own = raw.offset in self._own_nudges
+        self._own_nudges.discard(raw.offset)
+        self.clock.observe(raw.timestamp_ms, exact=own)
+        return raw
 
     async def _carefully(self, raw: RawRecord) -> None:
         """Decide one command alone, having said so first; give up one that was dared before and left no trace."""
         if self.ledger.attempting == raw.offset:
             round_ = self._begin()
             self.rounds.abandon(round_, raw)
-            await self._append(round_)
+            await self._finish(round_)
+            await self._say_alive(raw.offset)
         else:
             round_ = self._begin()
             self.rounds.alive(round_, raw.offset - 1, attempting=raw.offset)
@@ -198,6 +207,9 @@ class PartitionWriter:
     async def _round(self, raws: Iterator[RawRecord]) -> None:
         round_ = self._begin()
         self.rounds.decide(round_, raws)
+        await self._finish(round_)
+
+    async def _finish(self, round_: Round) -> None:
         if round_.dead_letters:
             await send_dead_letters(self.log, self.commands_tp, round_.dead_letters)
         self._maybe_alive(round_)
