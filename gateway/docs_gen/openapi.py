@@ -38,7 +38,7 @@ DESCRIPTION = (
     "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer carries "
     "the cursor of how far the gateway had read."
 )
-OPEN_TAGS = frozenset({"system", "registry", "documents"})
+GUARDED = "/v1/"
 REF = "#/components/schemas/{model}"
 
 
@@ -53,10 +53,11 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         schemas.update(schemas_of(model))
     schemas.update(schemas_of(r.Problem))
     components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
-    for operation in _operations(document):
-        if not OPEN_TAGS.intersection(operation.get("tags", ())):
-            operation["security"] = [{"bearer": []}]
-        _say_problems(operation)
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if path.startswith(GUARDED):
+                operation["security"] = [{"bearer": []}]
+            _say_problems(operation)
     return document
 
 
@@ -65,10 +66,6 @@ def schemas_of(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema(ref_template=REF)
     found: dict[str, Any] = schema.pop("$defs", {})
     return {**found, model.__name__: schema}
-
-
-def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
-    return [operation for path in document["paths"].values() for operation in path.values()]
 
 
 def _say_problems(operation: dict[str, Any]) -> None:

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from gateway import asking
+from gateway.asking import Ask, Asker, CommandName, name_of
+from gateway.kafka_commands import AppendFailed
+from gateway.live.live import Live
+from gateway.live.outcome import Outcome, Refused
+from gateway.outbox import Outbox
+from gateway.problems import Problem
+from schemas import codec
+from schemas.actor import Actor
+from schemas.commands import ConsumeGrant
+from schemas.envelope import Signer, command_digest
+from schemas.ids import derived_id
+from schemas.record import OutRecord
+from schemas.refusals import Refusal
+from tests.gateway.facts import DIGEST, Partition, key_of, new_live, refused, released
+
+KEY = key_of("e1")
+BODY = ConsumeGrant(call_id="c1", digest=DIGEST, attempt_id="a1")
+OTHER = ConsumeGrant(call_id="c1", digest=DIGEST, attempt_id="a2")
+BOT = Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing")
+KEYED = name_of(BOT, "/route", "key-1")
+CHOSEN = name_of(BOT, "/route", None, ("c1",))
+
+
+@dataclass
+class CommandTopic:
+    """What was appended, in order; or a topic that cannot be reached."""
+
+    fails: bool = False
+    appended: list[OutRecord] = field(default_factory=list)
+
+    async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
+        if self.fails:
+            raise AppendFailed("nobody answers")
+        self.appended += records
+
+    def ids(self) -> list[str]:
+        return [dict(record.headers)["ce_id"].decode() for record in self.appended]
+
+
+@dataclass
+class PastAnswers:
+    """What the views remember."""
+
+    known: dict[str, Outcome] = field(default_factory=dict)
+
+    async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
+        return {name: self.known[name] for _, _, name in wanted if name in self.known}
+
+
+@dataclass
+class Bench:
+    live: Live
+    partition: Partition
+    topic: CommandTopic
+    past: PastAnswers
+    asker: Asker
+
+    def ask(
+        self, body: ConsumeGrant = BODY, name: CommandName = KEYED, timeout_s: float = 5.0
+    ) -> asyncio.Task[Outcome | None]:
+        return asyncio.create_task(self.asker.answer(Ask(body, BOT, KEY, "commands", 3, name), timeout_s))
+
+    async def sent(self, number: int) -> list[str]:
+        async with asyncio.timeout(5):
+            while len(self.topic.appended) < number:
+                await asyncio.sleep(0.001)
+        return self.topic.ids()
+
+
+def _digest(body: ConsumeGrant = BODY) -> str:
+    return command_digest(codec.encode(body))
+
+
+@pytest.fixture
+async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    monkeypatch.setattr(asking, "LOOK_AFTER_S", 0.01)
+    live, _ = new_live()
+    topic, past = CommandTopic(), PastAnswers()
+    outbox = Outbox(Signer("gateway", Ed25519PrivateKey.generate()), topic)
+    asker = Asker(live, outbox, past)
+    tasks = [asyncio.create_task(outbox.run()), asyncio.create_task(asker.run())]
+    yield Bench(live, Partition(live), topic, past, asker)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_answer_first_trace_answers(bench: Bench) -> None:
+    asked = bench.ask()
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    outcome = await asked
+    assert outcome is not None
+    assert outcome.refused is None
+
+
+async def test_answer_asked_twice_at_once_sends_once(bench: Bench) -> None:
+    first, second = bench.ask(), bench.ask()
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    assert await first == await second
+    assert len(bench.topic.appended) == 1
+
+
+async def test_answer_repeat_is_given_from_memory_without_sending(bench: Bench) -> None:
+    asked = bench.ask()
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, refused("digest_mismatch"), digest=_digest())
+    await asked
+    again = await bench.ask()
+    assert again is not None
+    assert again.old
+    assert again.refused is not None
+    assert len(bench.topic.appended) == 1
+
+
+async def test_answer_same_key_other_body_is_refused_while_under_way_and_after(bench: Bench) -> None:
+    asked = bench.ask()
+    (command_id,) = await bench.sent(1)
+    with pytest.raises(Problem) as under_way:
+        await bench.ask(OTHER)
+    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    await asked
+    with pytest.raises(Problem) as after:
+        await bench.ask(OTHER)
+    assert under_way.value.code is after.value.code is Refusal.IDEMPOTENCY_KEY_REUSED
+    assert len(bench.topic.appended) == 1
+
+
+async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) -> None:
+    command_id = derived_id("acme", "bot", "/route", "key-1")
+    bench.past.known[command_id] = Outcome(_digest(), KEY, None, old=True)
+    outcome = await bench.ask()
+    assert outcome is not None
+    assert outcome.old
+
+
+async def test_answer_reused_key_after_a_restart_is_refused(bench: Bench) -> None:
+    command_id = derived_id("acme", "bot", "/route", "key-1")
+    bench.past.known[command_id] = Outcome(_digest(OTHER), KEY, None, old=True)
+    with pytest.raises(Problem) as caught:
+        await bench.ask()
+    assert caught.value.code is Refusal.IDEMPOTENCY_KEY_REUSED
+
+
+async def test_answer_refused_body_with_a_chosen_id_is_asked_anew(bench: Bench) -> None:
+    first = bench.ask(name=CHOSEN)
+    (first_id,) = await bench.sent(1)
+    bench.partition.write(KEY, first_id, refused("not_released"), digest=_digest())
+    await first
+    second = bench.ask(name=CHOSEN)
+    _, second_id = await bench.sent(2)
+    assert second_id != first_id
+    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    outcome = await second
+    assert outcome is not None
+    assert outcome.refused is None
+    third = await bench.ask(name=CHOSEN)
+    assert third is not None
+    assert len(bench.topic.appended) == 2
+
+
+async def test_answer_refusal_in_the_views_of_a_chosen_id_is_asked_anew(bench: Bench) -> None:
+    asked = bench.ask(name=CHOSEN)
+    (first_id,) = await bench.sent(1)
+    no = Refused(Refusal.NOT_RELEASED, "not yet")
+    bench.past.known[first_id] = Outcome(_digest(), KEY, no, old=True)
+    _, second_id = await bench.sent(2)
+    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    outcome = await asked
+    assert outcome is not None
+    assert outcome.refused is None
+
+
+async def test_answer_duplicate_is_no_refusal_to_ask_anew(bench: Bench) -> None:
+    first = bench.ask(name=CHOSEN)
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, refused("duplicate"), digest=_digest())
+    await first
+    await bench.ask(name=CHOSEN)
+    assert len(bench.topic.appended) == 1
+
+
+async def test_answer_nobody_answers_in_time_gives_none_and_never_a_guess(bench: Bench) -> None:
+    assert await bench.ask(timeout_s=0.05) is None
+    assert len(bench.live.waiters) == 0
+
+
+async def test_answer_command_that_could_not_be_sent_is_unavailable(bench: Bench) -> None:
+    bench.topic.fails = True
+    with pytest.raises(Problem) as caught:
+        await bench.ask()
+    assert caught.value.code is Refusal.UNAVAILABLE
+
+
+async def test_fresh_names_never_repeat(bench: Bench) -> None:
+    name = name_of(BOT, "/route", None)
+    assert name.id_of("d", 0) != name.id_of("d", 0)
+
+
+def test_name_of_keys_are_the_subjects_own() -> None:
+    other = BOT.model_copy(update={"subject": "other"})
+    assert name_of(BOT, "/r", "k").id_of("d", 0) != name_of(other, "/r", "k").id_of("d", 0)
+    assert name_of(BOT, "/r", "k").id_of("d", 0) == name_of(BOT, "/r", "k").id_of("e", 0)
+    assert name_of(BOT, "/r", "k").id_of("d", 0) != name_of(BOT, "/s", "k").id_of("d", 0)

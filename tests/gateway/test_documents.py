@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from gateway.app import create_app
+from gateway.docs_gen.asyncapi import asyncapi_document
+from gateway.docs_gen.pages import DOCS, pages
+from gateway.service import assemble
+from gateway.settings import read_settings
+from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
+from gateway.sockets.verbs import VERBS
+
+ASYNCAPI = asyncapi_document()
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    directory = tmp_path_factory.mktemp("app")
+    settings = {
+        "data_dir": str(directory),
+        "keys_dir": str(directory / "keys"),
+        "bootstrap_servers": "127.0.0.1:9",
+        "database_url": f"sqlite:///{directory}/views.db",
+        "gateway_port": "0",
+    }
+    return create_app(assemble(read_settings(settings)))
+
+
+def test_openapi_is_valid(app: FastAPI) -> None:
+    validate(app.state.openapi)
+
+
+def test_openapi_every_write_takes_an_idempotency_key_and_says_what_it_refuses(app: FastAPI) -> None:
+    for path, operations in app.state.openapi["paths"].items():
+        for method, operation in operations.items():
+            if method not in ("post", "put"):
+                continue
+            names = {parameter["name"] for parameter in operation["parameters"]}
+            assert "Idempotency-Key" in names, (method, path)
+            assert {"400", "401", "403", "413", "422", "503"} <= operation["responses"].keys(), (method, path)
+            assert "application/problem+json" in operation["responses"]["401"]["content"], (method, path)
+
+
+def test_openapi_every_door_of_the_api_asks_for_a_token(app: FastAPI) -> None:
+    for path, operations in app.state.openapi["paths"].items():
+        for operation in operations.values():
+            assert ("security" in operation) is (path.startswith("/v1/")), path
+
+
+def _refs(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for part in value.values():
+            yield from _refs(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _refs(part)
+
+
+def _resolve(ref: str) -> Any:
+    found: Any = ASYNCAPI
+    for part in ref.removeprefix("#/").split("/"):
+        found = found[part.replace("~1", "/").replace("~0", "~")]
+    return found
+
+
+def test_asyncapi_has_what_version_3_asks_for() -> None:
+    assert ASYNCAPI["asyncapi"] == "3.0.0"
+    assert ASYNCAPI["info"].keys() >= {"title", "version"}
+    for server in ASYNCAPI["servers"].values():
+        assert server.keys() >= {"host", "protocol"}
+    for channel in ASYNCAPI["channels"].values():
+        assert channel["address"].startswith("/")
+        assert all(ref["$ref"].startswith("#/components/messages/") for ref in channel["messages"].values())
+    for operation in ASYNCAPI["operations"].values():
+        assert operation["action"] in ("send", "receive")
+        assert operation["channel"]["$ref"].startswith("#/channels/")
+        channel = operation["channel"]["$ref"]
+        # Version 3: an operation's messages are those of its channel, by reference into the channel.
+        assert all(ref["$ref"].startswith(f"{channel}/messages/") for ref in operation["messages"])
+
+
+def test_asyncapi_every_reference_leads_somewhere() -> None:
+    refs = set(_refs(ASYNCAPI))
+    assert refs
+    for ref in refs:
+        assert _resolve(ref), ref
+
+
+def test_asyncapi_payloads_are_json_schema() -> None:
+    for message in ASYNCAPI["components"]["messages"].values():
+        Draft202012Validator.check_schema(_resolve(message["payload"]["$ref"]))
+    for schema in ASYNCAPI["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_asyncapi_names_every_message_once() -> None:
+    names = [type_of(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)]
+    assert len(set(names)) == len(names)
+    assert set(ASYNCAPI["components"]["messages"]) == set(names)
+
+
+def test_client_messages_are_those_that_the_socket_takes() -> None:
+    beside_verbs = {"authenticate", "subscribe", "unsubscribe", "ping", "request"}
+    assert {type_of(model) for model in CLIENT_MESSAGES} == set(VERBS) | beside_verbs
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_page_is_up_to_date(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], "run python -m gateway.docs_gen.pages"
+
+
+def test_page_names_every_message() -> None:
+    people, agents = pages()["websocket-protocol.md"], pages()["agent_extended_protocol.md"]
+    for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES):
+        assert f"`{type_of(model)}`" in people + agents
+
+
+def test_docs_directory_is_the_projects() -> None:
+    assert Path(__file__).resolve().parents[2] / "docs" == DOCS

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import pytest
+
+from gateway.identity.doors import (
+    Authenticator,
+    acts_for,
+    check_acts,
+    check_role,
+    check_sees,
+    permitted_scope,
+    reads_project,
+)
+from gateway.identity.issuer import issue
+from gateway.identity.keys import load_or_create
+from gateway.problems import PRECEDENCE, Problem, first_of
+from schemas.actor import Actor
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+BOT = Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing")
+
+
+def person(*roles: str) -> Actor:
+    return Actor(subject="anna", tenant="acme", project="books", roles=roles)
+
+
+def claims(actor: Actor, user: str | None = None, workspace: str | None = None) -> Claims:
+    return Claims(actor, 2_000_000_000, "t", user, workspace)
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [0.0]
+
+
+def test_claims_token_believed_once_still_expires(tmp_path: object, clock: list[float]) -> None:
+    from pathlib import Path
+
+    directory = Path(str(tmp_path))
+    token = issue(directory, "anna", ["reviewer"], "acme", "books", ttl_s=60)
+    door = Authenticator(load_or_create(directory).issuers.get, lambda: clock[0])
+    expires_at_s = _expiry(door, token, clock)
+    clock[0] = expires_at_s - 1
+    assert door.claims(token).actor.subject == "anna"
+    clock[0] = expires_at_s
+    with pytest.raises(Problem) as caught:
+        door.claims(token)
+    assert caught.value.code is Refusal.UNAUTHENTICATED
+
+
+def _expiry(door: Authenticator, token: str, clock: list[float]) -> int:
+    import time
+
+    clock[0] = time.time()
+    return door.claims(token).expires_at_s
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "token abc"])
+def test_of_header_without_a_believed_bearer_token_refused(header: str) -> None:
+    with pytest.raises(Problem) as caught:
+        Authenticator(lambda kid: None).of_header(header)
+    assert caught.value.status == 401
+
+
+@pytest.mark.parametrize(
+    ("actor", "agent", "may"),
+    [
+        (BOT, "billing", True),
+        (BOT, "other", False),
+        (BOT.model_copy(update={"roles": ("agent", "admin")}), "other", False),
+        (person("operator"), "billing", True),
+        (person("admin"), "billing", True),
+        (person("reviewer"), "billing", False),
+        (person("analyst"), "billing", False),
+    ],
+)
+def test_acts_for_an_agent(actor: Actor, agent: str, may: bool) -> None:
+    assert acts_for(actor, agent) is may
+    if not may:
+        with pytest.raises(Problem) as caught:
+            check_acts(actor, agent)
+        assert caught.value.status == 403
+
+
+def test_check_sees_agent_only_its_own() -> None:
+    check_sees(BOT, {"agent": "billing"})
+    check_sees(person("analyst"), {"agent": "anything"})
+    for actor, agent in ((BOT, "other"), (person("treasurer"), "billing")):
+        with pytest.raises(Problem):
+            check_sees(actor, {"agent": agent})
+
+
+def test_check_role_agents_token_has_none() -> None:
+    check_role(person("admin"), "operator")
+    both = BOT.model_copy(update={"roles": ("agent", "operator")})
+    for actor in (both, person("reviewer")):
+        with pytest.raises(Problem):
+            check_role(actor, "operator")
+    assert not reads_project(BOT)
+
+
+@pytest.mark.parametrize(
+    ("claim", "actor", "given", "used"),
+    [
+        (None, BOT, "", ""),
+        ("alice", BOT, "", "alice"),
+        ("alice", BOT, "alice", "alice"),
+        ("*", BOT, "anyone", "anyone"),
+        ("*", BOT, "", ""),
+        (None, person("operator"), "anyone", "anyone"),
+        (None, person("admin"), "anyone", "anyone"),
+    ],
+)
+def test_permitted_scope_given(claim: str | None, actor: Actor, given: str, used: str) -> None:
+    assert permitted_scope(claims(actor, user=claim), "user", given) == used
+    assert permitted_scope(claims(actor, workspace=claim), "workspace", given) == used
+
+
+@pytest.mark.parametrize(("claim", "actor"), [(None, BOT), ("alice", BOT), ("alice", person("admin"))])
+def test_permitted_scope_of_somebody_else_refused(claim: str | None, actor: Actor) -> None:
+    with pytest.raises(Problem) as caught:
+        permitted_scope(claims(actor, user=claim), "user", "bob")
+    assert caught.value.code is Refusal.NOT_AUTHORISED
+
+
+def test_first_of_follows_the_order_of_refusals() -> None:
+    problems = [Problem(code, "") for code in reversed(Refusal)]
+    assert first_of(problems).code is Refusal.UNAUTHENTICATED
+    assert first_of(problems[:5]).code is min((p.code for p in problems[:5]), key=PRECEDENCE.__getitem__)

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.actor import Actor
+from tests.gateway.facts import (
+    HELD_CALL,
+    Partition,
+    decided,
+    held,
+    key_of,
+    new_live,
+    proposed,
+    released,
+    started,
+    verdict,
+)
+
+ANNA = Actor(subject="anna", tenant="acme", project="books", roles=("reviewer",))
+KEY = key_of("e1")
+MANY = ("holds", "events", "executions:e1", "calls:e1/c1")
+
+
+@dataclass(eq=False)
+class Reader:
+    """A reader that keeps what it is given."""
+
+    actor: Actor = ANNA
+    channels: set[str] = field(default_factory=set)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    resyncs: int = 0
+
+    def push(self, message: bytes) -> None:
+        self.messages.append(orjson.loads(message))
+
+    def resync(self) -> None:
+        self.resyncs += 1
+
+    def types(self) -> list[str]:
+        return [message["type"] for message in self.messages]
+
+
+def _story(partition: Partition) -> None:
+    partition.write(KEY, "start", started())
+    partition.write(KEY, "propose", *HELD_CALL)
+    partition.write(KEY, "decide", decided(), released())
+
+
+def test_publish_reviewer_sees_the_hold_open_and_close() -> None:
+    live, hub = new_live()
+    reader = Reader()
+    hub.subscribe(reader, ["holds"])
+    _story(Partition(live))
+    assert reader.types() == ["tool_call_pending_review", "hold_resolved"]
+    assert reader.messages[0]["arguments"] == {"amount": 5}
+    assert reader.messages[1]["decision"]["decision_id"] == "d1"
+
+
+def test_publish_channels_of_an_execution_and_a_call() -> None:
+    live, hub = new_live()
+    execution, call = Reader(), Reader()
+    hub.subscribe(execution, ["executions:e1"])
+    hub.subscribe(call, ["calls:e1/c1"])
+    _story(Partition(live))
+    assert execution.types() == [
+        "execution_state_changed",
+        "tool_call_pending_review",
+        "tool_call_changed",
+        "execution_state_changed",
+        "hold_resolved",
+        "tool_call_decided",
+        "execution_state_changed",
+    ]
+    assert call.types() == [
+        "tool_call_pending_review",
+        "tool_call_changed",
+        "hold_resolved",
+        "tool_call_decided",
+    ]
+
+
+@pytest.mark.parametrize(("tenant", "project"), [("other", "books"), ("acme", "other")])
+def test_publish_another_tenants_or_projects_reader_gets_nothing(tenant: str, project: str) -> None:
+    live, hub = new_live()
+    reader = Reader(ANNA.model_copy(update={"tenant": tenant, "project": project}))
+    hub.subscribe(reader, MANY)
+    _story(Partition(live))
+    assert reader.messages == []
+    assert reader.resyncs == 0
+
+
+def test_publish_proposer_gets_the_decision_once_without_a_subscription() -> None:
+    live, hub = new_live()
+    proposer = Reader()
+    partition = Partition(live)
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+    hub.expect_decision(proposer, (KEY, "c1"))
+    partition.write(KEY, "decide", decided(), released())
+    partition.write(KEY, "again", released())
+    assert proposer.types() == ["tool_call_decided"]
+    assert proposer.messages[0]["status"] == "released"
+
+
+def test_publish_subscribed_proposer_gets_the_decision_once() -> None:
+    live, hub = new_live()
+    proposer = Reader()
+    partition = Partition(live)
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+    hub.subscribe(proposer, ["calls:e1/c1"])
+    hub.expect_decision(proposer, (KEY, "c1"))
+    partition.write(KEY, "decide", decided(), released())
+    assert proposer.types().count("tool_call_decided") == 1
+
+
+def test_forget_reader_gets_nothing_more() -> None:
+    live, hub = new_live()
+    reader = Reader()
+    hub.subscribe(reader, MANY)
+    hub.expect_decision(reader, (KEY, "c1"))
+    hub.forget(reader)
+    _story(Partition(live))
+    assert reader.messages == []
+    assert not hub._by_project
+    assert not hub._proposers
+    assert not hub._expected
+
+
+def test_publish_row_not_at_hand_makes_its_reader_look_anew() -> None:
+    live, hub = new_live()
+    reader = Reader()
+    hub.subscribe(reader, ["executions:e1"])
+    Partition(live).write(KEY, "decide", decided(), released())
+    assert reader.resyncs > 0
+
+
+def test_publish_one_message_a_command_says_how_things_stand_after_it() -> None:
+    live, hub = new_live()
+    reader = Reader()
+    hub.subscribe(reader, ["holds"])
+    partition = Partition(live)
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+    partition.write(KEY, "edit", decided(), proposed(revision=2), verdict(), held(hold_id="h2"))
+    assert [(m["type"], m["hold_id"], m["status"]) for m in reader.messages[1:]] == [
+        ("hold_resolved", "h1", "resolved"),
+        ("tool_call_pending_review", "h2", "open"),
+    ]
+
+
+@given(st.data())
+def test_replay_from_any_cursor_has_no_loss_and_no_repeat(data: st.DataObject) -> None:
+    live, hub = new_live()
+    channels = data.draw(st.sets(st.sampled_from(MANY), min_size=1))
+    whole = Reader()
+    hub.subscribe(whole, channels)
+    partitions = [Partition(live, number) for number in range(3)]
+    for number in data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=8)):
+        key = KEY if number == 0 else key_of(f"x{number}")
+        partitions[number].write(key, f"propose-{number}-{len(whole.messages)}", started(), *HELD_CALL)
+        if data.draw(st.booleans()):
+            partitions[number].write(key, f"decide-{number}-{len(whole.messages)}", decided(), released())
+    if not whole.messages:
+        return
+    place = data.draw(st.integers(0, len(whole.messages) - 1))
+    resumed = Reader()
+    vector = live.position.key.read(whole.messages[place]["cursor"])
+    assert hub.replay(resumed, channels, vector, live)
+    assert resumed.messages == whole.messages[place + 1 :]
+
+
+def test_replay_of_what_is_gone_gives_nothing_and_says_so() -> None:
+    live, hub = new_live()
+    partition = Partition(live)
+    start = live.position.key.read(live.position.cursor())
+    live.ring.max_groups = 2
+    _story(partition)
+    reader = Reader()
+    assert not hub.replay(reader, {"holds"}, start, live)
+    assert reader.messages == []

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.live.live import groups_of
+from gateway.live.outcome import Outcome
+from gateway.live.waiters import Wait
+from gateway.problems import Problem
+from gateway.sockets.cursor import Vector
+from schemas.events.log import DefinitionsAdopted, WriterAlive
+from schemas.refusals import Refusal
+from tests.gateway.facts import (
+    HELD_CALL,
+    Partition,
+    decided,
+    held,
+    key_of,
+    new_live,
+    proposed,
+    refused,
+    released,
+    started,
+    verdict,
+)
+
+KEY = key_of("e1")
+
+
+def test_groups_of_events_of_one_command_stand_together() -> None:
+    partition = Partition(new_live()[0])
+    one = partition.events(KEY, "one", HELD_CALL)
+    two = partition.events(KEY, "two", [decided(), released()])
+    groups = groups_of(1, [*one, *two])
+    assert [(group.command_id, len(group.facts)) for group in groups] == [("one", 3), ("two", 2)]
+
+
+def test_take_folds_call_hold_and_execution() -> None:
+    live, _ = new_live()
+    partition = Partition(live)
+    partition.write(KEY, "start", started())
+    partition.write(KEY, "propose", *HELD_CALL)
+    call, hold = live.cache.calls.get((KEY, "c1")), live.cache.holds.get("h1")
+    execution = live.cache.executions.get(KEY)
+    assert call is not None
+    assert hold is not None
+    assert execution is not None
+    assert (call["status"], hold["status"], execution["state"]) == ("held", "open", "waiting_approval")
+    partition.write(KEY, "decide", decided(), released())
+    assert [row["hold_id"] for row in live.cache.open_holds("acme", "books")] == []
+    assert (live.cache.calls.get((KEY, "c1")) or {})["status"] == "released"
+    assert (live.cache.executions.get(KEY) or {})["state"] == "running"
+
+
+def test_take_open_holds_of_another_project_stay_apart() -> None:
+    live, _ = new_live()
+    Partition(live).write(key_of("e1", tenant="other"), "p", started(), *HELD_CALL)
+    assert live.cache.open_holds("acme", "books") == []
+    assert len(live.cache.open_holds("other", "books")) == 1
+
+
+def test_take_whoever_waits_gets_the_first_trace_after_it_was_folded() -> None:
+    live, _ = new_live()
+    answers: list[tuple[Outcome | Problem | None, str]] = []
+
+    def answered(outcome: Outcome | Problem | None) -> None:
+        row = live.cache.calls.get((KEY, "c1"))
+        answers.append((outcome, "" if row is None else row["status"]))
+
+    wait = Wait("propose", "body", KEY, "acme", "books", until=1e9, look_at=1e9)
+    wait.answered += [answered, answered]
+    live.waiters.add(wait)
+    Partition(live).write(KEY, "propose", *HELD_CALL)
+    assert [status for _, status in answers] == ["held", "held"]
+    assert isinstance(answers[0][0], Outcome)
+    assert len(live.waiters) == 0
+
+
+def test_take_refusal_after_an_expiry_is_the_answer() -> None:
+    live, _ = new_live()
+    answers: list[Outcome | Problem | None] = []
+    wait = Wait("consume", "body", KEY, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append])
+    live.waiters.add(wait)
+    Partition(live).write(KEY, "consume", verdict(), held(hold_id="h2"), refused("not_released"))
+    outcome = answers[0]
+    assert isinstance(outcome, Outcome)
+    assert outcome.refused is not None
+    assert outcome.refused.code is Refusal.NOT_RELEASED
+
+
+def test_take_records_of_the_log_itself_are_no_rows() -> None:
+    live, _ = new_live()
+    adopted = DefinitionsAdopted(through_offset=5, through_record_id="r", through_term=0, versions={})
+    Partition(live, 1).write(b"_log/1", "", WriterAlive(commands_through=3), adopted)
+    assert live.adopted == [-1, 5, -1]
+    assert live.missing_adoptions(5) == [0, 2]
+    assert live.position.offsets[2] == 2
+
+
+def test_take_second_proposal_of_a_call_is_its_revision() -> None:
+    live, _ = new_live()
+    Partition(live).write(KEY, "edit", started(), proposed(), proposed(revision=2))
+    assert (live.cache.calls.get((KEY, "c1")) or {})["revision"] == 2
+    assert (live.cache.executions.get(KEY) or {})["calls"] == 1
+
+
+async def test_reached_waits_for_the_tail_and_gives_up_in_time() -> None:
+    live, _ = new_live()
+    partition = Partition(live)
+    wanted = Vector((-1, 1, -1, -1), (0,) * 4)
+    assert not await live.reached(wanted, 0.01)
+    waiting = asyncio.create_task(live.reached(wanted, 5.0))
+    await asyncio.sleep(0)
+    partition.write(KEY, "start", started())
+    assert await waiting
+
+
+@pytest.mark.parametrize("status", ["held", "released"])
+async def test_watch_until_wakes_only_when_it_holds(status: str) -> None:
+    live, _ = new_live()
+    partition = Partition(live)
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+
+    def is_so() -> bool:
+        return bool((live.cache.calls.get((KEY, "c1")) or {})["status"] == status)
+
+    waiting = asyncio.create_task(live.watch.until((KEY, "c1"), is_so, 5.0))
+    await asyncio.sleep(0)
+    partition.write(KEY, "decide", decided(), released())
+    assert await waiting
+    assert not live.watch._by_subject

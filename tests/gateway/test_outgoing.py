@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+
+from gateway.settings import Limits
+from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.ws import Throttle
+
+
+async def test_take_frames_in_order_then_waits() -> None:
+    out = Outgoing(Limits())
+    out.answer(b"1")
+    assert out.push(b"2")
+    assert [await out.take(), await out.take()] == [b"1", b"2"]
+    waiting = asyncio.create_task(out.take())
+    await asyncio.sleep(0)
+    out.answer(b"3")
+    assert await waiting == b"3"
+
+
+@pytest.mark.parametrize("limits", [Limits(queue_messages=2), Limits(queue_bytes=2)])
+async def test_push_over_the_bound_is_turned_away_and_answers_are_not(limits: Limits) -> None:
+    out = Outgoing(limits)
+    assert out.push(b"1")
+    assert out.push(b"2")
+    assert not out.push(b"3")
+    out.answer(b"a")
+    out.drop_pushes()
+    assert out.push(resync_frame("c"))
+    frames = [await out.take(), await out.take()]
+    assert frames[0] == b"a"
+    assert orjson.loads(frames[1] or b"")["type"] == "resync_required"
+
+
+async def test_take_closed_gives_what_waits_then_none() -> None:
+    out = Outgoing(Limits())
+    out.answer(b"1")
+    out.close()
+    assert await out.take() == b"1"
+    assert await out.take() is None
+
+
+def test_throttle_admits_a_burst_and_then_the_rate() -> None:
+    throttle = Throttle(10.0, 10.0, 0.0)
+    assert sum(throttle.admits(0.0) for _ in range(50)) == 10
+    assert sum(throttle.admits(1.0) for _ in range(50)) == 10
+    assert sum(throttle.admits(1.55) for _ in range(50)) == 5

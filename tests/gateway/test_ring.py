@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from gateway.live.facts import EVENT_OVERHEAD_BYTES, Group
+from gateway.live.live import groups_of
+from gateway.live.ring import Ring
+from gateway.sockets.cursor import Position, Vector
+from tests.gateway.facts import LANES, Partition, key_of, new_live, started
+
+
+def _ring(max_groups: int = 100, max_bytes: int = 10**9) -> Ring:
+    return Ring([-1] * LANES, [0] * LANES, max_groups, max_bytes)
+
+
+def _groups(partition: Partition, *names: str) -> list[Group]:
+    return [
+        groups_of(partition.partition + 1, partition.events(key_of(name), f"command-{name}", [started()]))[0]
+        for name in names
+    ]
+
+
+def _vector_after(groups: list[Group]) -> Vector:
+    position = Position.at_start(new_live()[0].position.key)
+    for group in groups:
+        position.advance(group.lane, group.last_offset, group.mark)
+    return Vector(tuple(position.offsets), tuple(position.marks))
+
+
+def test_since_a_vector_gives_exactly_what_came_after_in_order() -> None:
+    ring, live = _ring(), new_live()[0]
+    groups = _groups(Partition(live, 0), "a", "b", "c")
+    others = _groups(Partition(live, 1), "d")
+    arrived = [groups[0], others[0], groups[1], groups[2]]
+    for group in arrived:
+        ring.add(group)
+    vector = _vector_after(arrived[:2])
+    assert ring.holds_all_since(vector)
+    assert [group for group, _ in ring.since(vector)] == arrived[2:]
+
+
+def test_since_a_vector_inside_a_command_gives_the_rest_of_it() -> None:
+    ring = _ring()
+    groups = _groups(Partition(new_live()[0]), "a", "b")
+    for group in groups:
+        ring.add(group)
+    inside = _vector_after(groups[:1])._replace(lane=groups[0].lane, given=1)
+    assert list(ring.since(inside)) == [(groups[0], 1), (groups[1], 0)]
+
+
+def test_holds_all_since_another_log_says_no() -> None:
+    ring = _ring()
+    groups = _groups(Partition(new_live()[0]), "a", "b")
+    for group in groups:
+        ring.add(group)
+    known = _vector_after(groups[:1])
+    assert ring.holds_all_since(known)
+    assert not ring.holds_all_since(known._replace(marks=(0,) * LANES))
+    assert not ring.holds_all_since(known._replace(offsets=(-1, 99, -1, -1)))
+
+
+def test_add_over_the_number_drops_the_oldest_and_says_so() -> None:
+    ring = _ring(max_groups=2)
+    groups = _groups(Partition(new_live()[0]), "a", "b", "c")
+    for group in groups:
+        ring.add(group)
+    assert ring.of_command("command-a") is None
+    assert ring.of_command("command-c") is groups[2]
+    assert ring.gone_through[1] == groups[0].last_offset
+    assert not ring.knows(key_of("a"))
+    assert ring.last_offset_of(key_of("a"), 1) == groups[0].last_offset
+    assert ring.holds_all_since(_vector_after(groups[:1]))
+    assert not ring.holds_all_since(_vector_after([]))
+
+
+def test_add_over_the_bytes_drops_the_oldest() -> None:
+    ring = _ring(max_bytes=2 * EVENT_OVERHEAD_BYTES)
+    groups = _groups(Partition(new_live()[0]), "a", "b", "c", "d")
+    for group in groups:
+        ring.add(group)
+    assert ring.of_command("command-b") is None
+    assert ring.of_command("command-d") is groups[3]
+
+
+def test_of_command_second_trace_never_replaces_the_first() -> None:
+    ring = _ring()
+    partition = Partition(new_live()[0])
+    first = groups_of(1, partition.events(key_of("a"), "same", [started()]))[0]
+    second = groups_of(1, partition.events(key_of("a"), "same", [started()]))[0]
+    ring.add(first)
+    ring.add(second)
+    assert ring.of_command("same") is first

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from gateway.problems import Problem
+from gateway.strictjson import BODY_MAX_BYTES, canonical_text, parse, parse_object
+from schemas.limits import ARGUMENTS_MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":1,"a":2}',
+        b'{"a":{"b":1,"b":1}}',
+        b'{"a":NaN}',
+        b'{"a":Infinity}',
+        b'{"a":-Infinity}',
+        b'{"a":1e400}',
+        b'{"a":9007199254740993}',
+        b'{"a":"\\ud800"}',
+        b'{"\\ud800":1}',
+        b'{"a":"\xff"}',
+        b"[" * 65 + b"]" * 65,
+        b'{"a":' * 100_000,
+        b"",
+        b"{",
+        b'{"a":1}x',
+    ],
+    ids=lambda raw: raw[:24].decode(errors="replace"),
+)
+def test_parse_json_with_more_than_one_meaning_is_malformed(raw: bytes) -> None:
+    with pytest.raises(Problem) as caught:
+        parse(raw)
+    assert caught.value.status == 400
+
+
+def test_parse_over_one_mebibyte_is_too_large() -> None:
+    with pytest.raises(Problem) as caught:
+        parse(b'"' + b"x" * BODY_MAX_BYTES + b'"')
+    assert caught.value.status == 413
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"1", b'"a"', b"null"])
+def test_parse_object_of_something_else_is_malformed(raw: bytes) -> None:
+    with pytest.raises(Problem) as caught:
+        parse_object(raw)
+    assert caught.value.status == 400
+
+
+def test_parse_object_of_nothing_is_empty() -> None:
+    assert parse_object(b"") == {}
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "😀"])
+def test_canonical_text_is_bounded_in_bytes(letter: str) -> None:
+    size = len(letter.encode())
+    fits = (ARGUMENTS_MAX_BYTES - 2) // size
+    canonical_text(letter * fits, "arguments")
+    with pytest.raises(Problem) as caught:
+        canonical_text(letter * (fits + 1), "arguments")
+    assert caught.value.status == 413
