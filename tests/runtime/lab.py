@@ -253,3 +253,8 @@ def body_of(events: list[Event], name: str) -> Any:
     """The one body of a type."""
     (found,) = [event.body for event in events if event.type == name]
     return found
+
+
+def said(event: Event) -> Any:
+    """The body of an event, whatever its type."""
+    return event.body

@@ -17,7 +17,7 @@ from services.runtime.claim import claim, log_key
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Log, TopicPartition
-from tests.runtime.lab import Lab, types
+from tests.runtime.lab import Lab, said, types
 
 
 def fresh_ledger() -> Ledger:
@@ -60,7 +60,7 @@ async def test_two_claims_after_the_same_one_only_the_first_counts(lab: Lab) -> 
     reader, _ = await claimed(lab.log, tp, "fourth")
 
     facts = await lab.facts(tp)
-    assert [event.body.worker for event in facts] == ["first", "second", "fourth"]
+    assert [said(event).worker for event in facts] == ["first", "second", "fourth"]
     assert base + 1 not in [event.offset for event in facts]
     assert reader.rule.claim == facts[-1].offset
 
@@ -117,7 +117,7 @@ async def test_zombies_late_batch_changes_nothing(lab: Lab) -> None:
     await (await lab.log.appender()).append(tp, [zombie_record(lab, "x1", old_term)])
     trace = await lab.ask("x1", k.ResumeExecution(), actor=lab.olga)
 
-    assert trace[0].body.code == "not_open", "the zombie's pause would have made this resume succeed"
+    assert said(trace[0]).code == "not_open", "the zombie's pause would have made this resume succeed"
     assert "ExecutionPaused" not in types(await lab.facts(tp))
 
 
@@ -132,7 +132,7 @@ async def test_zombies_duplicate_event_id_is_not_taken_for_the_answer(lab: Lab) 
     trace = await lab.ask("x1", k.PauseExecution(), actor=lab.olga, command_id="next")
 
     assert types(trace) == ["ExecutionPaused"]
-    assert trace[0].body.by == "olga"
+    assert said(trace[0]).by == "olga"
 
 
 async def test_reader_started_mid_log_needs_the_claim_in_force(lab: Lab) -> None:
@@ -160,7 +160,7 @@ async def test_forged_event_without_a_term_in_force_is_no_fact(lab: Lab) -> None
     trace = await lab.ask("x1", k.PauseExecution(), actor=lab.olga)
 
     assert types(trace) == ["ExecutionPaused"]
-    assert [e.body.by for e in await lab.facts(tp) if e.type == "ExecutionPaused"] == ["olga"]
+    assert [said(e).by for e in await lab.facts(tp) if e.type == "ExecutionPaused"] == ["olga"]
 
 
 @pytest.mark.parametrize("workers", [2, 3])

@@ -11,7 +11,7 @@ import pytest
 from schemas import commands as k
 from schemas.topics import Topics
 from services.runtime.memory_log import MemoryLog
-from tests.runtime.lab import Lab, body_of, types
+from tests.runtime.lab import Lab, body_of, said, types
 
 START_MS = 1_780_000_000_000
 MINUTE_MS = 60_000
@@ -163,7 +163,7 @@ async def test_consumed_call_without_a_result_waits_for_a_person(timed: Lab, han
 
     assert body_of(retried, "CommandRefused").code == "already_consumed"
     facts = await timed.facts(timed.events_tp("x"))
-    assert [e.body.cause for e in facts if e.type == "HoldOpened"] == ["policy", "outcome_unknown"]
+    assert [said(e).cause for e in facts if e.type == "HoldOpened"] == ["policy", "outcome_unknown"]
 
 
 async def test_log_time_never_runs_backwards(timed: Lab, hands: Hands) -> None:
