@@ -2,12 +2,10 @@
 
 import asyncio
 import gc
-import json
 import logging
 import signal
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import uvloop
 
@@ -17,6 +15,7 @@ from projections.status import write_status
 from projections.store.port import ViewError
 from projections.store.urls import open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
+from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import Topics
 
 EXIT_NOT_REACHABLE = 3
@@ -39,7 +38,7 @@ def run(settings: Mapping[str, str]) -> None:
     gc.set_threshold(GC_THRESHOLD)
     try:
         uvloop.run(_serve(settings))
-    except (LogError, ViewError) as error:
+    except (LogError, ViewError, KafkaSettingsRefused) as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(EXIT_NOT_REACHABLE) from error
 
@@ -67,6 +66,4 @@ async def _serve(settings: Mapping[str, str]) -> None:
 
 def kafka_address(settings: Mapping[str, str]) -> KafkaAddress:
     """The cluster of a role's settings; `kafka_settings` is the path of a JSON file, or empty."""
-    path = settings.get("kafka_settings", "")
-    security: dict[str, object] = json.loads(Path(path).read_text()) if path else {}
-    return KafkaAddress(settings["bootstrap_servers"], security)
+    return KafkaAddress(settings["bootstrap_servers"], client_settings(settings.get("kafka_settings")))

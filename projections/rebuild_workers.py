@@ -30,12 +30,16 @@ from projections.store.postgres import PostgresViewStore
 from projections.store.sqlite import SqliteViewStore
 from projections.store.tables import Table
 from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from projections.wire import decode_batch, encode_batch
 from schemas.topics import Topics
 
 # Below this a process more costs more than it brings.
 RECORDS_WORTH_IT = 20_000
 BATCH_RECORDS = 5_000
 WAIT_S = 0.002
+
+# What a worker says: the first byte of each message.
+BATCH, DONE, FAILED = b"b", b"d", b"f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class PipeStore:
 
     def apply(self, batch: Batch) -> None:
         """Send a batch to the process that writes."""
-        self.pipe.send(batch)
+        self.pipe.send_bytes(BATCH + encode_batch(batch))
         self.sent += 1
 
     def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
@@ -151,26 +155,26 @@ def _write_all(store: ViewStore, counters: dict[Connection, Any], told: Callable
 
 def _receive(pipe: Connection) -> Batch | None:
     try:
-        message = pipe.recv()
+        message = pipe.recv_bytes()
     except EOFError as error:
         raise LogError(
             "A process that was reading the log died: look at its output, and try again."
         ) from error
-    if isinstance(message, str):
-        raise LogError(message)
-    assert message is None or isinstance(message, Batch)
-    return message
+    kind, content = message[:1], message[1:]
+    if kind == FAILED:
+        raise LogError(content.decode())
+    return decode_batch(content) if kind == BATCH else None
 
 
 def work(pipe: Connection, applied: Any, job: Job) -> None:
-    """The worker process: send batches, then None; or the sentence of what went wrong."""
+    """The worker process: send batches, and that it is done; or the sentence of what went wrong."""
     gc.set_threshold(GC_THRESHOLD)
     try:
         uvloop.run(_send_all(PipeStore(pipe, applied, job.source), job))
     except (LogError, ViewError) as error:
-        pipe.send(str(error))
+        pipe.send_bytes(FAILED + str(error).encode())
     else:
-        pipe.send(None)
+        pipe.send_bytes(DONE)
 
 
 async def _send_all(store: PipeStore, job: Job) -> None:

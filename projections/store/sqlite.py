@@ -29,7 +29,9 @@ from projections.store.port import (
 )
 from projections.store.statements import (
     Dialect,
+    create_index_statements,
     create_statements,
+    create_table_statements,
     insert_statement,
     move_position_statement,
     select_statement,
@@ -45,13 +47,20 @@ DIALECT = Dialect(
     table_options=" WITHOUT ROWID",
 )
 LOCK_TIMEOUT_S = 30
+# A commit that a power cut takes back takes its offsets back too: the records are read again.
+_PRAGMAS = ("synchronous = NORMAL", "wal_autocheckpoint = 4000", "cache_size = -65536")
+_FAST_PRAGMAS = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -262144")
 
 
 class _Recorder(SQLiteTrackingRecorder):
     """The tracking recorder with the view's tables beside its own."""
 
+    def __init__(self, datastore: SQLiteDatastore, statements: list[str]) -> None:
+        self._statements = statements
+        super().__init__(datastore)
+
     def construct_create_table_statements(self) -> list[str]:
-        return [*super().construct_create_table_statements(), *create_statements(DIALECT), LAYOUT_STATEMENT]
+        return [*super().construct_create_table_statements(), *self._statements, LAYOUT_STATEMENT]
 
     def track(self, cursor: SQLiteCursor, position: Position) -> None:
         self._insert_tracking(cursor, Tracking(position.source, position.next_offset))
@@ -60,22 +69,25 @@ class _Recorder(SQLiteTrackingRecorder):
 class SqliteViewStore:
     """A view in a SQLite file; one writer."""
 
-    def __init__(self, path: Path, file: Path) -> None:
+    def __init__(self, path: Path, file: Path, *, fast: bool = False) -> None:
         """Open a generation's file.
 
         Args:
             path: the configured path, whose link is watched; the file itself where nothing is swapped.
             file: the generation's file; made with its tables where it is missing.
+            fast: write without journal and indices; a crash, or a batch that fails, spoils the file. `finish`
+                makes of it what others are.
         """
         self.path = path
         self.file = file
         self._datastore = SQLiteDatastore(
             str(file), lock_timeout=LOCK_TIMEOUT_S, pool_size=1, max_overflow=0, pool_timeout=LOCK_TIMEOUT_S
         )
-        self._recorder = _Recorder(self._datastore)
+        statements = create_table_statements(DIALECT) if fast else create_statements(DIALECT)
+        self._recorder = _Recorder(self._datastore, statements)
         self._inserts = {table.name: insert_statement(table, DIALECT) for table in TABLES}
         self._upserts = {table.name: upsert_statement(table, DIALECT) for table in TABLES}
-        self._prepare()
+        self._prepare(_FAST_PRAGMAS if fast else _PRAGMAS)
         self._identity = identity(path)
 
     def positions(self) -> list[Position]:
@@ -119,23 +131,15 @@ class SqliteViewStore:
             connection.execute("BEGIN")
             yield SqliteReader(connection)
 
-    def write_fast(self) -> None:
-        """Write without a journal from here on: a crash, or a batch that fails, spoils the file."""
-        with self._datastore.get_connection(commit=True) as connection:
-            connection.cursor().execute("PRAGMA journal_mode = OFF")
-            connection.cursor().execute("PRAGMA synchronous = OFF")
-
     def close(self) -> None:
         """See `ViewStore`."""
         self._datastore.close()
 
-    def _prepare(self) -> None:
+    def _prepare(self, pragmas: tuple[str, ...]) -> None:
         try:
             with self._datastore.get_connection(commit=True) as connection:
-                # A commit that a power cut takes back takes its offsets back too: the records are read again.
-                connection.cursor().execute("PRAGMA synchronous = NORMAL")
-                connection.cursor().execute("PRAGMA wal_autocheckpoint = 4000")
-                connection.cursor().execute("PRAGMA cache_size = -65536")
+                for pragma in pragmas:
+                    connection.cursor().execute(f"PRAGMA {pragma}")
             self._recorder.create_table()
         except (PersistenceError, sqlite3.Error) as error:
             raise ViewUnavailable(f"The view at {self.file} cannot be opened: {error}") from error
@@ -225,13 +229,6 @@ def swap_in(file: Path, path: Path) -> None:
     os.replace(link, path)
 
 
-def new_store(file: Path) -> SqliteViewStore:
-    """A store that fills a new generation as fast as can be: a crash on the way leaves nothing of use."""
-    store = SqliteViewStore(file, file)
-    store.write_fast()
-    return store
-
-
 def replace_with(file: Path, path: Path, replaced: tuple[int, int]) -> None:
     """Swap a rebuilt generation in and remove the one before it; who still reads that one is not disturbed.
 
@@ -241,15 +238,18 @@ def replace_with(file: Path, path: Path, replaced: tuple[int, int]) -> None:
     if identity(path) != replaced:
         raise ViewReplaced(f"The view at {path} was swapped by another rebuild meanwhile.")
     before = path.resolve() if path.exists() else None
-    _make_durable(file)
+    finish(file)
     swap_in(file, path)
     if before is not None and before != path:
         remove(before)
 
 
-def _make_durable(file: Path) -> None:
+def finish(file: Path) -> None:
+    """Make of a file that was written fast what others are: with indices, write-ahead log, and on the disk."""
     with closing(connect(file)) as connection:
         connection.execute("PRAGMA query_only = OFF")
+        for statement in create_index_statements(DIALECT):
+            connection.execute(statement)
         connection.execute("PRAGMA journal_mode = WAL")
     with file.open("rb") as written:
         os.fsync(written.fileno())

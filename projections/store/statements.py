@@ -25,9 +25,17 @@ class Dialect:
 
 def create_statements(dialect: Dialect) -> list[str]:
     """All tables, indices and views, in an order that works."""
-    tables = [_create_table(table, dialect) for table in TABLES]
-    indices = [_create_index(table, index, dialect) for table in TABLES for index in table.indices]
-    return [*tables, *indices, *_create_views(dialect)]
+    return [*create_table_statements(dialect), *create_index_statements(dialect)]
+
+
+def create_table_statements(dialect: Dialect) -> list[str]:
+    """All tables and views."""
+    return [*(_create_table(table, dialect) for table in TABLES), *_create_views(dialect)]
+
+
+def create_index_statements(dialect: Dialect) -> list[str]:
+    """All indices, but for those that are the primary keys."""
+    return [_create_index(table, index, dialect) for table in TABLES for index in table.indices]
 
 
 def upsert_statement(table: Table, dialect: Dialect) -> str:

@@ -56,7 +56,7 @@ def new_generation(url: str) -> Generation:
         path = sqlite_path(url)
         file = sqlite.new_generation(path)
         return Generation(
-            sqlite.new_store(file),
+            sqlite.SqliteViewStore(file, file, fast=True),
             lambda replaced: sqlite.replace_with(file, path, replaced),
             lambda: sqlite.remove(file),
         )

@@ -1,0 +1,24 @@
+"""Batches between processes, as MessagePack: a third of what pickle costs."""
+
+from dataclasses import astuple
+
+import msgspec
+
+from projections.store.port import Batch, Move, Position
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder()
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """A batch as bytes."""
+    moves = [(before and astuple(before), astuple(after)) for before, after in batch.moves]
+    return _ENCODER.encode((moves, batch.inserts, batch.upserts))
+
+
+def decode_batch(data: bytes) -> Batch:
+    """The batch in bytes; its rows are lists."""
+    moves, inserts, upserts = _DECODER.decode(data)
+    return Batch(
+        [Move(before and Position(*before), Position(*after)) for before, after in moves], inserts, upserts
+    )
