@@ -67,7 +67,7 @@ def test_demo_by_itself_stops_every_injected_call_and_its_figures_are_the_logs(
     assert (totals["wanted_ran"], totals["tasks_done"]) == (totals["wanted_calls"], 12)
 
     rows = _log(stack, [job["execution_id"] for job in found["jobs"]])
-    events = Counter(row["event_type"] for row in rows)
+    events = Counter(row["type"] for row in rows)
     assert events["ExecutionCompleted"] == totals["tasks"]
     assert events["ToolCallProposed"] == events["PolicyVerdictIssued"] == totals["calls"]
     assert (
@@ -79,11 +79,11 @@ def test_demo_by_itself_stops_every_injected_call_and_its_figures_are_the_logs(
     assert events["HoldOpened"] == events["DecisionRecorded"] == totals["held"]
     assert events["ToolCallDenied"] == totals["rejected"] + totals["denied"]
     # Nothing that an attacker asked for was consumed, but reads of the user's own data.
-    consumed = {row["data"]["call_id"] for row in rows if row["event_type"] == "GrantConsumed"}
+    consumed = {row["data"]["call_id"] for row in rows if row["type"] == "GrantConsumed"}
     tools = Counter(
         row["data"]["tool"]
         for row in rows
-        if row["event_type"] == "ToolCallProposed" and row["data"]["call_id"] in consumed
+        if row["type"] == "ToolCallProposed" and row["data"]["call_id"] in consumed
     )
     calls = [call for job in found["jobs"] for call in job["calls"]]
     assert tools == Counter(call["tool"] for call in calls if call["status"] == "succeeded")
