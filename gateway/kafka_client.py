@@ -14,7 +14,6 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
-from aiokafka.helpers import create_ssl_context
 
 from schemas.topics import MAX_MESSAGE_BYTES
 
@@ -35,15 +34,6 @@ class KafkaConfig:
     bootstrap_servers: str
     security: Mapping[str, Any] = field(default_factory=dict)
     append_timeout_ms: int = 10_000
-
-
-def kafka_config(bootstrap_servers: str, settings: Mapping[str, Any]) -> KafkaConfig:
-    """The configuration for a cluster, from its SASL and TLS settings (`gateway.settings`)."""
-    tls = {name.removeprefix("ssl_"): value for name, value in settings.items() if name.startswith("ssl_")}
-    security = {name: value for name, value in settings.items() if not name.startswith("ssl_")}
-    if tls or "SSL" in security.get("security_protocol", ""):
-        security["ssl_context"] = create_ssl_context(**tls)
-    return KafkaConfig(bootstrap_servers, security)
 
 
 def new_producer(config: KafkaConfig) -> AIOKafkaProducer:

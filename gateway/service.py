@@ -19,7 +19,7 @@ from typing import Any
 from gateway.asking import Asker
 from gateway.identity.doors import Authenticator
 from gateway.identity.keys import ISSUERS, Keys, PublicKeyFile, load_or_create
-from gateway.kafka_client import kafka_config
+from gateway.kafka_client import KafkaConfig
 from gateway.kafka_commands import KafkaCommandLog
 from gateway.kafka_tail import KafkaTail, Start
 from gateway.live.cache import MAX_PASSING, key_of
@@ -144,7 +144,7 @@ class Gateway:
         starts = [(0, ""), *((at.next_offset, at.record_id) for at in lanes)]
         live = Live.at(key, self.hub.publish, starts)
         _fill(live, beginning)
-        config = kafka_config(
+        config = KafkaConfig(
             self.settings.bootstrap_servers, read_kafka_settings(self.settings.kafka_settings)
         )
         begins = [
@@ -192,7 +192,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
     """
     load_gateway_policy(settings.policy_file)
     keys = load_or_create(settings.keys_dir)
-    config = kafka_config(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
+    config = KafkaConfig(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     return Gateway(
         settings,

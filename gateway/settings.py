@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import DEFAULT_PARTITIONS, Topics
-
-PLAIN = frozenset({"security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"})
-TLS = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})
 
 
 class SettingsRefused(ValueError):
@@ -89,22 +86,15 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
 
 
 def read_kafka_settings(path: Path | None) -> dict[str, Any]:
-    """The SASL and TLS settings of a JSON file: aiokafka's own names, TLS files by path.
+    """The SASL and TLS settings of a JSON file, as aiokafka's clients take them.
 
     Raises:
-        SettingsRefused: the file cannot be read, or holds other settings.
+        SettingsRefused: the file cannot be used.
     """
-    if path is None:
-        return {}
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingsRefused(f"the Kafka settings {path} cannot be read: {error}") from error
-    if not isinstance(values, dict):
-        raise SettingsRefused(f"the Kafka settings {path} must be a JSON object")
-    if unknown := sorted(set(values) - PLAIN - TLS):
-        raise SettingsRefused(f"the Kafka settings {path} hold unknown names: {', '.join(unknown)}")
-    return values
+        return client_settings(path)
+    except KafkaSettingsRefused as error:
+        raise SettingsRefused(str(error)) from error
 
 
 def _path(settings: Mapping[str, str], name: str) -> Path | None:

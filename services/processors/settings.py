@@ -1,7 +1,5 @@
 """The settings of the trust processor, from the plain text that a role is started with."""
 
-import json
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +7,8 @@ from typing import Any
 
 import faust
 
+from schemas import kafka_settings
+from schemas.kafka_settings import KafkaSettingsRefused
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 from services.processors.errors import SettingsRefused
 
@@ -76,16 +76,10 @@ def client_settings(path: Path | None) -> dict[str, Any]:
     Raises:
         SettingsRefused: the file, or one that it names, cannot be read.
     """
-    if path is None:
-        return {}
     try:
-        values: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-        found: dict[str, Any] = {name: text for name, text in values.items() if not name.startswith("ssl_")}
-        if "SSL" in values.get("security_protocol", ""):
-            found["ssl_context"] = _ssl_context(values)
-    except (OSError, ValueError, AttributeError) as error:
-        raise SettingsRefused(f"The Kafka settings {path} cannot be used: {error!r}.") from error
-    return found
+        return kafka_settings.client_settings(path)
+    except KafkaSettingsRefused as error:
+        raise SettingsRefused(f"{error}.") from error
 
 
 def credentials(found: Mapping[str, Any]) -> Any:
@@ -106,13 +100,6 @@ def credentials(found: Mapping[str, Any]) -> Any:
         )
     except KeyError as error:
         raise SettingsRefused(f"The Kafka settings name SASL without {error}.") from error
-
-
-def _ssl_context(values: Mapping[str, str]) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=values.get("ssl_cafile"))
-    if "ssl_certfile" in values:
-        context.load_cert_chain(values["ssl_certfile"], values.get("ssl_keyfile"), values.get("ssl_password"))
-    return context
 
 
 def _path(text: str | None) -> Path | None:

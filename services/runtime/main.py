@@ -1,7 +1,7 @@
 """The decider process: one worker of the group, until it is told to stop."""
 
 import asyncio
-import json
+import gc
 import logging
 import random
 import signal
@@ -16,6 +16,7 @@ import uvloop
 from schemas import token
 from schemas.actor import Actor
 from schemas.envelope import Verifier
+from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import Evaluator, PolicySet
@@ -32,6 +33,9 @@ from services.runtime.worker import Worker
 
 EXIT_NOT_REACHABLE = 3
 STATUS_EVERY_S = 1.0
+# The state of every open execution lives for long: looking at all of it after every 700 new objects costs more
+# than deciding.
+GC_THRESHOLD = 50_000
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +49,10 @@ def run(settings: Mapping[str, str]) -> None:
     Raises:
         SystemExit: 3 with one sentence, where the log cannot be used.
     """
+    gc.set_threshold(GC_THRESHOLD)
     try:
         uvloop.run(_serve(settings))
-    except LogError as error:
+    except (LogError, KafkaSettingsRefused) as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(EXIT_NOT_REACHABLE) from error
 
@@ -57,7 +62,7 @@ async def _serve(settings: Mapping[str, str]) -> None:
     log = KafkaLog(
         settings["bootstrap_servers"],
         Topics(settings.get("topic_prefix") or "placet"),
-        _kafka_settings(settings),
+        client_settings(settings.get("kafka_settings")),
     )
     try:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
@@ -129,9 +134,3 @@ def _verifier(keys_dir: Path) -> Verifier:
         return token.verify(text, issuers, at_ms / 1000)
 
     return Verifier(PublicKeyFile(keys_dir / "gateways.json"), check_token)
-
-
-def _kafka_settings(settings: Mapping[str, str]) -> dict[str, object]:
-    path = settings.get("kafka_settings", "")
-    found: dict[str, object] = json.loads(Path(path).read_text()) if path else {}
-    return found

@@ -1,0 +1,59 @@
+"""SASL and TLS for a cluster that asks for them: one JSON file for every process that talks to Kafka.
+
+The file holds `security_protocol`, `sasl_mechanism`, `sasl_plain_username`, `sasl_plain_password`, and for TLS the
+paths `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`: the names that aiokafka's clients use.
+"""
+
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+PLAIN = frozenset({"security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"})
+TLS = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})
+
+
+class KafkaSettingsRefused(ValueError):
+    """The file cannot be used; the message names it and says what to mend."""
+
+
+def client_settings(path: str | Path | None) -> dict[str, Any]:
+    """Keyword arguments for any of aiokafka's clients; none without a file.
+
+    Raises:
+        KafkaSettingsRefused: the file, or one that it names, cannot be read, or it holds an unknown setting.
+    """
+    if not path:
+        return {}
+    values = _read(Path(path))
+    settings: dict[str, Any] = {name: value for name, value in values.items() if name in PLAIN}
+    if "SSL" in str(values.get("security_protocol", "")) or TLS & values.keys():
+        settings["ssl_context"] = _ssl_context(values, path)
+    return settings
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise KafkaSettingsRefused(f"the Kafka settings {path} cannot be read: {error}") from error
+    if not isinstance(values, dict):
+        raise KafkaSettingsRefused(f"the Kafka settings {path} must be a JSON object")
+    if unknown := sorted(values.keys() - PLAIN - TLS):
+        names = ", ".join(unknown)
+        raise KafkaSettingsRefused(f"the Kafka settings {path} hold unknown names ({names}): remove them")
+    return values
+
+
+def _ssl_context(values: dict[str, Any], path: str | Path) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=values.get("ssl_cafile"))
+        if "ssl_certfile" in values:
+            context.load_cert_chain(
+                values["ssl_certfile"], values.get("ssl_keyfile"), values.get("ssl_password")
+            )
+    except (OSError, TypeError) as error:
+        raise KafkaSettingsRefused(
+            f"a TLS file that the Kafka settings {path} name is unusable: {error}"
+        ) from error
+    return context
