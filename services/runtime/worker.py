@@ -108,8 +108,9 @@ class Worker:
 
     async def _turn(self, feed: CommandFeed) -> None:
         polled = await feed.poll(CROWDED_POLL_MS if self._crowded(feed) else POLL_MS)
-        await self._reconcile(feed)
+        # At once: a writer that starts while something is awaited wants them from another offset on.
         self._hand_over(polled)
+        await self._reconcile(feed)
         for slot in self._slots.values():
             if slot.task is not None and slot.task.done() and not slot.stopping:
                 # Only a failure that no new claim can mend ends a slot's task.

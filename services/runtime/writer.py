@@ -113,9 +113,14 @@ class PartitionWriter:
         return len(self._inbox) > INBOX_HIGH
 
     def offer(self, raws: Sequence[RawRecord]) -> None:
-        """Hand over commands in offset order."""
-        self._inbox.extend(raws)
-        self._wake.set()
+        """Hand over commands in offset order.
+
+        Until this writer has said from where on it wants them, they are what another writer asked for: taken out
+        of turn, they would let those before them be passed over.
+        """
+        if self.serving:
+            self._inbox.extend(raws)
+            self._wake.set()
 
     def wake(self) -> None:
         """Look again: new definitions may be there."""
