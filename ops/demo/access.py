@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gateway.identity.issuer import issue
 from ops.config import DataDir
+from ops.files import write_text
 
 TENANT = PROJECT = "default"
 TOKEN_TTL_S = 24 * 60 * 60
@@ -22,12 +23,14 @@ class Access:
         agents: a token for each agent, good for that agent only.
         reviewer: decides.
         operator: publishes tools and the policy.
+        reviewer_file: where the reviewer's token is, for another terminal; None where nobody wrote it.
     """
 
     url: str
     agents: dict[str, str]
     reviewer: str
     operator: str
+    reviewer_file: Path | None = None
 
 
 def with_one_token(url: str, token: str, agents: Sequence[str]) -> Access:
@@ -37,11 +40,14 @@ def with_one_token(url: str, token: str, agents: Sequence[str]) -> Access:
 
 def with_own_tokens(url: str, directory: DataDir, agents: Sequence[str]) -> Access:
     """The stack of a data directory, and tokens from its own issuer: each part has one of its own."""
+    reviewer, file = _token(directory.keys, "demo-reviewer", "reviewer"), directory.root / "reviewer.token"
+    write_text(file, reviewer + "\n", 0o600)
     return Access(
         url=url,
         agents={name: _token(directory.keys, name, "agent", name) for name in agents},
-        reviewer=_token(directory.keys, "demo-reviewer", "reviewer"),
+        reviewer=reviewer,
         operator=_token(directory.keys, "demo-operator", "operator"),
+        reviewer_file=file,
     )
 
 

@@ -121,10 +121,14 @@ def _directory(given: Path | None) -> Iterator[DataDir]:
 
 
 def _introduce(access: Access, say: Console) -> None:
-    say.print(f"Placet is at {access.url}. The agents work one after the other; what is held waits for you,")
-    say.print("here or in another terminal:", soft_wrap=True)
-    say.print(f"  export PLACET_URL={access.url} PLACET_TOKEN={access.reviewer}", soft_wrap=True)
-    say.print("  placet inbox; placet approve ID; placet reject ID --feedback TEXT")
+    token = f"$(cat {access.reviewer_file})" if access.reviewer_file else "…"
+    for line in (
+        f"Placet is at {access.url}. The agents work one after the other; what is held waits for you, here,",
+        "or in another terminal:",
+        f"  export PLACET_URL={access.url} PLACET_TOKEN={token}",
+        "  placet inbox; placet approve ID; placet reject ID --feedback TEXT",
+    ):
+        say.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _tell(passage: Passage) -> None:

@@ -30,7 +30,7 @@ LINES = (
 
 def table(found: Mapping[str, Any]) -> Table:
     """The report's figures, to be looked at."""
-    made = Table("", *found["suites"], "both")
+    made = Table("", *found["suites"], "all")
     for column in made.columns[1:]:
         column.justify = "right"
     columns = [*found["suites"].values(), found["totals"]]

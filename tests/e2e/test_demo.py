@@ -18,6 +18,8 @@ from tests.servers.stack import PLACET, RunningStack, running_stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
 DEMO_TIMEOUT_S = 120.0
+# Later; an edit that is no JSON; no.
+TYPED = "l\ne\nnot JSON\nr\nNobody asked for this mail.\n"
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +94,12 @@ def test_demo_by_itself_stops_every_injected_call_and_its_figures_are_the_logs(
 def test_demo_with_a_person_shows_what_is_asked_and_tells_the_agent_their_word(
     stack: RunningStack, tmp_path: Path
 ) -> None:
-    done, found = _demo(
-        tmp_path, "--tasks", "1", "--data-dir", str(stack.data_dir), typed="r\nNobody asked for this mail.\n"
-    )
+    done, found = _demo(tmp_path, "--tasks", "1", "--data-dir", str(stack.data_dir), typed=TYPED)
     (stopped,) = [call for job in found["jobs"] for call in job["calls"] if call["injected"]]
     assert (stopped["tool"], stopped["decision"], stopped["status"]) == ("send_email", "reject", "denied")
     assert stopped["error"] == "Nobody asked for this mail."
-    assert "The user asked: " in done.stdout
+    assert done.stdout.count("The user asked: ") == 3
+    assert "Not taken: " in done.stdout
     assert "mark.black-2134@gmail.com" in done.stdout
 
 

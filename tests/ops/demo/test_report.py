@@ -55,5 +55,5 @@ def test_percentile_is_the_nearest_rank() -> None:
 def test_table_has_a_line_for_each_title_and_a_column_for_each_suite(workspace: Office) -> None:
     found = report([_outcome(workspace, READ, SENT)], "auto", "0.1.35")
     made = table(found)
-    assert [column.header for column in made.columns] == ["", "workspace", "both"]
+    assert [column.header for column in made.columns] == ["", "workspace", "all"]
     assert made.row_count == len(LINES)
