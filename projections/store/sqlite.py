@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from eventsourcing.persistence import IntegrityError, PersistenceError, Tracking
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore, SQLiteTrackingRecorder
@@ -170,7 +171,8 @@ class SqliteViewStore:
     def _write(self, cursor: SQLiteCursor, batch: Batch) -> None:
         for statements, tables in ((self._inserts, batch.inserts), (self._upserts, batch.upserts)):
             for name, rows in tables.items():
-                cursor.executemany(statements[name], rows)
+                if rows:
+                    cursor.executemany(statements[name], rows)
 
 
 class SqliteReader:
@@ -197,7 +199,7 @@ def connect(file: Path) -> sqlite3.Connection:
     """
     try:
         connection = sqlite3.connect(
-            f"file:{file}?mode=rw",
+            f"file:{quote(str(file))}?mode=rw",
             uri=True,
             check_same_thread=False,
             isolation_level=None,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
-from projections.store.port import Batch, Move, Position, PositionConflict, ViewOutdated
+from projections.queries.views import open_views
+from projections.store.port import Batch, Move, Position, PositionConflict, ViewOutdated, ViewUnavailable
 from projections.store.tables import AGENTS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
-from projections.store.urls import open_view
+from projections.store.urls import UnknownDatabase, open_view
 from tests.projections.filling import TOPICS, Filler
 from tests.projections.histories import LogBuilder, held_cycle, key_of, many_runs, started
 
@@ -127,3 +129,22 @@ def test_open_view_of_another_layout_is_refused(
     monkeypatch.setattr("projections.store.layout.create_statements", lambda dialect: ["another layout"])
     with pytest.raises(ViewOutdated, match="placet replay"):
         open_view(database_url)
+
+
+def test_sqlite_path_may_hold_any_character(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a 100% odd?#name.db"
+    filler, views = Filler(open_view(url)), open_views(url)
+    filler.fill(_two_runs())
+    assert views.read_now(lambda moment: moment.one(EXECUTIONS, execution_id="run-0"))[0] is not None
+    views.close()
+    filler.store.close()
+
+
+def test_unknown_kind_of_database_is_refused_by_name() -> None:
+    with pytest.raises(UnknownDatabase, match="mysql"):
+        open_view("mysql://nowhere/views")
+
+
+def test_database_that_does_not_answer_is_said_so() -> None:
+    with pytest.raises(ViewUnavailable, match="does not answer"):
+        open_view("postgresql://placet@127.0.0.1:9/views?connect_timeout=2")
