@@ -1,0 +1,105 @@
+"""What an agent says over the socket: frames, and the steps that several benchmarks take."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+from ops.bench.websocket import Message, Refused, Socket
+
+Item = TypeVar("Item")
+
+IN_FLIGHT = 64
+READ, WRITE = "read_file", "write_file"
+
+
+def run_id() -> str:
+    """The start of the names of one run."""
+    return uuid.uuid4().hex[:10]
+
+
+def start(execution_id: str, agent: str) -> Message:
+    """Open an execution."""
+    return {"type": "start_execution", "body": {"execution_id": execution_id, "agent": agent}}
+
+
+def propose(execution_id: str, call_id: str, tool: str = READ) -> Message:
+    """Propose a call that the default policy allows (read) or holds (write)."""
+    return {"type": "propose", "execution_id": execution_id, "body": call_body(call_id, tool)}
+
+
+def call_body(call_id: str, tool: str = READ) -> Message:
+    """A proposal's body."""
+    return {"call_id": call_id, "tool": tool, "arguments": {"path": "notes/today.txt", "call": call_id}}
+
+
+def consume(call: Message, attempt_id: str) -> Message:
+    """Use the grant of a released call."""
+    body = {"digest": call["grant"]["digest"], "attempt_id": attempt_id}
+    return _of_call("consume", call, body)
+
+
+def result(call: Message, attempt_id: str) -> Message:
+    """Say that a call succeeded."""
+    body = {"attempt_id": attempt_id, "outcome": "succeeded", "output": {"bytes": 1}, "duration_ms": 1}
+    return _of_call("result", call, body)
+
+
+def finish(execution_id: str) -> Message:
+    """End an execution."""
+    return {"type": "finish_execution", "execution_id": execution_id, "body": {"outcome": "completed"}}
+
+
+def approve(hold: Message) -> Message:
+    """Approve exactly what a hold shows."""
+    return {
+        "type": "decision",
+        "hold_id": hold["hold_id"],
+        "decision": "approve",
+        "digest": hold["digest"],
+    }
+
+
+def released(call: Message) -> Message:
+    """The call, if it may run.
+
+    Raises:
+        Refused: it may not.
+    """
+    if call["status"] != "released":
+        raise Refused(f"the call {call['call_id']} is {call['status']}, not released")
+    return call
+
+
+async def start_many(socket: Socket, ids: Iterable[str], agent: str) -> None:
+    """Open executions, all at once."""
+    await in_flight(lambda execution_id: socket.ask(start(execution_id, agent), 201), ids)
+
+
+async def in_flight(do: Callable[[Item], Awaitable[Any]], items: Iterable[Item]) -> float:
+    """Do something for each item, 64 at a time; the seconds that it took."""
+    left = iter(items)
+
+    async def work() -> None:
+        for item in left:
+            await do(item)
+
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(IN_FLIGHT):
+            group.create_task(work())
+    return time.perf_counter() - began
+
+
+async def timed(doing: Awaitable[Any]) -> float:
+    """How long it takes, in ms."""
+    began = time.perf_counter()
+    await doing
+    return (time.perf_counter() - began) * 1e3
+
+
+def _of_call(kind: str, call: Message, body: Message) -> Message:
+    return {"type": kind, "execution_id": call["execution_id"], "call_id": call["call_id"], "body": body}

@@ -1,0 +1,96 @@
+"""A stack to measure, in a directory of its own, and what a benchmark is given."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.identity.issuer import issue
+from ops.bench.load import run_load
+from ops.bench.site import PROJECT, TENANT, Site
+from ops.config import DataDir, load_config
+from ops.daemon import start_detached, stop_stack
+from ops.errors import OpsError
+from ops.options import UpOptions
+from placet import Placet, Published
+
+AGENT = "bench"
+POLICY = Path(__file__).resolve().parents[2] / "policies" / "default.yaml"
+TOOLS: tuple[Mapping[str, Any], ...] = (
+    {"name": "read_file", "annotations": {"readOnlyHint": True}, "inputSchema": {"type": "object"}},
+    {"name": "write_file", "annotations": {"readOnlyHint": False}, "inputSchema": {"type": "object"}},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A running stack, how much to measure, and who hears how far it is."""
+
+    site: Site
+    is_quick: bool
+    tell: Callable[[str], None]
+
+    def size(self, full: int, quick: int) -> int:
+        """How many of something."""
+        return quick if self.is_quick else full
+
+    def load(self, function: str, told: str, **job: Any) -> dict[str, Any]:
+        """Run a load (`module:function`) in a process of its own; its answer."""
+        self.tell(told)
+        return run_load(function, {"site": asdict(self.site), **job})
+
+
+@contextmanager
+def opened_bench(tell: Callable[[str], None], *, is_quick: bool) -> Iterator[Bench]:
+    """A fresh stack with two tools and the default policy; stopped and removed at the end.
+
+    Raises:
+        OpsError: it could not be started, or takes no definitions.
+    """
+    root = Path(tempfile.mkdtemp(prefix="placet-bench-"))
+    tell("starting a stack")
+    try:
+        start_detached(UpOptions(root, port=0))
+        try:
+            site = _site(DataDir(root))
+            _publish(site)
+            yield Bench(site, is_quick, tell)
+        finally:
+            stop_stack(DataDir(root))
+    finally:
+        shutil.rmtree(root)
+
+
+def _site(directory: DataDir) -> Site:
+    config = load_config(directory.config)
+    keys = directory.keys
+    return Site(
+        data_dir=str(directory.root),
+        url=config.url,
+        bootstrap_servers=config.bootstrap_servers,
+        topic_prefix=config.topic_prefix,
+        partitions=config.partitions,
+        database_url=config.database_url,
+        agent=AGENT,
+        agent_token=issue(keys, AGENT, ["agent"], TENANT, PROJECT, AGENT),
+        watcher_token=issue(keys, "watcher", ["reviewer"], TENANT, PROJECT),
+        reviewer_token=issue(keys, "reviewer", ["reviewer"], TENANT, PROJECT),
+        operator_token=issue(keys, "operator", ["operator"], TENANT, PROJECT),
+    )
+
+
+def _publish(site: Site) -> None:
+    with Placet(site.url, token=site.operator_token) as operator:
+        for tool in TOOLS:
+            _check(operator.tools.put(tool["name"], tool))
+        _check(operator.policies.publish("default", POLICY.read_text(encoding="utf-8")))
+
+
+def _check(published: Published) -> None:
+    if missing := published.raw.get("pending"):
+        raise OpsError(f"Partitions {missing} have not adopted {published.name}: read the decider's log.")

@@ -1,0 +1,36 @@
+"""Waiting until the projector has written everything that is in the log."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ops.bench.site import Site
+from projections.store.urls import open_view
+from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from schemas.topics import Topics
+
+WITHIN_S = 900.0
+POLL_S = 0.05
+
+
+async def until_projected(site: Site) -> None:
+    """Return once the view stands at the log's end.
+
+    Raises:
+        TimeoutError: it did not get there.
+    """
+    tail = KafkaTail(KafkaAddress(site.bootstrap_servers))
+    await tail.open()
+    view = open_view(site.database_url)
+    try:
+        partitions = await tail.partitions(Topics(site.topic_prefix).executions)
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                ends = {at: bounds.end for at, bounds in (await tail.bounds(partitions)).items()}
+                stands = {Partition(at.topic, at.partition): at.next_offset for at in view.positions()}
+                if all(stands.get(at, 0) >= end for at, end in ends.items()):
+                    return
+                await asyncio.sleep(POLL_S)
+    finally:
+        view.close()
+        await tail.close()

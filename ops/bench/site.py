@@ -1,0 +1,39 @@
+"""Where the stack under load is, as plain values that go to another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.config import DataDir
+from ops.status import read_stack
+
+TENANT = PROJECT = "default"
+MEASURED = ("kafka", "decider", "projector", "gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A stack: its addresses, and a token for each part that is played."""
+
+    data_dir: str
+    url: str
+    bootstrap_servers: str
+    topic_prefix: str
+    partitions: int
+    database_url: str
+    agent: str
+    agent_token: str
+    watcher_token: str
+    reviewer_token: str
+    operator_token: str
+
+    @property
+    def directory(self) -> DataDir:
+        """The stack's data directory."""
+        return DataDir(Path(self.data_dir))
+
+    def pids(self) -> dict[str, int]:
+        """Process ids of the broker, decider, projector and gateway that run now."""
+        parts = read_stack(self.directory).components
+        return {part.name: part.pid for part in parts if part.name in MEASURED and part.pid is not None}

@@ -1,0 +1,45 @@
+"""Figures as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.table import Table
+
+from ops.bench.result import Figure, Result, rounded
+
+
+def table(results: Iterable[Result]) -> Table:
+    """One row a figure: its floor, the ratio, the target, and whether it is reached."""
+    found = Table("benchmark", "figure", "", "", "floor", "ratio", "target", "")
+    for column in (2, 4, 5, 6):
+        found.columns[column].justify = "right"
+    for result in results:
+        for index, figure in enumerate(result.figures):
+            found.add_row("" if index else result.name, *_cells(figure))
+        found.add_section()
+    return found
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    verdict = {True: "[green]ok[/green]", False: "[red]short[/red]", None: ""}
+    return (
+        figure.name,
+        _number(figure.value),
+        figure.unit,
+        "" if figure.floor is None else _number(figure.floor),
+        "" if figure.ratio is None else _number(figure.ratio),
+        _target(figure),
+        verdict[figure.is_ok],
+    )
+
+
+def _target(figure: Figure) -> str:
+    if figure.target is None:
+        return ""
+    return f"{'≤' if figure.target.at_most else '≥'} {_number(figure.target.limit)}"
+
+
+def _number(value: float) -> str:
+    short = rounded(value)
+    return f"{short:,.0f}" if abs(short) >= 100 else f"{short:g}"
