@@ -8,8 +8,7 @@ A round is, in this order:
 4. acknowledge the records, which lets faust commit their offsets.
 
 It may end anywhere in between: the checkpoint says where to begin again, each part what it has counted. The
-group's offsets are only a bookmark: after every rebalance they are set to where the checkpoints say, because
-faust acknowledges records of an old assignment that it throws away.
+group's offsets are only a bookmark for people: faust acknowledges some records that it throws away.
 """
 
 import asyncio
@@ -86,21 +85,22 @@ class TrustProcessor:
         await self._write(checkpoint for checkpoint in closing if checkpoint is not None)
         return current
 
-    def positions(self) -> dict[int, int]:
-        """Source partition → one past the last record read."""
-        return {partition: fold.position for partition, fold in self._folds.items()}
+    def positions(self) -> dict[TP, int]:
+        """Where reading goes on, by partition of the facts."""
+        return {TP(self._source, partition): fold.position for partition, fold in self._folds.items()}
 
     async def gauges(self) -> dict[str, Gauge]:
         """What the watchdog looks at: each partition, or the recovery while there is one."""
         if not self._loaded or self._app.rebalancing or self._app.in_recovery:
             remaining = self._app.tables.recovery.active_remaining_total()
             return {"the rebalance": Gauge(position=-remaining, behind=1)}
-        ends = await self._read_ends(self._folds)
-        positions = self.positions()
+        folds = dict(self._folds)
+        ends = await self._read_ends(folds)
+        positions = {partition: folds[partition].position for partition in ends}
         _check_ends({partition: position - 1 for partition, position in positions.items()}, ends)
         return {
-            f"partition {partition}": Gauge(positions[partition], end - positions[partition])
-            for partition, end in ends.items()
+            f"partition {partition}": Gauge(position, ends[partition] - position)
+            for partition, position in positions.items()
         }
 
     async def _load(self) -> None:
@@ -113,10 +113,9 @@ class TrustProcessor:
         counted = {number: fold.needs_through for number, fold in folds.items()}
         _check_ends(counted, await self._read_ends(assigned))
         self._folds = folds
-        self._loaded = await self._rewind()
-        if self._loaded:
-            logger.info("counting on %d partitions from %s", len(folds), self.positions())
-            self._on_ready()
+        self._loaded = True
+        logger.info("counting on from %s", {number: fold.start for number, fold in folds.items()})
+        self._on_ready()
 
     def _stored(self) -> Iterable[TrustRecord]:
         for key, value in self._table.items():
@@ -129,15 +128,6 @@ class TrustProcessor:
         tps = [TP(self._source, partition) for partition in partitions]
         ends = await self._app.consumer.highwaters(*tps) if tps else {}
         return {tp.partition: int(end or 0) for tp, end in ends.items()}
-
-    async def _rewind(self) -> bool:
-        # Faust seeks to the committed offsets next, and whenever it loses its place: so these are set. Where the
-        # offset is 0, aiokafka seeks nowhere, hence also here.
-        starts = {TP(self._source, partition): fold.start for partition, fold in self._folds.items()}
-        if not starts:
-            return True
-        await self._app.consumer.seek_wait(starts)
-        return bool(await self._app.consumer._commit(starts))
 
     async def _apply(self, event: Any) -> PartitionFold:
         message = event.message

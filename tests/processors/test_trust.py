@@ -100,9 +100,9 @@ def check_book(raws: list[RawRecord], topic_id: str) -> None:
 async def test_trust_killed_again_and_again_counts_nothing_twice_and_skips_nothing(
     role: Role, seed: int
 ) -> None:
-    found = histories(role.partitions, 3000, seed)
+    found = histories(role.partitions, 2500, seed)
     await produce_all(role, found)
-    for _ in range(3):
+    for _ in range(2):
         seen = len(await records_of(role))
         role.start()
         role.wait_ready()
