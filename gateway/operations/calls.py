@@ -24,6 +24,8 @@ from schemas.token import Claims
 
 PENDING = frozenset({"proposed", "held"})
 PROPOSE_WAIT_S = 5.0
+# A decider that takes longer is away: the answer is then 202 with the call as proposed.
+VERDICT_WAIT_S = 5.0
 WAIT_MAX_S = 60.0
 
 
@@ -38,7 +40,6 @@ def plan_propose(
     execution_id: str,
     given: Given,
     key: str | None,
-    wait_s: float = PROPOSE_WAIT_S,
 ) -> Plan:
     """Propose a call.
 
@@ -48,7 +49,6 @@ def plan_propose(
         execution_id: the call's execution.
         given: the parsed body, `bodies.ProposeToolCall`.
         key: its idempotency key.
-        wait_s: how long to wait for the verdict; then the answer is 202 with the call as proposed.
 
     Raises:
         Missing: the execution is not at hand.
@@ -75,7 +75,7 @@ def plan_propose(
     def unanswered() -> Reply:
         return gate.json(_proposed(actor, agent, execution_id, command), 202)
 
-    return Plan(ask, subject_of(actor, execution_id, call_id), _render(gate), unanswered, wait_s)
+    return Plan(ask, subject_of(actor, execution_id, call_id), _render(gate), unanswered, VERDICT_WAIT_S)
 
 
 def plan_consume(

@@ -13,7 +13,7 @@ from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
-from projections.folds.executions import execution_json
+from projections.folds.executions import CLOSED, execution_json
 from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.actor import Actor
@@ -22,6 +22,7 @@ from schemas.refusals import Refusal
 from schemas.token import Claims
 
 STEERED = ("pause", "resume", "cancel")
+OPENED = 201
 
 
 def subject_of(actor: Actor, execution_id: str) -> Subject:
@@ -56,7 +57,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
     )
     execution_id = body.execution_id or made_id(actor, "/v1/executions", key)
     name = name_of(actor, "/v1/executions", key, (execution_id,) if body.execution_id else None)
-    plan = _plan(gate, actor, execution_id, command, name, 201)
+    plan = _plan(gate, actor, execution_id, command, name, OPENED)
     gate.live.note_start(plan.ask.key, agent)
     return plan
 
@@ -120,8 +121,12 @@ def _plan(
     gate: Gate, actor: Actor, execution_id: str, command: Message, name: CommandName, status: int
 ) -> Plan:
     def render(row: Row | None, outcome: Outcome) -> Reply:
+        shown = row or {}
+        if outcome.old and status == OPENED and not name.keyed and shown["lifecycle"] in CLOSED:
+            # The same words, but not a repeat of the same request: an id is never used again.
+            raise Problem(Refusal.EXECUTION_CLOSED, f"the execution is {shown['lifecycle']}")
         repeated = outcome.refused is not None
-        return gate.json(execution_json(row or {}), 200 if repeated else status)
+        return gate.json(execution_json(shown), 200 if repeated else status)
 
     ask = gate.execution_ask(execution_id, command, actor, name)
     return Plan(ask, subject_of(actor, execution_id), render)

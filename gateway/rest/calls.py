@@ -30,8 +30,6 @@ from projections.queries import lists
 
 router = APIRouter(prefix="/v1/executions/{execution_id}/tool-calls", tags=["tool calls"])
 AtDoor = Annotated[Door, Depends(door_of)]
-# The verdict is the decider's and takes milliseconds; one that takes longer is not there.
-VERDICT_WAIT_S = 5.0
 
 
 @router.post(
@@ -41,15 +39,14 @@ VERDICT_WAIT_S = 5.0
     openapi_extra=documented(body=b.ProposeToolCall, query=(WAIT,), writes=True),
 )
 async def propose(door: AtDoor, execution_id: str) -> Response:
-    """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person."""
+    """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person.
+
+    The verdict takes milliseconds and is always waited for, up to 5 s; `wait` is for the person.
+    """
     given = await door.given()
     wait_s = door.seconds("wait", PROPOSE_WAIT_S)
     gate = door.gate
-    plan = await gate.planned(
-        lambda: plan_propose(
-            gate, door.claims, execution_id, given, door.key, min(max(wait_s, 0.05), VERDICT_WAIT_S)
-        )
-    )
+    plan = await gate.planned(lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
     response = await door.perform(lambda: plan)
     subject = plan.subject
     if response.status_code != 202 or subject is None or wait_s == 0:

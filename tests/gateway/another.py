@@ -1,0 +1,45 @@
+"""A second gateway beside a stack's own, in the test's process: other limits, the same log and views."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from gateway.main import GatewayServer, listen, server_config
+from gateway.rest.system import not_ready
+from gateway.service import assemble
+from gateway.settings import GatewaySettings, Limits, read_settings
+from ops.config import DataDir, load_config
+from tests.gateway.conftest import Doors
+
+READY_WITHIN_S = 30.0
+
+
+def settings_beside(doors: Doors, limits: Limits | None = None) -> GatewaySettings:
+    """The settings of a gateway of the same stack, on a port of its own."""
+    config = load_config(DataDir(doors.stack.data_dir).config)
+    settings = read_settings({**config.settings_for("another"), "gateway_port": "0", "status_file": ""})
+    return replace(settings, limits=limits or Limits())
+
+
+@asynccontextmanager
+async def another_gateway(doors: Doors, limits: Limits | None = None) -> AsyncIterator[str]:
+    """Its URL, while it runs."""
+    settings = settings_beside(doors, limits)
+    gateway = assemble(settings)
+    listening = listen(settings.host, 0)
+    gateway.port = listening.getsockname()[1]
+    server = GatewayServer(server_config(gateway))
+    serving = asyncio.create_task(server.serve([listening]))
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            await gateway.start()
+            while await not_ready(gateway):
+                await asyncio.sleep(0.05)
+        yield f"http://{settings.host}:{gateway.port}"
+    finally:
+        server.stop()
+        await serving
+        await gateway.stop()

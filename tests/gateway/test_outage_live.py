@@ -1,0 +1,116 @@
+"""A gateway whose neighbours are away or that was started anew: never a guess, and never a second effect."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from tests.gateway.another import another_gateway
+from tests.gateway.conftest import Caller, Doors
+from tests.gateway.sockets import open_socket
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+
+@contextmanager
+def stopped(doors: Doors, role: str) -> Iterator[None]:
+    """A role's process stands still."""
+    pid = doors.stack.pid(role)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_propose_decider_away_is_proposed_and_judged_later(doors: Doors, bot: Caller) -> None:
+    execution_id = bot.execution()
+    body = {"call_id": "c1", "tool": "read_file", "arguments": {"a": 1}}
+    path = f"/v1/executions/{execution_id}/tool-calls"
+    with stopped(doors, "decider"):
+        answer = bot.post(f"{path}?wait=0", body)
+        assert answer.status_code == 202
+        shown = answer.json()
+        assert (shown["status"], shown["verdict"], shown["digest"]) == ("proposed", None, "")
+    judged = wait_for(lambda: bot.get(f"{path}/c1?wait=1"), lambda answer: answer.status_code == 200)
+    assert judged.json()["status"] == "released"
+    assert bot.post(path, body).json()["digest"] == judged.json()["digest"]
+
+
+def test_decide_decider_away_is_unavailable_and_the_repeat_gets_the_answer(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    call = bot.propose(bot.execution())
+    path, key = f"/v1/holds/{call['hold_id']}/decision", uuid4().hex
+    word = {"decision": "approve", "digest": call["digest"]}
+    with stopped(doors, "decider"):
+        away = anna.post(path, word, key=key)
+        assert (away.status_code, away.json()["code"]) == (503, "unavailable")
+        assert "retry-after" in away.headers
+    again = anna.post(path, word, key=key)
+    assert (again.status_code, again.json()["status"]) == (200, "resolved")
+
+
+def test_read_projector_away_shows_what_the_tail_has_seen(doors: Doors, bot: Caller, anna: Caller) -> None:
+    with stopped(doors, "projector"):
+        call = bot.propose(bot.execution())
+        assert anna.get(f"/v1/holds/{call['hold_id']}").json()["status"] == "open"
+        open_ids = {hold["hold_id"] for hold in anna.get("/v1/holds?status=open&limit=500").json()["items"]}
+        assert call["hold_id"] in open_ids
+        word = {"decision": "approve", "digest": call["digest"]}
+        assert anna.post(f"/v1/holds/{call['hold_id']}/decision", word).status_code == 200
+        path = f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
+        assert bot.get(path).json()["status"] == "released"
+
+
+async def test_gateway_started_anew_knows_what_was_open_and_answered(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    key = uuid4().hex
+    execution_id = await asyncio.to_thread(bot.execution)
+    path = f"/v1/executions/{execution_id}/tool-calls?wait=0"
+    body = {"call_id": "c1", "tool": "send_money", "arguments": {"amount": 5}}
+    first = (await asyncio.to_thread(bot.post, path, body, key=key)).json()
+    async with another_gateway(doors) as url:
+        there, person = replace(bot, url=url), replace(anna, url=url)
+        open_holds = (await asyncio.to_thread(person.get, "/v1/holds?status=open&limit=500")).json()["items"]
+        assert first["hold_id"] in {hold["hold_id"] for hold in open_holds}
+        again = await asyncio.to_thread(there.post, path, body, key=key)
+        assert again.json()["hold_id"] == first["hold_id"]
+        other = await asyncio.to_thread(there.post, path, {**body, "arguments": {"amount": 6}}, key=key)
+        assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
+        async with open_socket(url, bot.token) as agent:
+            reply = await agent.propose(execution_id, "c1", "send_money")
+            assert reply["body"]["hold_id"] == first["hold_id"]
+            word = {"decision": "approve", "digest": first["digest"]}
+            decided = await asyncio.to_thread(anna.post, f"/v1/holds/{first['hold_id']}/decision", word)
+            assert decided.status_code == 200
+            pushed = await agent.next("tool_call_decided", call_id="c1")
+            assert pushed["status"] == "released"
+            old = await asyncio.to_thread(there.get, f"/v1/executions/{execution_id}/tool-calls/c1")
+            assert old.json()["approved_arguments"] == {"amount": 5}
+
+
+async def test_cursor_of_before_a_restart_resumes_or_asks_to_look_anew(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    async with open_socket(anna.url, anna.token) as person:
+        await person.send(type="ping")
+        cursor = (await person.next("pong"))["cursor"]
+    call = await asyncio.to_thread(lambda: bot.propose(bot.execution()))
+    async with another_gateway(doors) as url, open_socket(url, anna.token) as person:
+        await person.send(type="subscribe", channels=["holds"], cursor=cursor)
+        message = await person.receive()
+        if message["type"] == "resync_required":
+            items = await person.subscribe("holds")
+            assert call["hold_id"] in {item["hold_id"] for item in items}
+        else:
+            assert message["hold_id"] == call["hold_id"]
