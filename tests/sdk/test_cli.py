@@ -90,14 +90,14 @@ EXECUTION = {
 EVENTS = [
     {
         "event_id": "1",
-        "event_type": "ExecutionStarted",
+        "type": "ExecutionStarted",
         "at": "2026-11-20T10:00:00Z",
         "partition": 3,
         "offset": 7,
     },
     {
         "event_id": "2",
-        "event_type": "ToolCallProposed",
+        "type": "ToolCallProposed",
         "at": "2026-11-20T11:00:00Z",
         "partition": 3,
         "offset": 8,
@@ -284,7 +284,7 @@ def test_events_followed_from_a_time_go_on_where_the_past_was_read(
             await peer.end(4401, "the token has expired")
         elif message["type"] == "subscribe":
             for number in ("2", "3"):
-                row = {"event_id": number, "event_type": "ToolCallReleased", "key": "acme/p/invoice-march"}
+                row = {"event_id": number, "event_type": "ToolCallReleased", "execution_id": "invoice-march"}
                 await peer.say(type="event", cursor=f"k{number}", **row)
             await peer.end()
 

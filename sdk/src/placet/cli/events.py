@@ -107,8 +107,13 @@ def coming(placet: Placet, execution_id: str | None, cursor: str | None) -> Iter
 
 
 def execution_of(row: Object) -> str:
-    """The execution that an event belongs to: the last part of its key."""
-    return str(row.get("key", "")).rpartition("/")[2]
+    """The execution that an event belongs to."""
+    return str(row.get("execution_id", ""))
+
+
+def type_of(row: Object) -> str:
+    """An event's type: `type` in a list, `event_type` on the stream, where `type` names the message."""
+    return str(row.get("event_type") or row.get("type") or "")
 
 
 def moment(row: Object, name: str = "at", default: datetime = _DAWN) -> datetime:
@@ -122,12 +127,12 @@ def _of_execution(placet: Placet, execution_id: str) -> list[Object]:
 
 
 def _print(row: Object, kind: str | None, as_json: bool) -> None:
-    if kind is not None and row.get("event_type") != kind:
+    if kind is not None and type_of(row) != kind:
         return
     if as_json:
         print_json(dict(row))
         return
-    body = row.get("body")
+    body = row.get("data")
     told = {name: value for name, value in dict(body or {}).items() if value not in (None, "", [])}
-    head = f"{row.get('at', ''):<27} {row.get('event_type', ''):<22} {execution_of(row)}"
+    head = f"{row.get('at', ''):<27} {type_of(row):<22} {execution_of(row)}"
     console().print(safe.text(f"{head} {json.dumps(told, ensure_ascii=False)}"), soft_wrap=True)
