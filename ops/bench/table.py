@@ -11,12 +11,13 @@ from ops.bench.result import Figure, Result, rounded
 
 def table(results: Iterable[Result]) -> Table:
     """One row a figure: its floor, the ratio, the target, and whether it is reached."""
-    found = Table("benchmark", "figure", "", "", "floor", "ratio", "target", "")
-    for column in (2, 4, 5, 6):
-        found.columns[column].justify = "right"
+    found = Table("figure", "measured", "floor", "ratio", "target", "")
+    for column in found.columns[1:5]:
+        column.justify, column.no_wrap = "right", True
     for result in results:
-        for index, figure in enumerate(result.figures):
-            found.add_row("" if index else result.name, *_cells(figure))
+        found.add_row(f"[bold]{result.name}[/bold]")
+        for figure in result.figures:
+            found.add_row(*_cells(figure))
         found.add_section()
     return found
 
@@ -25,8 +26,7 @@ def _cells(figure: Figure) -> tuple[str, ...]:
     verdict = {True: "[green]ok[/green]", False: "[red]short[/red]", None: ""}
     return (
         figure.name,
-        _number(figure.value),
-        figure.unit,
+        f"{_number(figure.value)} {figure.unit}",
         "" if figure.floor is None else _number(figure.floor),
         "" if figure.ratio is None else _number(figure.ratio),
         _target(figure),
