@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -158,7 +159,7 @@ async def socket(site: Site, token: str = "", **more: Any) -> AsyncIterator[webs
 
 async def received(ws: websockets.ClientConnection) -> dict[str, Any]:
     """The next message."""
-    message: dict[str, Any] = json.loads(await ws.recv())
+    message: dict[str, Any] = json.loads(await asyncio.wait_for(ws.recv(), ANSWER_WITHIN_S))
     return message
 
 

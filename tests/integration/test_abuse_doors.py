@@ -1,0 +1,473 @@
+"""Cases 10, 11, 12, 14, 17 and 18 of the abuse list: who comes in, and what is let in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import jwt
+import pytest
+import websockets
+
+from gateway.identity.keys import load_or_create
+from schemas import commands as k
+from schemas.envelope import Draft, with_token
+from services.runtime.log import TopicPartition
+from tests.integration.conftest import Site
+from tests.integration.doors import (
+    PROJECT,
+    Caller,
+    SiteLog,
+    Tenant,
+    asked,
+    events_of,
+    fresh,
+    key_of,
+    new_tenant,
+    received,
+    refused,
+    site_log,
+    socket,
+)
+from tests.servers.stack import PLACET, wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+POLICY = """
+policy: own
+rules:
+  - {id: payments, match: {tools: [send_money]}, then: hold}
+  - {id: reads, match: {annotations: {readOnlyHint: true}}, then: allow}
+"""
+SECRET = b"a shared secret that nobody of the installation knows"
+
+
+@pytest.fixture(scope="module")
+def tenant(site: Site) -> Iterator[Tenant]:
+    with new_tenant(site, POLICY) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def stranger(site: Site) -> Iterator[Tenant]:
+    """Another tenant, whose people have every role."""
+    with new_tenant(site, POLICY) as found:
+        yield found
+
+
+def held(tenant: Tenant) -> tuple[str, Any]:
+    execution_id = tenant.execution()
+    call = tenant.propose(execution_id, "send_money", {"to": "GB29", "amount": 5})
+    assert call["status"] == "held"
+    return execution_id, call
+
+
+# Case 10: another tenant's ids.
+
+
+def probes(execution_id: str, call: Any) -> list[tuple[str, str, Any]]:
+    """What a stranger could ask about a held call, with bodies that would be right."""
+    execution, hold = f"/executions/{execution_id}", f"/holds/{call['hold_id']}"
+    consume = {"digest": call["digest"], "attempt_id": "theirs"}
+    return [
+        ("GET", execution, None),
+        ("GET", f"{execution}/events", None),
+        ("GET", f"{execution}?at=1", None),
+        ("GET", f"{execution}/tool-calls", None),
+        ("GET", f"{execution}/tool-calls/c1", None),
+        ("GET", hold, None),
+        ("POST", f"{execution}/tool-calls", {"call_id": "c9", "tool": "read_file", "arguments": {}}),
+        ("POST", f"{execution}/tool-calls/c1/consume", consume),
+        ("POST", f"{execution}/tool-calls/c1/result", {"attempt_id": "theirs", "outcome": "succeeded"}),
+        ("POST", f"{execution}/tool-calls/c1/revoke", {}),
+        *(("POST", f"{execution}/{verb}", {}) for verb in ("pause", "resume", "cancel", "complete", "fail")),
+        *(("POST", f"{hold}/{verb}", {}) for verb in ("claim", "release", "escalate")),
+        ("POST", f"{hold}/delegate", {"to": "me"}),
+        ("POST", f"{hold}/extend", {"seconds": 60}),
+        ("POST", f"{hold}/decision", {"decision": "approve", "digest": call["digest"]}),
+    ]
+
+
+async def test_case_10_another_tenants_ids_over_rest_are_404_and_leave_no_event(
+    site: Site, tenant: Tenant, stranger: Tenant
+) -> None:
+    execution_id, call = held(tenant)
+    mallory = stranger.caller("mallory", "admin", "reviewer", "operator")
+    async with site_log(site) as log:
+        ends = await log.ends(log.log.topics.executions)
+
+        for method, path, body in probes(execution_id, call):
+            assert refused(mallory.ask(method, path, body)) == (404, "not_found"), (method, path)
+
+        for mine in ("/executions", "/holds?status=open", "/holds", "/audit"):
+            assert execution_id not in mallory.get(mine).text
+        since = await log.since(ends)
+        assert events_of(since, tenant.name) == events_of(since, stranger.name) == []
+    assert tenant.call(execution_id)["status"] == "held"
+
+
+async def test_case_10_another_tenants_ids_over_websocket_are_404_and_nothing_is_pushed(
+    site: Site, tenant: Tenant, stranger: Tenant
+) -> None:
+    execution_id, call = held(tenant)
+    ids = {"execution_id": execution_id, "call_id": "c1"}
+    consume = {"digest": call["digest"], "attempt_id": "theirs"}
+    async with site_log(site) as log, socket(site, stranger.token("mallory", "admin", "reviewer")) as ws:
+        ends = await log.ends(log.log.topics.executions)
+        replies = [
+            await asked(ws, "decision", hold_id=call["hold_id"], decision="approve", digest=call["digest"]),
+            await asked(ws, "claim", hold_id=call["hold_id"]),
+            await asked(ws, "consume", **ids, body=consume),
+            await asked(ws, "result", **ids, body={"attempt_id": "theirs", "outcome": "succeeded"}),
+            await asked(ws, "propose", execution_id=execution_id, body={"tool": "read_file"}),
+            await asked(ws, "subscribe", channels=[f"executions:{execution_id}"]),
+            await asked(ws, "subscribe", channels=[f"calls:{execution_id}/c1"]),
+        ]
+        assert {(reply["status"], reply["body"]["code"]) for reply in replies} == {(404, "not_found")}
+
+        await ws.send(json.dumps({"type": "subscribe", "channels": ["holds", "events"]}))
+        assert tenant.decide(call).status_code == 200
+        marker = stranger.execution()
+        seen = [await received(ws)]
+        while marker not in json.dumps(seen[-1]):
+            seen.append(await received(ws))
+
+        for secret in (execution_id, call["digest"], tenant.name):
+            assert secret not in json.dumps(seen)
+        types = [event.type for event in events_of(await log.since(ends), tenant.name)]
+        assert types == ["DecisionRecorded", "ToolCallReleased"], "only what its own reviewer did"
+
+
+async def test_case_10_another_tenants_key_over_kafka_is_a_dead_letter_and_leaves_no_event(
+    site: Site, tenant: Tenant, stranger: Tenant
+) -> None:
+    execution_id, call = held(tenant)
+    key = key_of(tenant, execution_id)
+    token = stranger.token("mallory", "agent", agent="bot")
+    consume = k.ConsumeGrant(call_id="c1", digest=call["digest"], attempt_id="theirs")
+    async with site_log(site) as log:
+        ends = await log.ends(log.log.topics.executions)
+        actor = stranger_actor(stranger)
+        offset = await log.log.send(
+            log.place(key), with_token(Draft(consume, actor, fresh("theft"), key), token)
+        )
+
+        letter = await dead_letter(log, log.place(key), offset)
+
+        assert letter["placet_reason"] == b"wrong_key"
+        assert events_of(await log.since(ends), tenant.name) == []
+    assert tenant.call(execution_id)["status"] == "held"
+
+
+async def test_case_10_decision_forged_straight_to_kafka_is_a_dead_letter_and_decides_nothing(
+    site: Site, tenant: Tenant
+) -> None:
+    execution_id, call = held(tenant)
+    key = key_of(tenant, execution_id)
+    approve = k.DecideHold(hold_id=call["hold_id"], decision="approve", digest=call["digest"])
+    actor = stranger_actor(tenant)
+    async with site_log(site) as log:
+        ends = await log.ends(log.log.topics.executions)
+        by_reviewer = with_token(Draft(approve, actor, fresh("forged"), key), tenant.rita.token)
+        signed = log.signer.sign([Draft(approve, actor, fresh("forged"), key)])[0]
+        other_id = tuple((n, b"another-id" if n == "ce_id" else v) for n, v in signed.headers)
+        for record in (by_reviewer, signed._replace(headers=other_id)):
+            offset = await log.log.send(log.place(key), record)
+            letter = await dead_letter(log, log.place(key), offset)
+            assert letter["placet_reason"] == b"unbelievable"
+        assert events_of(await log.since(ends), tenant.name) == []
+    assert tenant.call(execution_id)["status"] == "held"
+
+
+def stranger_actor(tenant: Tenant) -> Any:
+    from schemas.actor import Actor
+
+    return Actor(subject="mallory", tenant=tenant.name, project=PROJECT, roles=("agent",), agent="bot")
+
+
+async def dead_letter(log: SiteLog, tp: TopicPartition, offset: int) -> dict[str, bytes]:
+    """The headers of the letter about one record of a commands topic, once it is written."""
+    topic = log.log.topics.dead_letters
+    target = TopicPartition(topic, tp.partition % await log.log.partition_count(topic))
+    wanted = f"{tp}/{offset}".encode()
+    async with asyncio.timeout(30):
+        async for _, raws in log.log.tail(topic, {target.partition: (await log.log.bounds(target))[0]}):
+            for raw in raws:
+                headers = dict(raw.headers)
+                if headers["ce_id"] == wanted:
+                    return headers
+    raise AssertionError("the tail of the dead letters ended")
+
+
+# Case 11: tokens that must not be believed.
+
+
+def claims(of: Tenant, **changed: Any) -> dict[str, Any]:
+    now = int(time.time())
+    whole = {
+        "iss": "placet",
+        "aud": "placet",
+        "sub": "rita",
+        "iat": now,
+        "exp": now + 3600,
+        "jti": fresh("token"),
+        "tenant": of.name,
+        "project": PROJECT,
+        "roles": ["admin"],
+    }
+    return {name: value for name, value in (whole | changed).items() if value is not None}
+
+
+def raw_token(header: dict[str, Any], payload: dict[str, Any]) -> str:
+    parts = [urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in (header, payload)]
+    return ".".join([*parts, ""])
+
+
+def forged_tokens(tenant: Tenant) -> dict[str, str]:
+    keys = load_or_create(tenant.keys_dir)
+    kid, private = keys.issuer.kid, keys.issuer.private_key
+    public = private.public_key().public_bytes_raw()
+
+    def signed(**changed: Any) -> str:
+        return jwt.encode(claims(tenant, **changed), private, "EdDSA", headers={"kid": kid})
+
+    whole = signed()
+    return {
+        "alg none": raw_token({"alg": "none", "typ": "JWT", "kid": kid}, claims(tenant)),
+        "alg None": raw_token({"alg": "None", "kid": kid}, claims(tenant)),
+        "alg EdDSA, no signature": raw_token({"alg": "EdDSA", "kid": kid}, claims(tenant)),
+        "HMAC with the public key": jwt.encode(claims(tenant), public, "HS256", headers={"kid": kid}),
+        "HMAC with its own secret": jwt.encode(claims(tenant), SECRET, "HS256", headers={"kid": kid}),
+        "the command key": jwt.encode(
+            claims(tenant), keys.gateway.private_key, "EdDSA", headers={"kid": keys.gateway.kid}
+        ),
+        "unknown kid": jwt.encode(claims(tenant), private, "EdDSA", headers={"kid": "../issuer.pem"}),
+        "no kid": jwt.encode(claims(tenant), private, "EdDSA"),
+        "payload of another": ".".join(
+            [whole.split(".")[0], *signed(sub="eve").split(".")[1:2], whole.split(".")[2]]
+        ),
+        "no exp": signed(exp=None),
+        "no aud": signed(aud=None),
+        "no iss": signed(iss=None),
+        "other aud": signed(aud="another-product"),
+        "list aud": signed(aud=["placet", "another-product"]),
+        "other iss": signed(iss="https://issuer.example"),
+        "expired": signed(exp=int(time.time()) - 1),
+        "issued tomorrow": signed(iat=int(time.time()) + 86_400),
+        "exp as text": signed(exp="2999-01-01"),
+        "the system's role": signed(roles=["system"]),
+        "the system's subject": signed(sub="placet:timer"),
+        "no tenant": signed(tenant=None),
+        "tenant as a path": signed(tenant=f"{tenant.name}/default"),
+    }
+
+
+def test_case_11_forged_tokens_are_401_at_rest(tenant: Tenant) -> None:
+    for name, token in forged_tokens(tenant).items():
+        answer = Caller(tenant.client, token).get("/holds")
+        assert refused(answer) == (401, "unauthenticated"), name
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert token not in answer.text
+
+
+async def test_case_11_forged_tokens_are_turned_away_at_the_websocket(site: Site, tenant: Tenant) -> None:
+    for name, token in forged_tokens(tenant).items():
+        async with socket(site) as ws:
+            await ws.send(json.dumps({"type": "authenticate", "token": token}))
+            assert (await received(ws))["code"] == "unauthenticated", name
+            await ws.wait_closed()
+            assert ws.close_code == 4401, name
+
+
+async def test_case_11_forged_tokens_over_kafka_are_dead_letters(site: Site, tenant: Tenant) -> None:
+    execution_id, _ = held(tenant)
+    key = key_of(tenant, execution_id)
+    forged = forged_tokens(tenant)
+    propose = k.ProposeToolCall(call_id="c2", tool="read_file", arguments="{}")
+    async with site_log(site) as log:
+        ends = await log.ends(log.log.topics.executions)
+        for name in ("alg none", "HMAC with the public key", "no exp", "no aud", "no iss", "expired"):
+            record = with_token(Draft(propose, stranger_actor(tenant), fresh("jwt"), key), forged[name])
+            offset = await log.log.send(log.place(key), record)
+            letter = await dead_letter(log, log.place(key), offset)
+            assert letter["placet_reason"] == b"unbelievable", name
+        assert events_of(await log.since(ends), tenant.name) == []
+
+
+# Cases 12 and 14: sockets and time.
+
+
+async def test_case_12_token_that_expires_mid_socket_closes_it(site: Site, tenant: Tenant) -> None:
+    async with socket(site, tenant.token("rita", "reviewer", ttl_s=3)) as ws:
+        await ws.send(json.dumps({"type": "subscribe", "channels": ["holds"]}))
+        async with asyncio.timeout(20):
+            await ws.wait_closed()
+        assert (ws.close_code, ws.close_reason) == (4401, "the token has expired")
+
+
+@pytest.mark.parametrize("name", ["token", "access_token", "Authorization"])
+async def test_case_14_token_in_a_url_is_refused_at_every_door(site: Site, tenant: Tenant, name: str) -> None:
+    query = f"{name}={tenant.rita.token}"
+    assert refused(tenant.client.get(f"/v1/holds?{query}")) == (401, "unauthenticated")
+    assert refused(tenant.rita.get(f"/holds?{query}")) == (401, "unauthenticated")
+    assert refused(tenant.client.get(f"/v1/events/stream?{query}")) == (401, "unauthenticated")
+    with pytest.raises(websockets.InvalidStatus) as denied:
+        await websockets.connect(f"{site.url.replace('http', 'ws')}/v1/ws?{query}")
+    assert denied.value.response.status_code == 401
+
+
+async def test_case_14_socket_without_authentication_is_closed_after_five_seconds(site: Site) -> None:
+    async with socket(site) as ws:
+        started = time.monotonic()
+        assert (await received(ws))["code"] == "unauthenticated"
+        await ws.wait_closed()
+        assert ws.close_code == 4401
+        assert 4.5 <= time.monotonic() - started < 15
+
+
+async def test_case_14_first_message_other_than_authenticate_is_not_served(
+    site: Site, tenant: Tenant
+) -> None:
+    async with socket(site) as ws:
+        await ws.send(json.dumps({"type": "subscribe", "channels": ["holds"]}))
+        assert (await received(ws))["code"] == "unauthenticated"
+        await ws.wait_closed()
+        assert ws.close_code == 4401
+
+
+# Cases 17 and 18: bodies.
+
+
+def nested(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+def raw_proposal(arguments: str) -> bytes:
+    return f'{{"call_id":"c1","tool":"read_file","arguments":{arguments}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome"),
+    [
+        (json.dumps({"text": "x" * 10 * 1024 * 1024}), (413, "too_large")),
+        (json.dumps({"text": "x" * 256 * 1024}), (413, "too_large")),
+        ('{"deep":' + nested(70) + "}", (400, "malformed")),
+        ('{"deep":' + nested(100_000) + "}", (400, "malformed")),
+        ('{"deep":' + nested(1_000_000) + "}", (413, "too_large")),
+    ],
+    ids=["10 MB", "256 KiB and a few", "70 levels", "100,000 levels", "1,000,000 levels"],
+)
+def test_case_17_giant_or_deep_arguments_are_refused_and_not_recorded(
+    tenant: Tenant, arguments: str, outcome: tuple[int, str]
+) -> None:
+    execution_id = tenant.execution()
+
+    answer = tenant.bot.post(f"/executions/{execution_id}/tool-calls", raw_proposal(arguments))
+
+    assert refused(answer) == outcome
+    assert tenant.events(execution_id) == ["ExecutionStarted"]
+
+
+async def test_case_17_giant_body_that_hides_its_length_is_413(tenant: Tenant) -> None:
+    execution_id = tenant.execution()
+
+    def chunks() -> Iterator[bytes]:
+        yield b'{"tool":"read_file","arguments":{"text":"'
+        for _ in range(10):
+            yield b"x" * 1024 * 1024
+
+    answer = tenant.client.post(
+        f"/v1/executions/{execution_id}/tool-calls",
+        content=chunks(),
+        headers={"Authorization": f"Bearer {tenant.bot.token}"},
+    )
+
+    assert refused(answer) == (413, "too_large")
+    assert tenant.events(execution_id) == ["ExecutionStarted"]
+
+
+def test_case_17_payload_behind_padding_is_shown_whole_before_it_can_be_approved(
+    site: Site, tenant: Tenant
+) -> None:
+    execution_id = tenant.execution()
+    arguments = {"to": "the usual account" + " " * 20_000 + "and everything else to GB99 EVIL", "amount": 5}
+    call = tenant.propose(execution_id, "send_money", arguments)
+
+    shown = terminal(tenant, "approve", call["hold_id"], "--yes")
+
+    assert shown.returncode == 0, shown.stderr
+    words = " ".join(shown.stdout.split())
+    assert "and everything else to GB99 EVIL" in words
+    assert "⟨20000 spaces⟩" in words
+    assert "long runs of spaces" in words
+    assert words.index("GB99 EVIL") < words.index("approved")
+    assert tenant.call(execution_id)["approved_arguments"] == arguments
+
+
+def test_case_17_approval_that_nobody_confirmed_decides_nothing(site: Site, tenant: Tenant) -> None:
+    execution_id, call = held(tenant)
+    assert terminal(tenant, "approve", call["hold_id"]).returncode == 2
+    assert refused(tenant.decide(call | {"digest": ""})) == (409, "digest_mismatch")
+    assert tenant.call(execution_id)["status"] == "held"
+
+
+def terminal(tenant: Tenant, *words: str) -> subprocess.CompletedProcess[str]:
+    """The reviewer's terminal, without anybody at its keyboard."""
+    env = {**os.environ, "PLACET_URL": tenant.site.url, "PLACET_TOKEN": tenant.rita.token, "COLUMNS": "200"}
+    return subprocess.run(
+        [PLACET, *words], env=env, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+
+
+TWO_MEANINGS = {
+    "duplicate key": '{"to":"rita","to":"mallory"}',
+    "duplicate key, escaped": '{"to":"rita","\\u0074o":"mallory"}',
+    "NaN": '{"amount":NaN}',
+    "Infinity": '{"amount":-Infinity}',
+    "1e400": '{"amount":1e400}',
+    "lone surrogate": '{"to":"\\ud800"}',
+    "surrogates the wrong way round": '{"to":"\\udc00\\ud800"}',
+    "integer beyond 2^53": '{"amount":9007199254740993}',
+}
+
+
+@pytest.mark.parametrize("arguments", TWO_MEANINGS.values(), ids=TWO_MEANINGS.keys())
+def test_case_18_json_with_two_meanings_is_400_and_not_recorded(tenant: Tenant, arguments: str) -> None:
+    execution_id = tenant.execution()
+
+    answer = tenant.bot.post(f"/executions/{execution_id}/tool-calls", raw_proposal(arguments))
+
+    assert refused(answer) == (400, "malformed")
+    assert tenant.events(execution_id) == ["ExecutionStarted"]
+
+
+async def test_case_18_json_with_two_meanings_is_400_at_the_websocket(site: Site, tenant: Tenant) -> None:
+    execution_id = tenant.execution()
+    async with socket(site, tenant.bot.token) as ws:
+        for name, arguments in TWO_MEANINGS.items():
+            body = raw_proposal(arguments).decode()
+            await ws.send(f'{{"type":"propose","ref":"r","execution_id":"{execution_id}","body":{body}}}')
+            answer = await received(ws)
+            assert (answer["status"], answer["code"]) == (400, "malformed"), name
+        assert (await asked(ws, "ping"))["type"] == "pong"
+    assert tenant.events(execution_id) == ["ExecutionStarted"]
+
+
+@pytest.mark.parametrize("arguments", TWO_MEANINGS.values(), ids=TWO_MEANINGS.keys())
+async def test_case_18_json_with_two_meanings_over_kafka_is_refused_by_the_decider(
+    site: Site, tenant: Tenant, arguments: str
+) -> None:
+    execution_id = tenant.execution()
+    key = key_of(tenant, execution_id)
+    propose = k.ProposeToolCall(call_id="c1", tool="read_file", arguments=arguments)
+    async with site_log(site) as log:
+        draft = Draft(propose, stranger_actor(tenant), fresh("json"), key)
+        await log.log.send(log.place(key), with_token(draft, tenant.bot.token))
+    types = wait_for(lambda: tenant.events(execution_id), lambda found: len(found) > 1)
+    assert types == ["ExecutionStarted", "CommandRefused"]
