@@ -17,9 +17,9 @@ def test_table_shows_floor_ratio_target_and_verdict() -> None:
         Figure("CPU", 0.25, "ms/call"),
     )
     lines = _printed(Result("gate", figures))
-    assert ["7.5 ms", "3", "2.5", "≤ 2", "short"] == _cells(lines, "propose → verdict")
-    assert ["4,321 calls/s", "32,000", "0.135", "≥ 0.125", "ok"] == _cells(lines, "calls ")
-    assert ["0.25 ms/call"] == _cells(lines, "CPU")
+    assert _cells(lines, "propose → verdict") == ["7.5 ms", "3", "2.5", "≤ 2", "short"]
+    assert _cells(lines, "calls ") == ["4,321 calls/s", "32,000", "0.135", "≥ 0.125", "ok"]
+    assert _cells(lines, "CPU") == ["0.25 ms/call"]
 
 
 def _printed(result: Result) -> list[str]:
