@@ -1,10 +1,11 @@
 """One gateway: its parts put together, started in order and stopped.
 
 Starting, in this order:
-1. the views say where they stand and what is open there;
-2. the tail begins at exactly that place, so that rows and events fit together without a gap;
-3. the tail has read what the log held at that moment;
-4. the gateway is ready.
+1. Kafka answers;
+2. the views say where they stand and what is open there;
+3. the tail begins at exactly that place, so that rows and events fit together without a gap;
+4. the tail has read what the log held at that moment;
+5. the gateway is ready.
 """
 
 from __future__ import annotations
@@ -93,11 +94,10 @@ class Gateway:
             LogLost: the views stand outside of the log.
             ViewOutdated: the views are of another version.
         """
-        beginning = await self._beginning()
-        live, tail = self._live(beginning)
-        await tail.open()
-        self._tail = tail
         await self.commands.open()
+        live, tail = self._live(await self._beginning())
+        self._tail = tail
+        await tail.open()
         self._gate = self._assemble(live, tail)
         ends = await tail.end_offsets()
         self._spawn(tail.run())

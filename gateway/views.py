@@ -14,7 +14,7 @@ from projections.queries import definitions, history, resources
 from projections.queries.moment import Moment
 from projections.queries.open_work import open_calls, open_executions, open_holds
 from projections.queries.views import Positions, Views
-from projections.store.port import Position, ViewUnavailable
+from projections.store.port import Position, ViewError, ViewUnavailable
 from schemas.events.definitions import PolicyPublished, ToolPublished
 from schemas.refusals import Refusal
 from schemas.topics import Topics
@@ -47,7 +47,7 @@ class GatewayViews:
         """
         try:
             return await self.views.read(ask)
-        except ViewUnavailable as error:
+        except ViewError as error:
             raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error
 
     async def find(self, subject: Subject) -> Found:

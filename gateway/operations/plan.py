@@ -152,12 +152,12 @@ def unanswered(plan: Plan) -> Reply:
     """The answer when nobody has answered in time.
 
     Raises:
-        Problem: 503; the command stands in the log and may still be decided.
+        Problem: 503; the command may stand in the log and still be decided.
     """
     if plan.unanswered is not None:
         return plan.unanswered()
     raise Problem(
         Refusal.UNAVAILABLE,
-        "the decider has not answered yet: the command stands in the log, so repeat it with the same ids and key",
+        "nobody has answered yet; the command may stand in the log, so repeat it with the same ids and key",
         retry_after=1,
     )

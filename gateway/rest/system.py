@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_reads
+from gateway.kafka_client import KafkaUnreachable
 from gateway.problems import Problem
 from gateway.rest.documented import answers
 from gateway.rest.door import Door, answer, door_of, listed
@@ -23,6 +24,7 @@ router = APIRouter(tags=["system"])
 AtDoor = Annotated[Door, Depends(door_of)]
 # More unread records than this, and what is shown is not what is.
 LAG_MAX = 10_000
+RECONNECT_S = 2.0
 
 
 @router.get("/healthz", operation_id="getHealth", response_model=r.Health)
@@ -83,13 +85,25 @@ async def not_ready(gateway: Gateway) -> list[str]:
     lag = gateway.tail.lag(gateway.gate.live.read_through)
     if lag > LAG_MAX:
         problems.append(f"{lag} records of the log were not read yet")
-    if not gateway.commands.connected:
+    if not await _can_send(gateway):
         problems.append("commands cannot be sent: there is no connection to Kafka")
     try:
         await gateway.views.read(lambda moment: moment.positions())
     except Problem as problem:
         problems.append(problem.detail)
     return problems
+
+
+async def _can_send(gateway: Gateway) -> bool:
+    """Whether commands can be sent; a connection that was lost is taken up again."""
+    if gateway.commands.connected:
+        return True
+    try:
+        async with asyncio.timeout(RECONNECT_S):
+            await gateway.commands.open()
+    except (KafkaUnreachable, TimeoutError):
+        return False
+    return True
 
 
 def read_status_files(directory: Path) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from gateway.main import GatewayServer, listen, server_config
 from gateway.rest.system import not_ready
@@ -17,17 +18,21 @@ from tests.gateway.conftest import Doors
 READY_WITHIN_S = 30.0
 
 
-def settings_beside(doors: Doors, limits: Limits | None = None) -> GatewaySettings:
+def settings_beside(
+    doors: Doors, limits: Limits | None = None, policy_file: Path | None = None
+) -> GatewaySettings:
     """The settings of a gateway of the same stack, on a port of its own."""
     config = load_config(DataDir(doors.stack.data_dir).config)
     settings = read_settings({**config.settings_for("another"), "gateway_port": "0", "status_file": ""})
-    return replace(settings, limits=limits or Limits())
+    return replace(settings, limits=limits or Limits(), policy_file=policy_file)
 
 
 @asynccontextmanager
-async def another_gateway(doors: Doors, limits: Limits | None = None) -> AsyncIterator[str]:
+async def another_gateway(
+    doors: Doors, limits: Limits | None = None, policy_file: Path | None = None
+) -> AsyncIterator[str]:
     """Its URL, while it runs."""
-    settings = settings_beside(doors, limits)
+    settings = settings_beside(doors, limits, policy_file)
     gateway = assemble(settings)
     listening = listen(settings.host, 0)
     gateway.port = listening.getsockname()[1]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -344,3 +345,18 @@ async def test_two_gateways_are_one_door(doors: Doors, bot: Caller, anna: Caller
         assert (await there.next("tool_call_decided", call_id="c1"))["status"] == "released"
         path = f"/v1/executions/{execution_id}/tool-calls/c1?after={decided.json()['cursor']}"
         assert (await asyncio.to_thread(bot.get, path)).json()["status"] == "released"
+
+
+async def test_gateways_own_policy_only_tightens(doors: Doors, bot: Caller, tmp_path: Path) -> None:
+    policy = tmp_path / "gateway.yaml"
+    policy.write_text("deny: ['shell*']\nraise: ['read_*']\n")
+    async with another_gateway(doors, policy_file=policy) as url, open_socket(url, bot.token) as socket:
+        execution_id = fresh()
+        await socket.start(execution_id)
+        denied = await socket.propose(execution_id, "c1", "shell")
+        assert (denied["status"], denied["body"]["code"]) == (403, "not_authorised")
+        raised = await socket.propose(execution_id, "c2", "read_file")
+        plain = await asyncio.to_thread(bot.propose, execution_id, "read_file")
+        assert raised["body"]["verdict"]["risk"]["score"] > plain["verdict"]["risk"]["score"]
+        path = f"/v1/executions/{execution_id}/tool-calls/c1"
+        assert (await asyncio.to_thread(bot.get, path)).status_code == 404
