@@ -72,7 +72,9 @@ class Definitions(Struct, frozen=True, kw_only=True):
 
     def since(self, offset: int) -> dict[str, int]:
         """The versions published after an offset, by key."""
-        return {key.decode(): row.version for key, row in self.published.items() if row.offset > offset}
+        # In order of the keys: what is recorded must not depend on how a process hashes texts.
+        newer = sorted(key for key, row in self.published.items() if row.offset > offset)
+        return {key.decode(): self.published[key].version for key in newer}
 
 
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:

@@ -85,7 +85,7 @@ def _resume(state: Execution, command: k.ResumeExecution, ctx: Context) -> Event
     if state.lifecycle != "paused":
         return refuse(ctx, command, Refusal.NOT_OPEN, "the execution is not paused")
     events: Events = [x.ExecutionResumed(feedback=command.feedback, by=ctx.actor.subject)]
-    for call in state.calls.values():
+    for _, call in sorted(state.calls.items()):
         if call.status == "proposed" and not call.judged:
             events += verdicts.judged_events(state, call, ctx)
     return events

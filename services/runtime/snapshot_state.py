@@ -85,7 +85,8 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Map):
-        return dict(value)
+        # In order, so that the same state gives the same bytes in every process.
+        return dict(sorted(value.items()))
     raise TypeError(f"{type(value).__name__} cannot be saved")
 
 

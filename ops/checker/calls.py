@@ -1,0 +1,214 @@
+"""The checker's own model of a call and its holds: which event may follow which, and what must agree.
+
+It is a table of what is permitted, not a fold to decide by, and it shares nothing with `services.domain`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import rfc8785
+
+from ops.checker.facts import Fact
+from ops.checker.published import Published
+from ops.checker.violations import Violation
+from schemas.canonical import parse_strict
+
+TERMINAL = frozenset({"denied", "expired", "cancelled", "revoked", "succeeded", "failed"})
+# Event → the states of its call in which it may be recorded. "" is a call that does not exist yet.
+PERMITTED: dict[str, frozenset[str]] = {
+    "ToolCallProposed": frozenset({"", "held", "released"}),
+    "PolicyVerdictIssued": frozenset({"proposed", "released"}),
+    "ToolCallReleased": frozenset({"proposed", "held", "outcome_unknown"}),
+    "ToolCallDenied": frozenset({"proposed", "held", "released"}),
+    "ToolCallCancelled": frozenset({"proposed", "held", "released"}),
+    "GrantConsumed": frozenset({"released", "consumed"}),
+    "GrantRevoked": frozenset({"released"}),
+    "ToolCallSucceeded": frozenset({"consumed", "outcome_unknown"}),
+    "ToolCallFailed": frozenset({"consumed", "outcome_unknown"}),
+    "ToolCallOutcomeUnknown": frozenset({"consumed"}),
+}
+NEVER_RUN = frozenset({"denied", "expired", "cancelled", "revoked"})
+
+
+@dataclass(slots=True)
+class CallSeen:
+    """What the log says of one call so far."""
+
+    state: str = ""
+    revision: int = 0
+    digest: str = ""
+    arguments: str = ""
+    agent: str = ""
+    tool: str = ""
+    tool_version: str = ""
+    expires_at_ms: int = 0
+    run_deadline_at_ms: int = 0
+    attempts: list[str] = field(default_factory=list)
+    proposers: list[str] = field(default_factory=list)
+    allowed_by: str = ""
+
+
+@dataclass(slots=True)
+class HoldSeen:
+    """What the log says of one hold so far. `opened` is its HoldOpened."""
+
+    opened: Any
+    deadline_at_ms: int | None
+    state: str = "open"
+    roles: tuple[str, ...] = ()
+    delegated_to: str = ""
+    voters: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RunSeen:
+    """One execution as the log tells it, with a report of everything that must not be there."""
+
+    tenant: str
+    published: Published
+    report: Callable[[Violation], None]
+    calls: dict[str, CallSeen] = field(default_factory=dict)
+    holds: dict[str, HoldSeen] = field(default_factory=dict)
+    state: str = ""
+    adopted_through: int = -1
+    # The decision of the command that is being read: (command id, decision, call id, resolves).
+    _decision: tuple[str, str, str, bool] = ("", "", "", False)
+
+    def call(self, fact: Fact) -> None:
+        """Take an event about a call."""
+        call = self.calls.setdefault(fact.body.call_id, CallSeen())
+        permitted = PERMITTED[fact.type]
+        if call.state not in permitted:
+            self._say(_number(call.state, fact.type), fact, f"{fact.type} of a call that is {call.state!r}")
+        _STEPS[fact.type](self, call, fact)
+
+    def decision_of(self, fact: Fact) -> tuple[str, bool]:
+        """The decision recorded by the same command on the same call, and whether it ended the hold."""
+        command_id, decision, call_id, resolves = self._decision
+        if command_id != fact.command_id or call_id != fact.body.call_id:
+            return "", False
+        return decision, resolves
+
+    def decided(self, fact: Fact) -> None:
+        """Remember the decision of the command that is being read."""
+        self._decision = (fact.command_id, fact.body.decision, fact.body.call_id, fact.body.resolves)
+
+    def say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
+        """Report what a fact contradicts."""
+        self.report(Violation(invariant, fact.where, what, (fact.key, *map(str, evidence))))
+
+    _say = say
+
+    def _proposed(self, call: CallSeen, fact: Fact) -> None:
+        body = fact.body
+        if body.revision != call.revision + 1:
+            self._say(
+                "I4", fact, "a revision that does not follow the last one", call.revision, body.revision
+            )
+        if body.digest != digest_of(self.tenant, body):
+            self._say("I1", fact, "the digest is not that of tenant, agent, tool, version and arguments")
+        tool = self.published.tool(self.tenant, body.tool, self.adopted_through)
+        if body.tool_version != tool.version:
+            self._say("I1", fact, "proposed with another tool version than the one in force", body.tool)
+        call.state, call.revision, call.digest = "proposed", body.revision, body.digest
+        call.arguments, call.agent = body.arguments, body.agent
+        call.tool, call.tool_version = body.tool, body.tool_version
+        call.allowed_by = ""
+        call.proposers.append(body.by)
+
+    def _judged(self, call: CallSeen, fact: Fact) -> None:
+        if fact.body.revision != call.revision:
+            self._say("I1", fact, "a verdict on another revision", call.revision, fact.body.revision)
+        if fact.body.definitions_through != self.adopted_through:
+            self._say("I1", fact, "judged by definitions that are not in force here", self.adopted_through)
+        call.allowed_by = fact.command_id if fact.body.effect == "allow" else ""
+
+    def _released(self, call: CallSeen, fact: Fact) -> None:
+        body = fact.body
+        if (body.revision, body.digest, body.arguments) != (call.revision, call.digest, call.arguments):
+            self._say("I1", fact, "what is released is not what was proposed", call.digest, body.digest)
+        if body.released_by == "policy" and call.allowed_by != fact.command_id:
+            self._say("I1", fact, "released by policy without its verdict")
+        if body.released_by == "decision":
+            decision, resolves = self.decision_of(fact)
+            if decision not in ("approve", "edit") or not resolves:
+                self._say("I5", fact, "released without a person's decision", decision or "none")
+        call.state, call.expires_at_ms = "released", body.expires_at_ms
+
+    def _denied(self, call: CallSeen, fact: Fact) -> None:
+        call.state = "expired" if fact.body.cause == "timeout" else "denied"
+
+    def _consumed(self, call: CallSeen, fact: Fact) -> None:
+        body = fact.body
+        if (body.revision, body.digest) != (call.revision, call.digest):
+            self._say(
+                "I1", fact, "consumed with another digest than the released one", call.digest, body.digest
+            )
+        tool = self.published.tool(self.tenant, call.tool, self.adopted_through)
+        if tool.version != call.tool_version:
+            self._say("I1", fact, "consumed though the tool has changed since", call.tool)
+        if call.state == "consumed" and not tool.idempotent:
+            self._say("I2", fact, "consumed twice though the tool is not idempotent", *call.attempts)
+        if call.state == "released" and fact.at_ms >= call.expires_at_ms:
+            self._say("I5", fact, "consumed after the release had expired", call.expires_at_ms, fact.at_ms)
+        if body.attempt_id in call.attempts:
+            self._say("I2", fact, "the same attempt consumed twice", body.attempt_id)
+        call.state, call.run_deadline_at_ms = "consumed", body.run_deadline_at_ms
+        call.attempts.append(body.attempt_id)
+
+    def _ended(self, call: CallSeen, fact: Fact) -> None:
+        if call.attempts and fact.body.attempt_id != call.attempts[-1]:
+            self._say("I2", fact, "a result of another attempt than the one that runs", fact.body.attempt_id)
+        call.state = _ENDS[fact.type]
+
+
+def digest_of(tenant: str, proposed: Any) -> str:
+    """SHA-256 of RFC 8785 JSON over tenant, agent, tool, tool_version and arguments (protocol, REST)."""
+    value = {
+        "tenant": tenant,
+        "agent": proposed.agent,
+        "tool": proposed.tool,
+        "tool_version": proposed.tool_version,
+        "arguments": parse_strict(proposed.arguments),
+    }
+    return hashlib.sha256(rfc8785.dumps(value)).hexdigest()
+
+
+def _number(state: str, event: str) -> str:
+    if state in TERMINAL:
+        return "I5" if event == "GrantConsumed" and state in NEVER_RUN else "I4"
+    if state == "outcome_unknown" and event in ("GrantConsumed", "ToolCallProposed"):
+        return "I2"
+    return "I1" if event in ("GrantConsumed", "ToolCallReleased") else "I4"
+
+
+def _to(state: str) -> Callable[[RunSeen, CallSeen, Fact], None]:
+    def step(run: RunSeen, call: CallSeen, fact: Fact) -> None:
+        call.state = state
+
+    return step
+
+
+def _revoked(run: RunSeen, call: CallSeen, fact: Fact) -> None:
+    if fact.body.reason == "expired" and fact.at_ms < call.expires_at_ms:
+        run.say("I5", fact, "a release expired early", call.expires_at_ms, fact.at_ms)
+    call.state = "expired" if fact.body.reason == "expired" else "revoked"
+
+
+_ENDS = {"ToolCallSucceeded": "succeeded", "ToolCallFailed": "failed"}
+_STEPS: dict[str, Callable[[RunSeen, CallSeen, Fact], None]] = {
+    "ToolCallProposed": RunSeen._proposed,
+    "PolicyVerdictIssued": RunSeen._judged,
+    "ToolCallReleased": RunSeen._released,
+    "ToolCallDenied": RunSeen._denied,
+    "ToolCallCancelled": _to("cancelled"),
+    "GrantConsumed": RunSeen._consumed,
+    "GrantRevoked": _revoked,
+    "ToolCallSucceeded": RunSeen._ended,
+    "ToolCallFailed": RunSeen._ended,
+    "ToolCallOutcomeUnknown": _to("outcome_unknown"),
+}

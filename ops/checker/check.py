@@ -1,0 +1,116 @@
+"""`check`: every violation that the log and the clients' histories show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+
+from ops.checker.asked import Asked, check_answers, check_no_command_was_passed_over, read_commands
+from ops.checker.clients import Line, check_histories
+from ops.checker.facts import Fact, counting
+from ops.checker.partition import PartitionSeen, traces
+from ops.checker.published import published
+from ops.checker.rest import check_rest
+from ops.checker.violations import Violation
+from schemas.record import RawRecord
+from schemas.topics import Topics
+from services.runtime.log import Log, TopicPartition
+
+Records = Mapping[TopicPartition, Sequence[RawRecord]]
+
+
+async def read_log(log: Log) -> dict[TopicPartition, list[RawRecord]]:
+    """Every record of every partition that the checker looks at, from the first to the high watermark."""
+    names = log.topics
+    found: dict[TopicPartition, list[RawRecord]] = {}
+    for topic in (
+        names.executions,
+        names.commands,
+        names.definitions,
+        names.definition_commands,
+        names.dead_letters,
+    ):
+        for partition in range(await log.partition_count(topic)):
+            tp = TopicPartition(topic, partition)
+            first, end = await log.bounds(tp)
+            records: list[RawRecord] = []
+            async with aclosing(log.read(tp, first, end)) as chunks:
+                async for chunk in chunks:
+                    records.extend(chunk)
+            found[tp] = records
+    return found
+
+
+def check(
+    events_by_partition: Records,
+    histories: Iterable[Line] = (),
+    *,
+    topics: Topics | None = None,
+    at_rest_ms: int | None = None,
+) -> list[Violation]:
+    """Look for broken invariants (I1–I7, I9, I10, I12) in a log.
+
+    Args:
+        events_by_partition: records by partition, each from its beginning: those of executions, and as far as
+            they are known of definitions, commands and dead letters, which let more be said.
+        histories: lines of the clients' own histories; see `ops.checker.clients`.
+        topics: the names of the topics.
+        at_rest_ms: the log's time at which everything should have come to rest, or None while it still moves.
+
+    Returns:
+        The violations in the order of the log.
+    """
+    names = topics or Topics()
+    found: list[Violation] = []
+    definitions = _facts(events_by_partition, names.definitions)
+    book = published(fact for facts in definitions.values() for fact in facts)
+    letters = _dead_letters(events_by_partition, names)
+    every: list[Fact] = []
+    for events, commands in (
+        (names.definitions, names.definition_commands),
+        (names.executions, names.commands),
+    ):
+        for tp, facts in _facts(events_by_partition, events).items():
+            asked = _asked(events_by_partition, TopicPartition(commands, tp.partition))
+            seen = PartitionSeen(book, asked, found.append, of_executions=events == names.executions)
+            seen.read(facts)
+            _check_commands(asked, facts, letters, at_rest_ms is not None, found.append)
+            if at_rest_ms is not None:
+                check_rest(seen.runs, at_rest_ms, found.append)
+            every += facts
+    check_histories(every, histories, found.append)
+    return found
+
+
+def counting_facts(records: Records, topic: str) -> list[Fact]:
+    """The counting facts of all partitions of a topic."""
+    return [fact for facts in _facts(records, topic).values() for fact in facts]
+
+
+def _facts(records: Records, topic: str) -> dict[TopicPartition, list[Fact]]:
+    return {tp: counting(tp, raws) for tp, raws in sorted(records.items()) if tp.topic == topic}
+
+
+def _asked(records: Records, tp: TopicPartition) -> Asked | None:
+    return read_commands(tp, records[tp]) if tp in records else None
+
+
+def _dead_letters(records: Records, names: Topics) -> frozenset[str]:
+    return frozenset(
+        dict(raw.headers).get("ce_id", b"").decode(errors="replace")
+        for tp, raws in records.items()
+        if tp.topic == names.dead_letters
+        for raw in raws
+    )
+
+
+def _check_commands(
+    asked: Asked | None,
+    facts: Sequence[Fact],
+    letters: frozenset[str],
+    at_rest: bool,
+    report: Callable[[Violation], None],
+) -> None:
+    if asked is not None:
+        check_answers(asked, traces(facts), report)
+        check_no_command_was_passed_over(asked, facts, letters, at_rest, report)

@@ -1,0 +1,77 @@
+"""What clients saw and did, held against the log: acknowledgements that must survive, effects that must be let.
+
+A history line is a JSON object with `at` (ms), `client`, `op`, `tenant`, `execution_id`, and by op:
+
+    propose, decide, consume, report …   command_id, and call_id / hold_id / digest / attempt_id of what was asked
+    ack       command_id, events: the ids of the events that the client took for its answer
+    effect    call_id, digest, attempt_id: the tool ran, outside of everything that Placet can see
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ops.checker.facts import Fact
+from ops.checker.violations import Violation
+
+Line = Mapping[str, Any]
+Report = Callable[[Violation], None]
+# What a client asked for is held against the event that took it: op → (event, field).
+ASKED = {"decide": "DecisionRecorded", "consume": "GrantConsumed"}
+
+
+def check_histories(facts: Sequence[Fact], histories: Iterable[Line], report: Report) -> None:
+    """Hold every line against the counting facts of all partitions."""
+    lines = list(histories)
+    by_command: dict[str, list[Fact]] = {}
+    for fact in facts:
+        by_command.setdefault(fact.command_id, []).append(fact)
+    asked = {line["command_id"]: line for line in lines if line["op"] in ASKED}
+    for line in lines:
+        if line["op"] == "ack":
+            _check_ack(line, by_command.get(line["command_id"], []), report)
+    for command_id, line in asked.items():
+        _check_asked(line, by_command.get(command_id, []), report)
+    _check_effects([line for line in lines if line["op"] == "effect"], facts, report)
+
+
+def _check_ack(line: Line, found: Sequence[Fact], report: Report) -> None:
+    ids = {fact.event_id for fact in found}
+    lost = [event_id for event_id in line["events"] if event_id not in ids]
+    if lost:
+        what = "an acknowledged answer is not in the log"
+        report(Violation("I3", _where(line), what, (line["command_id"], *lost)))
+    if any(fact.key.split("/")[0] != line["tenant"] for fact in found):
+        report(Violation("I9", _where(line), "answered from another tenant's key", (line["command_id"],)))
+
+
+def _check_asked(line: Line, found: Sequence[Fact], report: Report) -> None:
+    for fact in found:
+        if fact.type == ASKED[line["op"]] and line.get("digest") and fact.body.digest != line["digest"]:
+            what = "taken for another digest than the one that was seen"
+            report(Violation("I1", fact.where, what, (line["digest"], fact.body.digest, line["command_id"])))
+
+
+def _check_effects(effects: Sequence[Line], facts: Sequence[Fact], report: Report) -> None:
+    grants = {
+        (fact.key, fact.body.call_id, fact.body.attempt_id): fact
+        for fact in facts
+        if fact.type == "GrantConsumed"
+    }
+    ran: set[tuple[str, str, str]] = set()
+    for line in effects:
+        key = f"{line['tenant']}/{line['project']}/{line['execution_id']}"
+        attempt = (key, line["call_id"], line["attempt_id"])
+        grant = grants.get(attempt)
+        if grant is None:
+            report(Violation("I1", _where(line), "an effect without a consumed release", attempt))
+        elif grant.body.digest != line["digest"]:
+            report(Violation("I1", _where(line), "an effect with another digest than released", attempt))
+        if attempt in ran:
+            report(Violation("I2", _where(line), "one attempt had its effect twice", attempt))
+        ran.add(attempt)
+
+
+def _where(line: Line) -> str:
+    return f"{line['client']} at {line['at']}"

@@ -1,0 +1,103 @@
+"""The checker's own reading of an events partition: headers, bodies, and which records count.
+
+Written apart from `schemas.term` and `schemas.headers` on purpose: a mistake there must not be repeated here.
+Only the Avro codec is shared, since its bytes are held by golden tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from schemas import codec
+from schemas.record import RawRecord, UnreadableRecord
+from services.runtime.log import TopicPartition
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LABELS = ("ce_id", "ce_type", "ce_subject", "ce_time", "placet_term", "placet_version", "placet_command_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One readable record of an events partition. `counts` is the term rule's word on it."""
+
+    tp: TopicPartition
+    offset: int
+    key: str
+    type: str
+    body: Any
+    event_id: str
+    at_ms: int
+    term: int
+    version: int
+    command_id: str
+    command_digest: str
+    command_offset: int
+    tenant: str
+    counts: bool
+
+    @property
+    def where(self) -> str:
+        """`topic/partition@offset`."""
+        return f"{self.tp}@{self.offset}"
+
+
+def read_facts(tp: TopicPartition, raws: Iterable[RawRecord]) -> Iterator[Fact]:
+    """All readable records of a partition from its beginning, in offset order.
+
+    A claim counts if it names the claim in force before it, and is then in force itself. Any other record counts
+    if its term is the offset of the claim in force.
+    """
+    claim = -1
+    for raw in raws:
+        parsed = _parsed(raw)
+        if parsed is None:
+            continue
+        body, headers = parsed
+        term = int(headers["placet_term"])
+        if type(body).__name__ == "WriterClaimed":
+            counts = body.after == claim
+            claim = raw.offset if counts else claim
+        else:
+            counts = claim >= 0 and term == claim
+        yield _fact(tp, raw, body, headers, counts)
+
+
+def counting(tp: TopicPartition, raws: Iterable[RawRecord]) -> list[Fact]:
+    """The facts of a partition that count."""
+    return [fact for fact in read_facts(tp, raws) if fact.counts]
+
+
+def _parsed(raw: RawRecord) -> tuple[Any, dict[str, str]] | None:
+    """Body and headers; None for a foreign record, which has no term and changes nothing."""
+    try:
+        body = codec.decode(raw.value)
+        headers = {name: value.decode() for name, value in raw.headers if value is not None}
+    except (UnreadableRecord, UnicodeDecodeError):
+        return None
+    if len(headers) != len(raw.headers) or any(name not in headers for name in LABELS):
+        return None
+    fits = headers["ce_type"] == f"placet.events.{type(body).__name__}"
+    return (body, headers) if fits and headers["ce_subject"].encode() == raw.key else None
+
+
+def _fact(tp: TopicPartition, raw: RawRecord, body: Any, headers: dict[str, str], counts: bool) -> Fact:
+    at = datetime.fromisoformat(headers["ce_time"]) - _EPOCH
+    return Fact(
+        tp=tp,
+        offset=raw.offset,
+        key=raw.key.decode(),
+        type=type(body).__name__,
+        body=body,
+        event_id=headers["ce_id"],
+        at_ms=round(at.total_seconds() * 1000),
+        term=int(headers["placet_term"]),
+        version=int(headers["placet_version"]),
+        command_id=headers["placet_command_id"],
+        command_digest=headers.get("placet_command_digest", ""),
+        command_offset=int(headers.get("placet_command_offset", "-1")),
+        tenant=headers.get("placet_tenant", ""),
+        counts=counts,
+    )

@@ -1,0 +1,136 @@
+"""One events partition from its first record to its last: time, versions, definitions, and every execution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ops.checker.asked import Asked
+from ops.checker.calls import PERMITTED, RunSeen
+from ops.checker.facts import Fact
+from ops.checker.holds import HOLD_EVENTS, hold_event
+from ops.checker.published import Published
+from ops.checker.violations import Violation
+
+CLOSING = {"ExecutionCompleted": "completed", "ExecutionFailed": "failed", "ExecutionCancelled": "cancelled"}
+LIFECYCLE = {
+    "ExecutionStarted": "running",
+    "ExecutionPaused": "paused",
+    "ExecutionResumed": "running",
+    **CLOSING,
+}
+CLOSED = frozenset(CLOSING.values())
+LOG_EVENTS = frozenset({"WriterClaimed", "WriterAlive", "DefinitionsAdopted"})
+REFUSALS = frozenset({"CommandRefused", "DecisionRefused", "CommandAbandoned"})
+
+
+@dataclass(slots=True)
+class PartitionSeen:
+    """What the counting facts of one partition add up to.
+
+    Attributes:
+        published: the definitions topic.
+        asked: the commands partition that this one answers; None where it is not known.
+        report: takes what must not be.
+        of_executions: whether the aggregates are executions, whose first event is their start.
+        runs: executions by key.
+        now_ms: the log's time.
+    """
+
+    published: Published
+    asked: Asked | None
+    report: Callable[[Violation], None]
+    of_executions: bool = True
+    runs: dict[str, RunSeen] = field(default_factory=dict)
+    now_ms: int = 0
+    adopted_through: int = -1
+    _versions: dict[str, int] = field(default_factory=dict)
+
+    def read(self, facts: Sequence[Fact]) -> None:
+        """Take all counting facts of the partition, in order."""
+        for fact in facts:
+            self._check_time(fact)
+            if fact.type in LOG_EVENTS:
+                self._log_event(fact)
+            else:
+                self._check_version(fact)
+                self._check_tenant(fact)
+                self._event(fact)
+
+    def _check_time(self, fact: Fact) -> None:
+        appended_ms = self.asked.appended_ms(fact.command_offset) if self.asked else None
+        if fact.type == "WriterClaimed":
+            # A claim is written before it is known what it follows: its time decides nothing.
+            return
+        if fact.at_ms < self.now_ms:
+            self._say("I5", fact, "the log's time ran backwards", self.now_ms, fact.at_ms)
+        elif appended_ms is not None and fact.at_ms != max(appended_ms, self.now_ms):
+            self._say("I5", fact, "decided at another time than the log's", appended_ms, fact.at_ms)
+        self.now_ms = max(self.now_ms, fact.at_ms)
+
+    def _check_version(self, fact: Fact) -> None:
+        """An aggregate's events count from 1 without a gap, or their writer had another state than the log's."""
+        begins = fact.type == "ExecutionStarted" or not self.of_executions
+        seen = self._versions.get(fact.key, 0 if begins else None)
+        if seen is None:
+            return
+        run = self.runs.get(fact.key)
+        forgotten = run is not None and run.state in CLOSED and fact.type in REFUSALS and fact.version == 1
+        if fact.version != seen + 1 and not forgotten:
+            self._say("I6", fact, "the aggregate's version does not follow the last one", seen, fact.version)
+        if not forgotten:
+            self._versions[fact.key] = fact.version
+
+    def _check_tenant(self, fact: Fact) -> None:
+        if fact.tenant and fact.key.split("/")[0] != fact.tenant:
+            self._say("I9", fact, "an event of one tenant under another tenant's key", fact.tenant)
+
+    def _log_event(self, fact: Fact) -> None:
+        if fact.type != "DefinitionsAdopted":
+            return
+        body = fact.body
+        if body.through_offset <= self.adopted_through:
+            self._say("I6", fact, "older definitions were adopted again", self.adopted_through)
+        if self.published.record_ids.get(body.through_offset) != body.through_record_id:
+            self._say("I7", fact, "adopted a definition that does not count", body.through_offset)
+        self.adopted_through = body.through_offset
+
+    def _event(self, fact: Fact) -> None:
+        run = self.runs.get(fact.key)
+        if fact.type == "ExecutionStarted":
+            if run is not None:
+                self._say("I4", fact, "an execution was started twice")
+                return
+            tenant = fact.key.split("/")[0]
+            self.runs[fact.key] = RunSeen(tenant, self.published, self.report, state="running")
+            return
+        if fact.type in REFUSALS or "Published" in fact.type:
+            return
+        if run is None:
+            self._say("I6", fact, "an event of an execution that was never started")
+            return
+        run.adopted_through = self.adopted_through
+        self._event_of(run, fact)
+
+    def _event_of(self, run: RunSeen, fact: Fact) -> None:
+        if run.state in CLOSED and fact.type in ("ToolCallProposed", "GrantConsumed", *LIFECYCLE):
+            self._say("I4", fact, f"{fact.type} in an execution that is {run.state}")
+        if run.state == "paused" and fact.type == "GrantConsumed":
+            self._say("I5", fact, "consumed in an execution that is paused")
+        if fact.type in PERMITTED:
+            run.call(fact)
+        elif fact.type in HOLD_EVENTS:
+            hold_event(run, fact)
+        run.state = LIFECYCLE.get(fact.type, run.state)
+
+    def _say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
+        self.report(Violation(invariant, fact.where, what, (fact.key, *map(str, evidence))))
+
+
+def traces(facts: Sequence[Fact]) -> Mapping[str, list[Fact]]:
+    """The counting facts by the command that caused them."""
+    found: dict[str, list[Fact]] = {}
+    for fact in facts:
+        if fact.type not in LOG_EVENTS:
+            found.setdefault(fact.command_id, []).append(fact)
+    return found

@@ -1,0 +1,46 @@
+"""What was published when, read from the definitions topic: which tool stood behind a name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ops.checker.facts import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One published version of a tool. `offset` is where it stands on the definitions topic."""
+
+    offset: int
+    version: str
+    idempotent: bool
+
+
+UNKNOWN = Tool(-1, "", False)
+
+
+@dataclass(slots=True)
+class Published:
+    """All versions of all tools, and the ids of the definitions' counting records by offset."""
+
+    record_ids: dict[int, str] = field(default_factory=dict)
+    _tools: dict[tuple[str, str], list[Tool]] = field(default_factory=dict)
+
+    def tool(self, tenant: str, name: str, through_offset: int) -> Tool:
+        """The tool as the definitions up to an offset have it; `UNKNOWN` if nobody published it."""
+        found = [t for t in self._tools.get((tenant, name), ()) if t.offset <= through_offset]
+        return found[-1] if found else UNKNOWN
+
+
+def published(facts: Iterable[Fact]) -> Published:
+    """Fold the counting facts of the definitions topic."""
+    book = Published()
+    for fact in facts:
+        book.record_ids[fact.offset] = fact.event_id
+        if fact.type == "ToolPublished":
+            idempotent = json.loads(fact.body.definition).get("idempotent") is True
+            tool = Tool(fact.offset, fact.body.tool_version, idempotent)
+            book._tools.setdefault((fact.tenant, fact.body.name), []).append(tool)
+    return book

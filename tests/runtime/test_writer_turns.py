@@ -1,0 +1,183 @@
+"""In which turn a writer takes commands, and what it gives up: each case was found by the simulation."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from schemas import commands as k
+from schemas.envelope import Draft, Signer
+from schemas.events.log import WriterAlive, WriterClaimed
+from schemas.headers import event_record
+from schemas.ids import derived_id
+from schemas.record import EventMeta
+from schemas.topics import Topics
+from services.runtime.claim import log_key
+from services.runtime.log import TopicPartition
+from services.runtime.memory_log import MemoryLog
+from services.runtime.writer import CAREFUL_AFTER_CLAIMS
+from tests.domain.world import BOT, OLGA, RITA, World
+from tests.runtime.lab import Lab, types
+
+START_MS = 1_780_000_000_000
+
+
+@pytest.fixture
+async def lab(seed: int) -> AsyncIterator[Lab]:
+    lab = Lab(MemoryLog(Topics(), 1, lambda: START_MS), 1, random.Random(seed))
+    try:
+        yield lab
+    finally:
+        await lab.close()
+
+
+async def dead_writers(lab: Lab, attempting: int) -> None:
+    """What writers leave that died one after the other, the last one when it dared a command alone."""
+    tp = lab.events_tp("x")
+    appender = await lab.log.appender()
+    term = -1
+    for _ in range(CAREFUL_AFTER_CLAIMS):
+        name = derived_id("dead", term)
+        body = WriterClaimed(claim_id=name, after=term, worker="dead")
+        meta = EventMeta(name, 0, term, 0, name, "", "")
+        term = await appender.append(tp, [event_record(body, meta, log_key(tp.partition))])
+    alive = WriterAlive(commands_through=attempting - 1, attempting=attempting)
+    meta = EventMeta(derived_id("alive"), 0, term, 0, derived_id("alive"), "", "")
+    await appender.append(tp, [event_record(alive, meta, log_key(tp.partition))])
+
+
+async def test_commands_handed_over_before_the_writer_asked_for_them_are_not_taken_out_of_turn(
+    lab: Lab,
+) -> None:
+    """A writer that replaces a failed one is offered what the feed delivers next, while it still claims."""
+    names = [await lab.send("x", k.StartExecution(agent="bot"))]
+    names += [await lab.send("x", k.ClaimHold(hold_id=f"h{i}"), lab.rita) for i in range(5)]
+    newest = (await lab.raws(lab.commands_tp("x")))[-1:]
+    running = await lab.start_worker("w")
+    build = running.worker.build
+
+    def offered_early(tp: TopicPartition, *others: Any) -> Any:
+        writer = build(tp, *others)
+        if tp == lab.commands_tp("x"):
+            writer.offer(newest)
+        return writer
+
+    running.worker.build = offered_early
+    for name in names:
+        await lab.trace("x", name)
+
+    decided = [
+        e.meta.command_offset for e in await lab.facts(lab.events_tp("x")) if e.meta.command_offset >= 0
+    ]
+    assert decided == sorted(decided)
+
+
+async def test_repeat_that_a_careful_writer_died_on_is_not_recorded_as_abandoned(lab: Lab) -> None:
+    first = await lab.start_worker("one")
+    await lab.ask("x", k.StartExecution(agent="bot"), command_id="start")
+    await first.stop()
+    await lab.send("x", k.StartExecution(agent="bot"), command_id="start")
+    term = max(e.offset for e in await lab.facts(lab.events_tp("x")) if e.type == "WriterClaimed")
+    alive = WriterAlive(commands_through=0, attempting=1)
+    meta = EventMeta(derived_id("alive"), START_MS, term, 0, derived_id("alive"), "", "")
+    appender = await lab.log.appender()
+    await appender.append(lab.events_tp("x"), [event_record(alive, meta, log_key(0))])
+
+    await lab.start_worker("two")
+    await lab.ask("x", k.PauseExecution(), lab.olga)
+
+    assert types(await lab.trace("x", "start")) == ["ExecutionStarted"]
+    assert "CommandAbandoned" not in types(await lab.facts(lab.events_tp("x")))
+
+
+async def test_forged_command_that_a_careful_writer_died_on_leaves_no_event(lab: Lab) -> None:
+    """Giving up is no way around the proof of who asks: what cannot be believed is a dead letter."""
+    forger = Signer("gateway-1", Ed25519PrivateKey.generate())
+    draft = Draft(k.StartExecution(agent="bot"), lab.agent, "forged", lab.key_of("x"))
+    await lab.log.send(lab.commands_tp("x"), forger.sign([draft])[0])
+    await dead_writers(lab, attempting=0)
+
+    await lab.start_worker("next")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+
+    facts = await lab.facts(lab.events_tp("x"))
+    letters = await lab.raws(TopicPartition(lab.log.topics.dead_letters, 0))
+    assert "forged" not in [event.meta.command_id for event in facts]
+    assert [dict(raw.headers)["placet_reason"] for raw in letters] == [b"abandoned"]
+
+
+async def test_adoption_names_the_record_of_the_newest_definition(lab: Lab) -> None:
+    """Not whatever counts after it, such as another writer's claim: a reader checks the id at that offset."""
+    first = await lab.start_worker("one")
+    await lab.publish_tool({"name": "ping"})
+    await first.stop()
+    await lab.start_worker("two")
+    await lab.publish_tool({"name": "pong"})
+
+    ids = {e.offset: e.meta.event_id for e in await lab.facts(TopicPartition(lab.log.topics.definitions, 0))}
+    adopted: list[Any] = [
+        e.body for e in await lab.facts(lab.events_tp("x")) if e.type == "DefinitionsAdopted"
+    ]
+    assert len(adopted) >= 2
+    assert [ids[body.through_offset] for body in adopted] == [body.through_record_id for body in adopted]
+
+
+async def test_deadline_of_before_the_restart_is_kept_by_a_writer_whose_clock_is_hours_behind(
+    seed: int,
+) -> None:
+    """Nothing arrives that would tell it the time, so it asks the log by a nudge."""
+    now = [START_MS]
+    lab = Lab(MemoryLog(Topics(), 1, lambda: now[0]), 1, random.Random(seed))
+    lab.local_ms = lambda: now[0] - 3 * 3_600_000
+    try:
+        first = await lab.start_worker("one")
+        await lab.publish_basics()
+        await lab.ask("x", k.StartExecution(agent="bot"))
+        await lab.ask("x", k.ProposeToolCall(call_id="pay", tool="send_money", arguments='{"amount":5}'))
+        await first.stop()
+        now[0] += 30 * 60_000
+        await lab.start_worker("two")
+        async with asyncio.timeout(20):
+            while "HoldExpired" not in types(await lab.facts(lab.events_tp("x"))):
+                await asyncio.sleep(0.01)
+    finally:
+        await lab.close()
+
+
+def test_release_in_an_execution_that_had_ended_still_expires() -> None:
+    """A person lets a call of unknown outcome run again: between the two events nothing was open."""
+    world = World()
+    world.ask(k.StartExecution(agent="bot"))
+    world.ask(k.ProposeToolCall(call_id="c", tool="read", arguments="{}"))
+    call = world.state().calls["c"]
+    world.ask(k.ConsumeGrant(call_id="c", digest=call.digest, attempt_id="a"))
+    world.ask(k.ReportResult(call_id="c", attempt_id="a", outcome="unknown"))
+    world.ask(k.CompleteExecution())
+    hold_id = world.state().calls["c"].hold_id
+
+    world.ask(k.DecideHold(hold_id=hold_id, decision="approve", digest=call.digest), RITA)
+    released = world.state().calls["c"]
+    due = world.partition.due_of(b"acme/main/x")
+
+    assert released.status == "released"
+    assert due == (released.grant_expires_at_ms, "c")
+    world.later(3600)
+    world.ask(k.ExpireDue(subject_id="c", deadline_at_ms=due[0], attempt=1), BOT)
+    assert world.state().calls["c"].status == "expired"
+    assert world.partition.due_of(b"acme/main/x") is None
+
+
+def test_resumed_calls_are_judged_in_the_order_of_their_ids() -> None:
+    world = World()
+    world.ask(k.StartExecution(agent="bot"))
+    world.ask(k.PauseExecution(), OLGA)
+    for call_id in ("c9", "c1", "c5", "c3", "c7"):
+        world.ask(k.ProposeToolCall(call_id=call_id, tool="read", arguments="{}"))
+
+    said: list[Any] = world.ask(k.ResumeExecution(), OLGA)
+
+    judged = [event.call_id for event in said if hasattr(event, "effect")]
+    assert judged == ["c1", "c3", "c5", "c7", "c9"]

@@ -1,0 +1,146 @@
+"""Agents: they propose, wait, consume with a fresh attempt, run, report, and die anywhere in between."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.canonical import call_digest, canonical
+from schemas.ids import derived_id, execution_key
+from schemas.message import Message
+from schemas.record import Event
+from tests.simulation.definitions import PROJECT, TENANT, TOOLS, UNPUBLISHED
+from tests.simulation.gateway import Gateway
+
+PATIENCE_S = 70.0
+AGENT = Actor(subject="bot", tenant=TENANT, project=PROJECT, roles=("agent",), agent="bot")
+# The same names in another tenant: nothing of acme may ever be theirs.
+STRANGER = AGENT.model_copy(update={"tenant": "evil"})
+
+
+@dataclass
+class Agent:
+    """One run of an agent, with its own execution."""
+
+    execution_id: str
+    gateway: Gateway
+    rng: random.Random
+    effects: Counter[str]
+    asked: int = 0
+    ran: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def key(self) -> bytes:
+        return execution_key(TENANT, PROJECT, self.execution_id)
+
+    async def run(self) -> None:
+        await self._ask(k.StartExecution(agent="bot", request="work"))
+        names = [f"c{i}" for i in range(self.rng.randint(1, 4))]
+        if self.rng.random() < 0.5:
+            await asyncio.gather(*(self._call(name) for name in names))
+        else:
+            for name in names:
+                await self._call(name)
+        await self._end()
+
+    async def _end(self) -> None:
+        endings: list[Message | None] = [k.CompleteExecution(), k.FailExecution(error="tired"), None]
+        if (ending := self.rng.choice(endings)) is not None:
+            await self._ask(ending)
+            if self.rng.random() < 0.3:
+                await self._ask(k.StartExecution(agent="bot", request="once more"))
+
+    async def _call(self, call_id: str) -> None:
+        name = self.rng.choice((*TOOLS, UNPUBLISHED, "send_money", "move_stock"))
+        arguments = canonical({"amount": self.rng.randint(1, 99), "to": call_id})
+        proposal = k.ProposeToolCall(call_id=call_id, tool=name, arguments=arguments)
+        await self._ask(proposal, call_id=call_id)
+        if self.rng.random() < 0.15:
+            await self._misbehave(call_id, proposal)
+        for _ in range(self.rng.randint(1, 3)):
+            if not await self._until_released(call_id):
+                return
+            if await self._attempt(call_id):
+                return
+
+    async def _until_released(self, call_id: str) -> bool:
+        seen = self.gateway.seen(self.key, call_id)
+        settled = ("ToolCallReleased", "ToolCallDenied", "ToolCallCancelled", "GrantRevoked")
+        await self.gateway.until(lambda: seen.last in settled, PATIENCE_S)
+        return seen.last == "ToolCallReleased" or (seen.last == "GrantConsumed" and self.rng.random() < 0.5)
+
+    async def _attempt(self, call_id: str) -> bool:
+        """One process that tries to run the call: whether it is done with it. It may die at any point."""
+        released = self.gateway.seen(self.key, call_id).events.get("ToolCallReleased")
+        if released is None:
+            return True
+        body: Any = released.body
+        attempt_id = derived_id("attempt", self.rng.random())
+        if self.rng.random() < 0.1:
+            await asyncio.sleep(self.rng.uniform(0.0, 80.0))
+        # Now and then it asks for something else than what was released.
+        digest = body.digest if self.rng.random() < 0.9 else derived_id("other", body.digest)
+        command = k.ConsumeGrant(call_id=call_id, digest=digest, attempt_id=attempt_id)
+        trace = await self._ask(command, call_id=call_id, digest=digest, attempt_id=attempt_id)
+        if not any(_is_grant(event, attempt_id) for event in trace):
+            return self.rng.random() < 0.3
+        if self.rng.random() < 0.1:
+            return False
+        self._effect(call_id, body, attempt_id)
+        if self.rng.random() < 0.15:
+            return self.rng.random() < 0.3
+        await self._report(call_id, attempt_id)
+        return True
+
+    def _effect(self, call_id: str, released: Any, attempt_id: str) -> None:
+        """The tool runs, with exactly the arguments that were released."""
+        proposed: Any = self.gateway.seen(self.key, call_id).events["ToolCallProposed"].body
+        version = proposed.tool_version
+        digest = call_digest(TENANT, "bot", proposed.tool, version, released.arguments)
+        where = self.gateway.where(self.key)
+        self.effects[proposed.tool] += 1
+        self.gateway.history.add(
+            self.execution_id, "effect", call_id=call_id, digest=digest, attempt_id=attempt_id, **where
+        )
+
+    async def _report(self, call_id: str, attempt_id: str) -> None:
+        await asyncio.sleep(self.rng.uniform(0.0, 3.0))
+        outcome = self.rng.choice(("succeeded", "succeeded", "failed", "unknown"))
+        report = k.ReportResult(call_id=call_id, attempt_id=attempt_id, outcome=outcome)
+        await self._ask(report, call_id=call_id, attempt_id=attempt_id)
+
+    async def _misbehave(self, call_id: str, proposal: k.ProposeToolCall) -> None:
+        """What an agent must not get away with."""
+        choice = self.rng.randrange(5)
+        if choice == 0:
+            await self._ask(proposal.model_copy(update={"arguments": '{"amount":1000000}'}), call_id=call_id)
+        elif choice == 1:
+            await self._ask(
+                k.ConsumeGrant(call_id=call_id, digest="0" * 64, attempt_id="early"), call_id=call_id
+            )
+        elif choice == 2:
+            await self._decide_itself(call_id)
+        else:
+            bodies: list[Message] = [proposal.model_copy(update={"call_id": "stolen"}), k.CompleteExecution()]
+            await self._ask(self.rng.choice(bodies), actor=STRANGER)
+
+    async def _decide_itself(self, call_id: str) -> None:
+        opened = self.gateway.seen(self.key, call_id).events.get("HoldOpened")
+        if opened is not None:
+            hold: Any = opened.body
+            await self._ask(k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest))
+
+    async def _ask(self, body: Message, actor: Actor = AGENT, **noted: Any) -> list[Event]:
+        self.asked += 1
+        command_id = derived_id("ask", self.execution_id, self.asked, self.rng.random())
+        return await self.gateway.ask(self.execution_id, self.key, body, actor, command_id, **noted)
+
+
+def _is_grant(event: Event, attempt_id: str) -> bool:
+    body: Any = event.body
+    return event.type == "GrantConsumed" and bool(body.attempt_id == attempt_id)

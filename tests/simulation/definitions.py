@@ -1,0 +1,80 @@
+"""What is published in a simulated world: tools of every kind, and policies that become stricter and milder."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from schemas.actor import Actor
+
+TENANT, PROJECT = "acme", "main"
+OPERATOR = Actor(subject="olga", tenant=TENANT, project=PROJECT, roles=("operator", "reviewer"))
+RUN_TIMEOUT_S = 20
+HOLD_S = 45
+
+TOOLS = (
+    "read_file",
+    "drop_table",
+    "send_money",
+    "move_stock",
+    "wire_funds",
+    "halt_plant",
+    "ask_boss",
+    "wait_here",
+    "retry_mail",
+)
+# Tools that nobody publishes are held by default.
+UNPUBLISHED = "mystery"
+
+
+def tool(name: str, edition: int = 1) -> dict[str, Any]:
+    """A tool's definition; another edition has another version."""
+    definition: dict[str, Any] = {
+        "name": name,
+        "description": f"edition {edition}",
+        "run_timeout_seconds": RUN_TIMEOUT_S,
+    }
+    if name == "retry_mail":
+        definition["idempotent"] = True
+    return definition
+
+
+def policy(strictness: int) -> dict[str, Any]:
+    """The world's policy: 0 lets money go by itself, 1 holds it, 2 holds reading as well, 3 forbids money."""
+    money = {0: "allow", 1: "hold", 2: "hold", 3: "deny"}[strictness]
+    rules = [
+        _rule("reads", "read_*", "hold" if strictness == 2 else "allow", timeout_seconds=HOLD_S),
+        _rule("bans", "drop_*", "deny"),
+        _rule("payments", "send_*", money, timeout_seconds=HOLD_S),
+        _rule("wires", "wire_*", "hold", timeout_seconds=HOLD_S, roles=["treasurer"], exclude_requester=True),
+        _rule("moves", "move_*", "hold", timeout_seconds=HOLD_S, exclude_requester=True),
+        _rule("halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt"),
+        _rule("waits", "wait_*", "hold", on_timeout="wait"),
+        _rule(
+            "escalates",
+            "ask_*",
+            "hold",
+            timeout_seconds=HOLD_S,
+            on_timeout="escalate",
+            escalate={"after_seconds": HOLD_S / 2, "roles": ["treasurer"]},
+        ),
+        _rule("retries", "retry_*", "allow"),
+    ]
+    return {
+        "policy": "world",
+        "scope": {"tenant": "*"},
+        "defaults": {"timeout_seconds": HOLD_S},
+        "rules": rules,
+    }
+
+
+def some_change(rng: random.Random) -> tuple[str, dict[str, Any]]:
+    """A definition that an operator might publish next: its kind and its document."""
+    if rng.random() < 0.5:
+        return "policy", policy(rng.randrange(4))
+    return "tool", tool(rng.choice(TOOLS), rng.randint(1, 3))
+
+
+def _rule(name: str, pattern: str, then: str, **hold: Any) -> dict[str, Any]:
+    rule: dict[str, Any] = {"id": name, "match": {"tools": [pattern]}, "then": then}
+    return {**rule, "hold": hold} if then == "hold" else rule

@@ -1,0 +1,148 @@
+"""People: reviewers who race, come late, look at old arguments; an operator who steers and publishes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.canonical import canonical
+from schemas.envelope import Draft
+from schemas.ids import definition_key, derived_id
+from schemas.message import Message
+from schemas.record import Event
+from services.runtime.log import LogUnreachable, TopicPartition
+from tests.simulation.definitions import OPERATOR, PROJECT, TENANT, policy, some_change, tool
+from tests.simulation.gateway import Gateway
+
+RITA = Actor(subject="rita", tenant=TENANT, project=PROJECT, roles=("reviewer",))
+TESS = Actor(subject="tess", tenant=TENANT, project=PROJECT, roles=("treasurer", "reviewer"))
+REVIEWERS = (RITA, TESS, OPERATOR)
+
+
+@dataclass
+class Reviewer:
+    """One person in front of an inbox."""
+
+    actor: Actor
+    gateway: Gateway
+    rng: random.Random
+    asked: int = 0
+    given_up: set[str] = field(default_factory=set)
+
+    async def run(self) -> None:
+        """Look at the inbox now and then, for ever."""
+        while True:
+            await asyncio.sleep(self.rng.uniform(0.5, 6.0))
+            waiting = [h for h in self.gateway.holds.values() if h.body.hold_id not in self.given_up]  # type: ignore[attr-defined]
+            if waiting:
+                await self._consider(self.rng.choice(waiting))
+
+    async def _consider(self, opened: Event) -> None:
+        hold: Any = opened.body
+        await asyncio.sleep(self._pondering_s(hold))
+        if self.rng.random() < 0.1:
+            await self._ask(
+                opened.key, self.rng.choice((k.ClaimHold(hold_id=hold.hold_id), _delegation(hold)))
+            )
+        command = self._decision(hold)
+        trace = await self._ask(opened.key, command, hold_id=hold.hold_id, digest=command.digest)
+        if any(event.type == "DecisionRefused" for event in trace) and self.rng.random() < 0.7:
+            self.given_up.add(hold.hold_id)
+
+    def _pondering_s(self, hold: Any) -> float:
+        """How long somebody thinks; some decide only when it is about to be too late, or is."""
+        if hold.deadline_at_ms is None or self.rng.random() < 0.75:
+            return self.rng.choice((0.0, 0.5, 3.0, 20.0))
+        left_s: float = (hold.deadline_at_ms - self.gateway.history.now_ms()) / 1000
+        return max(0.0, left_s + self.rng.uniform(-1.0, 2.0))
+
+    def _decision(self, hold: Any) -> k.DecideHold:
+        digest = hold.digest
+        if self.rng.random() < 0.15:
+            # What was on the screen a while ago.
+            digest = self.rng.choice([*self.gateway.old_digests[-10:], "0" * 64])
+        kind = self.rng.choice(("approve", "approve", "approve", "edit", "reject", "respond"))
+        edited = canonical({"amount": self.rng.randint(1, 99)}) if kind == "edit" else None
+        value = '"so be it"' if kind == "respond" else None
+        return k.DecideHold(
+            hold_id=hold.hold_id, decision=kind, digest=digest, edited_arguments=edited, value=value
+        )
+
+    async def _ask(self, key: bytes, body: Message, **noted: Any) -> list[Event]:
+        self.asked += 1
+        command_id = derived_id("ask", self.actor.subject, self.asked, self.rng.random())
+        return await self.gateway.ask(self.actor.subject, key, body, self.actor, command_id, **noted)
+
+
+@dataclass
+class Operator:
+    """Publishes definitions, and pauses, resumes, revokes and cancels."""
+
+    gateway: Gateway
+    rng: random.Random
+    published: int = 0
+
+    async def publish_basics(self) -> None:
+        """What the world begins with."""
+        for name in ("read_file", "drop_table", "send_money", "move_stock", "halt_plant", "retry_mail"):
+            await self._publish("tool", tool(name))
+        await self._publish("policy", policy(1))
+
+    async def run(self, keys: list[bytes]) -> None:
+        """Interfere now and then, for ever."""
+        while True:
+            await asyncio.sleep(self.rng.uniform(5.0, 25.0))
+            if self.rng.random() < 0.5:
+                await self._publish(*some_change(self.rng))
+            else:
+                await self._steer(self.rng.choice(keys))
+
+    async def resume_all(self, keys: list[bytes]) -> None:
+        """Let every paused run go on."""
+        for key in keys:
+            await self._ask(key, k.ResumeExecution())
+
+    async def _steer(self, key: bytes) -> None:
+        choice = self.rng.random()
+        if choice < 0.4:
+            await self._ask(key, k.PauseExecution())
+            await asyncio.sleep(self.rng.uniform(0.0, 8.0))
+            await self._ask(key, k.ResumeExecution())
+        elif choice < 0.8:
+            await self._ask(key, k.RevokeGrant(call_id="c0"))
+        else:
+            await self._ask(key, k.CancelExecution())
+
+    async def _ask(self, key: bytes, body: Message) -> None:
+        self.published += 1
+        command_id = derived_id("operator", self.published)
+        await self.gateway.ask("olga", key, body, OPERATOR, command_id)
+
+    async def _publish(self, kind: str, document: dict[str, Any]) -> None:
+        self.published += 1
+        name = document["policy"] if kind == "policy" else document["name"]
+        text = json.dumps(document)
+        body: Message = (
+            k.PublishPolicy(name=name, document=text)
+            if kind == "policy"
+            else k.PublishTool(name=name, definition=text)
+        )
+        command_id = derived_id("publish", self.published)
+        draft = Draft(body, OPERATOR, command_id, definition_key(TENANT, kind, name))
+        tp = TopicPartition(self.gateway.reached.topics.definition_commands, 0)
+        for _ in range(3):
+            try:
+                await self.gateway.reached.send(tp, self.gateway.signer.sign([draft])[0])
+            except LogUnreachable:
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+
+def _delegation(hold: Any) -> k.DelegateHold:
+    return k.DelegateHold(hold_id=hold.hold_id, to="rita")

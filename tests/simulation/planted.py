@@ -1,0 +1,183 @@
+"""Bugs to plant: each changes production code at one named place, as a programmer's mistake would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from schemas.commands import DecideHold
+from schemas.events.calls import ToolCallReleased
+from schemas.events.log import WriterClaimed
+from schemas.record import Event, RawRecord
+from schemas.term import NO_CLAIM, TermRule
+from services.domain import authority, calls, executions, expiry, holds
+from services.domain.verdicts import release
+from services.runtime import rounds
+from services.runtime.deadlines import Deadlines
+from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.rounds import Round, Rounds
+from services.runtime.writer import PartitionWriter
+
+Patch = pytest.MonkeyPatch
+FULL_BATCH_RECORDS = 6
+
+
+@dataclass(frozen=True)
+class PlantedBug:
+    """A mistake, and the invariants of which the checker must name at least one."""
+
+    plant: Callable[[Patch], None]
+    told_by: tuple[str, ...]
+
+
+def skip_the_digest_check_of_a_decision(patch: Patch) -> None:
+    patch.setattr(holds, "_other_digest", lambda hold, command: None)
+
+
+def skip_the_digest_check_of_a_consumption(patch: Patch) -> None:
+    problem = calls._consumption_problem
+
+    def careless(state: Any, call: Any, command: Any, ctx: Any) -> Any:
+        return problem(state, call, command.model_copy(update={"digest": call.digest}), ctx)
+
+    patch.setattr(calls, "_consumption_problem", careless)
+
+
+def drop_the_dedupe(patch: Patch) -> None:
+    patch.setattr(ExecutionsPartition, "answered_already", lambda self, key, command_id: False)
+
+
+def commit_the_offset_first(patch: Patch) -> None:
+    """Say that everything that came in is dealt with, and then deal with it."""
+    decide = PartitionWriter._round
+
+    async def committing(self: PartitionWriter, raws: Iterator[RawRecord]) -> None:
+        if self._inbox:
+            first = self._begin()
+            self.rounds.alive(first, self._inbox[-1].offset)
+            await self._append(first)
+        await decide(self, raws)
+
+    patch.setattr(PartitionWriter, "_round", committing)
+
+
+def ignore_terms(patch: Patch) -> None:
+    def admits(self: TermRule, event: Event) -> bool:
+        if isinstance(event.body, WriterClaimed):
+            return self.admits_claim(event.body.after, event.offset)
+        return self.claim != NO_CLAIM
+
+    patch.setattr(TermRule, "admits", admits)
+
+
+def release_on_timeout(patch: Patch) -> None:
+    def released(hold: Any, call: Any) -> list[Any]:
+        return [
+            ToolCallReleased(
+                call_id=call.call_id,
+                revision=call.revision,
+                digest=call.digest,
+                grant_id="timeout",
+                decision_id="",
+                released_by="decision",
+                arguments=call.arguments,
+                expires_at_ms=hold.deadline_at_ms + 40_000,
+            )
+        ]
+
+    patch.setattr(expiry, "_call_ended", released)
+
+
+def take_another_tenants_key(patch: Patch) -> None:
+    patch.setattr(rounds, "check_address", lambda command, partition, partitions: None)
+
+
+def run_a_consumed_call_again(patch: Patch) -> None:
+    patch.setattr(calls, "_may_run_again", lambda call, ctx: True)
+
+
+def retry_an_unknown_outcome(patch: Patch) -> None:
+    def again(state: Any, call: Any, reason: str, ctx: Any) -> list[Any]:
+        return [release(call, call.decision_id, "decision", ctx)]
+
+    patch.setattr(expiry, "outcome_unknown_events", again)
+
+
+def take_a_batch_wherever_it_lands(patch: Patch) -> None:
+    async def append(self: PartitionWriter, round_: Round) -> None:
+        if round_.records:
+            await self.appender.append(self.events_tp, round_.records)
+
+    patch.setattr(PartitionWriter, "_append", append)
+
+
+def decide_by_a_clock_that_is_behind(patch: Patch) -> None:
+    decide_one = Rounds.decide_one
+
+    def behind(self: Rounds, round_: Round, raw: RawRecord) -> None:
+        decide_one(self, round_, raw._replace(timestamp_ms=raw.timestamp_ms - 60_000))
+
+    patch.setattr(Rounds, "decide_one", behind)
+
+
+def release_what_was_approved_late(patch: Patch) -> None:
+    """Let a decision come before the deadline that has passed."""
+    decide = executions.decide
+
+    def late(state: Any, command: Any, ctx: Any) -> Any:
+        if state is not None and isinstance(command, DecideHold):
+            return holds.decide_hold(state, command, ctx)
+        return decide(state, command, ctx)
+
+    patch.setattr(executions, "decide", late)
+
+
+def lose_what_a_full_batch_did_not_take(patch: Patch) -> None:
+    append = PartitionWriter._append
+
+    async def full(self: PartitionWriter, round_: Round) -> None:
+        del round_.records[FULL_BATCH_RECORDS:]
+        await append(self, round_)
+
+    patch.setattr(PartitionWriter, "_append", full)
+
+
+def let_an_editor_approve_the_edit(patch: Patch) -> None:
+    patch.setattr(authority, "requesters_of", lambda hold, call: (hold.requester,))
+
+
+def never_look_at_the_time(patch: Patch) -> None:
+    async def nothing(self: Deadlines, send: Any) -> None:
+        self._heap.clear()
+
+    patch.setattr(Deadlines, "nudge_due", nothing)
+
+
+def run_what_changed_after_the_release(patch: Patch) -> None:
+    patch.setattr(calls, "stricter_now", lambda state, call, ctx: [])
+
+
+BUGS = {
+    bug.plant.__name__: bug
+    for bug in (
+        PlantedBug(skip_the_digest_check_of_a_decision, ("I1",)),
+        PlantedBug(skip_the_digest_check_of_a_consumption, ("I1",)),
+        PlantedBug(drop_the_dedupe, ("I2",)),
+        PlantedBug(commit_the_offset_first, ("I3", "I12")),
+        PlantedBug(ignore_terms, ("I3", "I6", "I7", "I8")),
+        PlantedBug(release_on_timeout, ("I5",)),
+        PlantedBug(take_another_tenants_key, ("I9",)),
+        PlantedBug(run_a_consumed_call_again, ("I2",)),
+        PlantedBug(retry_an_unknown_outcome, ("I1", "I5")),
+        PlantedBug(take_a_batch_wherever_it_lands, ("I3", "I6", "I12")),
+        PlantedBug(decide_by_a_clock_that_is_behind, ("I5",)),
+        PlantedBug(release_what_was_approved_late, ("I5",)),
+        PlantedBug(lose_what_a_full_batch_did_not_take, ("I3", "I6", "I12")),
+        PlantedBug(let_an_editor_approve_the_edit, ("I10",)),
+        PlantedBug(never_look_at_the_time, ("I12",)),
+        PlantedBug(run_what_changed_after_the_release, ("I1",)),
+    )
+}

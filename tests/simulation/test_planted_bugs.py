@@ -1,0 +1,29 @@
+"""The checker must prove itself: every bug planted here is found, in a world that is clean without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.planted import BUGS
+from tests.simulation.world import run_world
+
+# Among so few worlds the simulation must show each bug.
+WORLDS = 60
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", BUGS)
+def test_planted_bug_is_found_and_the_same_world_is_clean_without_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = BUGS[name]
+    seed, told_by = -1, set[str]()
+    while not told_by:
+        seed += 1
+        assert seed < WORLDS, f"{name} was not found in {WORLDS} worlds"
+        with monkeypatch.context() as patch:
+            bug.plant(patch)
+            told_by = {violation.invariant for violation in run_world(seed).violations}
+
+    assert told_by & set(bug.told_by), f"{name} was told as {told_by} in world {seed}"
+    assert run_world(seed).violations == []

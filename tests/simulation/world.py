@@ -1,0 +1,203 @@
+"""One seed, one world: deciders, gateways, agents and people on a bad network, for some simulated minutes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ops.checker import Violation, check, check_view, counting_facts, read_log
+from schemas.actor import Actor
+from schemas.envelope import Signer, Verifier
+from schemas.record import RawRecord
+from schemas.topics import Topics
+from services.domain import calls, verdicts
+from services.runtime import executions_partition, snapshots, writer
+from services.runtime.log import TopicPartition
+from services.runtime.memory_log import MemoryLog
+from tests.simulation import loop
+from tests.simulation.agents import Agent
+from tests.simulation.faults import Faults
+from tests.simulation.gateway import Gateway
+from tests.simulation.history import History
+from tests.simulation.nemesis import Broker, Nemesis
+from tests.simulation.people import REVIEWERS, Operator, Reviewer
+from tests.simulation.process import Process, ProcessLog
+from tests.simulation.replay import check_replay
+from tests.simulation.workers import Machine
+
+START_MS = 1_780_000_000_000
+HARM_S = 60.0
+# After the last fault: batches still on their way, holds, grants and runs come to their ends.
+SETTLE_S = 240.0
+# How long a gateway may take to see what stands in the log.
+LOOK_S = 1.0
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Outcome:
+    """What became of one world."""
+
+    seed: int
+    violations: list[Violation]
+    history: History
+    records: Mapping[TopicPartition, Sequence[RawRecord]]
+    happened: Counter[str] = field(default_factory=Counter)
+
+    def digest(self) -> str:
+        """Names every byte of every record of the log."""
+        whole = hashlib.sha256()
+        for tp, raws in sorted(self.records.items()):
+            for raw in raws:
+                whole.update(repr((tp, raw)).encode())
+        return whole.hexdigest()
+
+
+@dataclass
+class World:
+    """Everything that lives in one world."""
+
+    seed: int
+    rng: random.Random = field(init=False)
+    partitions: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.partitions = self.rng.randint(1, 3)
+        self.broker = Broker(START_MS)
+        self.log = MemoryLog(Topics(), self.partitions, self.broker.now_ms)
+        self.faults = Faults(self.rng)
+        self.history = History(self.broker.now_ms)
+        self.key = Ed25519PrivateKey.from_private_bytes(self.rng.randbytes(32))
+        self.happened = self.faults.happened
+        self.machines = [self._machine(i) for i in range(self.rng.randint(1, 3))]
+        self.gateways = [self._gateway(f"gateway-{i}") for i in range(2)]
+        self.nemesis = Nemesis(self.log, self.machines, self.broker, self.rng, self.happened)
+        self.effects: Counter[str] = Counter()
+
+    async def live(self) -> Outcome:
+        """Let the world run to its rest, and look at what is left."""
+        tails = [asyncio.create_task(gateway.follow()) for gateway in self.gateways]
+        for machine in self.machines[: self.rng.randint(1, len(self.machines))]:
+            machine.start()
+        operator = Operator(self.gateways[0], self.rng)
+        await operator.publish_basics()
+        agents = [self._agent(i) for i in range(self.rng.randint(2, 6))]
+        keys = [agent.key for agent in agents]
+        runs = [asyncio.create_task(agent.run()) for agent in agents]
+        people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
+        steering = asyncio.create_task(operator.run(keys))
+
+        await self.nemesis.run(HARM_S)
+        self.faults.stop()
+        self.nemesis.mend()
+        await _cancel([steering])
+        await operator.resume_all(keys)
+        await asyncio.sleep(SETTLE_S / 2)
+        await _cancel([*runs, *people])
+        await asyncio.sleep(SETTLE_S / 2)
+
+        outcome = await self._look()
+        await _cancel(tails)
+        for machine in self.machines:
+            await machine.end()
+        return outcome
+
+    async def _look(self) -> Outcome:
+        records = await read_log(self.log)
+        now_ms = self.broker.now_ms()
+        violations = check(records, self.history.lines, at_rest_ms=now_ms)
+        facts = counting_facts(records, self.log.topics.executions)
+        violations += check_replay(self.machines, records)
+        await asyncio.sleep(LOOK_S)
+        ends = {
+            tp.partition: len(raws) for tp, raws in records.items() if tp.topic == self.log.topics.executions
+        }
+        for gateway in self.gateways:
+            counted = [place for place in gateway.counted if place[1] < ends[place[0]]]
+            violations += check_view(gateway.name, counted, facts)
+        for fact in facts:
+            self.happened[fact.type] += 1
+        every = sum(len(raws) for tp, raws in records.items() if tp.topic == self.log.topics.executions)
+        self.happened["not_counting"] += every - len(facts)
+        self.happened["effects"] += sum(self.effects.values())
+        return Outcome(self.seed, violations, self.history, records, self.happened)
+
+    def _machine(self, number: int) -> Machine:
+        return Machine(
+            name=f"decider-{number}",
+            log=self.log,
+            faults=self.faults,
+            rng=self.rng,
+            verifier=self._verifier,
+            partitions=self.partitions,
+            clock_ahead_ms=self.rng.choice((0, 0, -3 * HOUR_MS, 3 * HOUR_MS)),
+            now_ms=self.broker.now_ms,
+            happened=self.happened,
+        )
+
+    def _verifier(self) -> Verifier:
+        def no_tokens(text: str, at_ms: int) -> Actor:
+            raise ValueError("no issuer is known here")
+
+        return Verifier({"gateway": self.key.public_key()}.get, no_tokens)
+
+    def _gateway(self, name: str) -> Gateway:
+        reached = ProcessLog(self.log, Process(name), self.faults)
+        return Gateway(name, reached, Signer("gateway", self.key), self.partitions, self.history)
+
+    def _agent(self, number: int) -> Agent:
+        return Agent(f"x{number}", self.rng.choice(self.gateways), self.rng, self.effects)
+
+    def _reviewer(self, actor: Actor) -> Reviewer:
+        return Reviewer(actor, self.rng.choice(self.gateways), self.rng)
+
+
+def run_world(seed: int) -> Outcome:
+    """The world of a seed, from its beginning to its rest."""
+
+    async def main() -> Outcome:
+        return await World(seed).live()
+
+    with small_limits():
+        return loop.run(main)
+
+
+@contextlib.contextmanager
+def small_limits() -> Iterator[None]:
+    """Reach within minutes, and with few records, what else takes days and thousands."""
+    changes: list[tuple[Any, str, Any]] = [
+        (snapshots, "WORTHWHILE_EVENTS", 25),
+        (executions_partition, "RECENT_MAX", 2),
+        (writer, "ALIVE_EVERY_RECORDS", 40),
+        (verdicts, "GRANT_TTL_MS", 40_000),
+        (calls, "RUN_TIMEOUT_MS", 20_000),
+    ]
+    logger = logging.getLogger("services")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with contextlib.ExitStack() as stack:
+            for place, name, value in changes:
+                stack.enter_context(patch.object(place, name, value))
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
