@@ -1,6 +1,5 @@
 """Rows and their JSON: what all folds share."""
 
-import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -19,6 +18,7 @@ Changes = Mapping[type[Message], Change]
 place_of = lru_cache(maxsize=4096)(split_execution_key)
 
 _ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder()
 
 
 def json_text(value: Any) -> str:
@@ -28,7 +28,7 @@ def json_text(value: Any) -> str:
 
 def json_value(text: str | None) -> Any:
     """The value of stored JSON text; None for none."""
-    return None if text is None else json.loads(text)
+    return None if text is None else _DECODER.decode(text)
 
 
 def moment(at_ms: int | None) -> str | None:
