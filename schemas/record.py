@@ -1,6 +1,5 @@
 """Records: bytes as the log carries them, and what a reader makes of them."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from schemas.actor import Actor
@@ -57,8 +56,7 @@ class EventMeta(NamedTuple):
     command_offset: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A recorded fact: body, headers, and where it stands in the log."""
 
     body: Message
@@ -73,8 +71,7 @@ class Event:
         return type(self.body).__name__
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A command that was read and whose sender is proved.
 
     `at_ms` is the broker's append time; `digest` names the body.

@@ -1,6 +1,5 @@
 """An event's body as JSON text, and the one character that no database column takes."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -23,7 +22,7 @@ def body_text(event: Event) -> tuple[Event, str]:
     body = event.body.model_copy(
         update={name: _without_nul(value) for name, value in event.body.__dict__.items()}
     )
-    return replace(event, body=body), _ENCODE(body.__dict__).decode()
+    return event._replace(body=body), _ENCODE(body.__dict__).decode()
 
 
 def _without_nul(value: Any) -> Any:
