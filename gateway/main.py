@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -57,11 +58,18 @@ def run(settings: Mapping[str, str]) -> None:
     """
     try:
         read = read_settings(settings)
+        _allow_many_sockets()
         uvloop.run(serve(read))
     except UNREACHABLE_ERRORS as error:
         _exit(error, EXIT_UNREACHABLE)
     except USAGE_ERRORS as error:
         _exit(error, EXIT_USAGE)
+
+
+def _allow_many_sockets() -> None:
+    """Take all the open files that the system grants: each client is one, and 1,024 is a common default."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def serve(settings: GatewaySettings) -> None:
