@@ -15,7 +15,10 @@ from schemas.headers import event_record
 from schemas.ids import derived_id
 from schemas.record import EventMeta
 from schemas.topics import Topics
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
 from services.runtime.claim import log_key
+from services.runtime.definitions_book import Adoption, DefinitionsBook
 from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from services.runtime.writer import CAREFUL_AFTER_CLAIMS
@@ -114,15 +117,23 @@ async def test_adoption_names_the_record_of_the_newest_definition(lab: Lab) -> N
     first = await lab.start_worker("one")
     await lab.publish_tool({"name": "ping"})
     await first.stop()
-    await lab.start_worker("two")
-    await lab.publish_tool({"name": "pong"})
+    tp = TopicPartition(lab.log.topics.definitions, 0)
+    facts = await lab.facts(tp)
+    body = WriterClaimed(claim_id="rival", after=facts[-1].meta.term, worker="rival")
+    meta = EventMeta("rival", START_MS, facts[-1].meta.term, 0, "rival", "", "")
+    await (await lab.log.appender()).append(tp, [event_record(body, meta, log_key(0))])
+    book = DefinitionsBook(lab.log, Definitions(policies=PolicySet()))
+    await book.load()
 
-    ids = {e.offset: e.meta.event_id for e in await lab.facts(TopicPartition(lab.log.topics.definitions, 0))}
-    adopted: list[Any] = [
-        e.body for e in await lab.facts(lab.events_tp("x")) if e.type == "DefinitionsAdopted"
-    ]
-    assert len(adopted) >= 2
-    assert [ids[body.through_offset] for body in adopted] == [body.through_record_id for body in adopted]
+    adopted = Adoption(book).pending(-1)
+
+    assert adopted is not None
+    assert facts[-1].type == "ToolPublished"
+    assert (adopted.through_offset, adopted.through_record_id, adopted.through_term) == (
+        facts[-1].offset,
+        facts[-1].meta.event_id,
+        facts[-1].meta.term,
+    )
 
 
 async def test_deadline_of_before_the_restart_is_kept_by_a_writer_whose_clock_is_hours_behind(
