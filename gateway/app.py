@@ -54,12 +54,18 @@ SECURITY_HEADERS = (
 )
 
 
-def create_app(gateway: Gateway) -> FastAPI:
-    """The application of a gateway. The gateway is started and stopped by whoever runs it."""
+def routed_app() -> FastAPI:
+    """An application with the routes and nothing behind them: what the documents are made of."""
     app = FastAPI(title=TITLE, docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.gateway = gateway
     for router in ROUTERS:
         app.include_router(router)
+    return app
+
+
+def create_app(gateway: Gateway) -> FastAPI:
+    """The application of a gateway. The gateway is started and stopped by whoever runs it."""
+    app = routed_app()
+    app.state.gateway = gateway
     app.router.routes.append(WebSocketRoute("/v1/ws", ws.endpoint))
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HTTPException, _http_problem)

@@ -308,6 +308,13 @@ class Health(Resource):
     status: str
 
 
+class RegistryError(Resource):
+    """An error as a schema registry says it."""
+
+    error_code: int
+    message: str
+
+
 class Page(Resource, Generic[T]):
     """Part of a list."""
 

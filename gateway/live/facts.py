@@ -85,8 +85,11 @@ class Group:
 
 def text_size(event: Event) -> int:
     """Characters of an event's long texts; the short ones are in the overhead."""
-    body = event.body
-    return sum(len(getattr(body, name) or "") for name in _long_texts(type(body)))
+    texts = event.body.__dict__
+    size = 0
+    for name in _long_texts(type(event.body)):
+        size += len(texts[name] or "")
+    return size
 
 
 @cache

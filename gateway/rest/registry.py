@@ -14,18 +14,40 @@ from gateway import resources as r
 from schemas.policy_document import policy_json_schema
 from schemas.registry import SchemaEntry, builtin
 
+
+class RegistryResponse(JSONResponse):
+    """JSON under the registry's own media type."""
+
+    media_type = "application/vnd.schemaregistry.v1+json"
+
+
+class SchemaResponse(JSONResponse):
+    """A JSON Schema."""
+
+    media_type = "application/schema+json"
+
+
 router = APIRouter(tags=["registry"])
-MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+ERROR = {"model": r.RegistryError, "description": "A registry's error"}
+REFUSALS: dict[int | str, dict[str, Any]] = {404: ERROR, 422: ERROR}
 NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_VERSION = 40401, 40402, 40403, 42202
 
 
-@router.get("/subjects", operation_id="listSubjects", response_model=list[str])
+@router.get(
+    "/subjects", operation_id="listSubjects", response_class=RegistryResponse, response_model=list[str]
+)
 async def subjects() -> Response:
     """The subjects."""
     return _answer(sorted(builtin().by_subject))
 
 
-@router.get("/subjects/{subject}/versions", operation_id="listSubjectVersions", response_model=list[int])
+@router.get(
+    "/subjects/{subject}/versions",
+    operation_id="listSubjectVersions",
+    response_class=RegistryResponse,
+    response_model=list[int],
+    responses=REFUSALS,
+)
 async def versions(subject: str) -> Response:
     """The versions of a subject."""
     entries = builtin().by_subject.get(subject)
@@ -35,7 +57,11 @@ async def versions(subject: str) -> Response:
 
 
 @router.get(
-    "/subjects/{subject}/versions/{version}", operation_id="getSchemaVersion", response_model=r.Resource
+    "/subjects/{subject}/versions/{version}",
+    operation_id="getSchemaVersion",
+    response_class=RegistryResponse,
+    response_model=r.Resource,
+    responses=REFUSALS,
 )
 async def version_of(subject: str, version: str) -> Response:
     """One version of a subject; `latest` is its newest."""
@@ -50,23 +76,39 @@ async def version_of(subject: str, version: str) -> Response:
     return _error(404, NO_VERSION, "Version not found.") if found is None else _answer(_version_json(found))
 
 
-@router.get("/schemas/ids/{schema_id}", operation_id="getSchema", response_model=r.Resource)
+@router.get(
+    "/schemas/ids/{schema_id}",
+    operation_id="getSchema",
+    response_class=RegistryResponse,
+    response_model=r.Resource,
+    responses=REFUSALS,
+)
 async def schema_of(schema_id: str) -> Response:
     """The schema of an id."""
     entry = builtin().by_id.get(int(schema_id)) if schema_id.isascii() and schema_id.isdigit() else None
     return _error(404, NO_SCHEMA, "Schema not found.") if entry is None else _answer({"schema": entry.text})
 
 
-@router.get("/schemas/types", operation_id="listSchemaTypes", response_model=list[str])
+@router.get(
+    "/schemas/types",
+    operation_id="listSchemaTypes",
+    response_class=RegistryResponse,
+    response_model=list[str],
+)
 async def types() -> Response:
     """The kinds of schemas served."""
     return _answer(["AVRO"])
 
 
-@router.get("/schemas/policy.json", operation_id="getPolicySchema", response_model=r.Resource)
+@router.get(
+    "/schemas/policy.json",
+    operation_id="getPolicySchema",
+    response_class=SchemaResponse,
+    response_model=r.Resource,
+)
 async def policy_schema() -> Response:
     """The JSON Schema of the policy document."""
-    return JSONResponse(policy_json_schema(), media_type="application/schema+json")
+    return SchemaResponse(policy_json_schema())
 
 
 def _version_json(entry: SchemaEntry) -> dict[str, Any]:
@@ -80,8 +122,8 @@ def _version_json(entry: SchemaEntry) -> dict[str, Any]:
 
 
 def _answer(value: Any) -> Response:
-    return JSONResponse(value, media_type=MEDIA_TYPE)
+    return RegistryResponse(value)
 
 
 def _error(status: int, code: int, message: str) -> Response:
-    return JSONResponse({"error_code": code, "message": message}, status, media_type=MEDIA_TYPE)
+    return RegistryResponse({"error_code": code, "message": message}, status)
