@@ -48,8 +48,7 @@ async def read_dead_letters(
 
 
 async def _newest(consumer: AIOKafkaConsumer, topic: str) -> list[ConsumerRecord]:
-    partitions = consumer.partitions_for_topic(topic) or await _partitions(consumer, topic)
-    tps = [TopicPartition(topic, partition) for partition in sorted(partitions)]
+    tps = [TopicPartition(topic, partition) for partition in await _partitions(consumer, topic)]
     consumer.assign(tps)
     first: Mapping[TopicPartition, int] = await consumer.beginning_offsets(tps)
     ends: Mapping[TopicPartition, int] = await consumer.end_offsets(tps)
@@ -68,9 +67,10 @@ async def _newest(consumer: AIOKafkaConsumer, topic: str) -> list[ConsumerRecord
     return records
 
 
-async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
-    await consumer.topics()
-    return consumer.partitions_for_topic(topic) or set()
+async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
+    # A consumer's own metadata is of topics that it subscribed to, which this one never does.
+    cluster = await consumer._client.fetch_all_metadata()
+    return sorted(cluster.partitions_for_topic(topic) or ())
 
 
 def _letter(record: ConsumerRecord) -> dict[str, Any]:

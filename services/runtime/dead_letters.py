@@ -1,11 +1,15 @@
 """Dead letters: what cannot be read or believed is kept with its reason, and the partition goes on."""
 
+import logging
+
 from schemas.record import Headers, OutRecord
 from services.runtime.log import Log, TopicPartition
 from services.runtime.rounds import DeadLetter
 
 # Foreign headers are kept, but not without limit: a dead letter must fit where its original did.
 HEADERS_KEPT = 32
+
+logger = logging.getLogger(__name__)
 
 
 def dead_letter_record(letter: DeadLetter, tp: TopicPartition) -> OutRecord:
@@ -38,3 +42,17 @@ async def send_dead_letters(log: Log, commands_tp: TopicPartition, letters: list
     target = TopicPartition(log.topics.dead_letters, commands_tp.partition % partitions)
     for letter in letters:
         await log.send(target, dead_letter_record(letter, commands_tp))
+    _alert(commands_tp, letters)
+
+
+def _alert(commands_tp: TopicPartition, letters: list[DeadLetter]) -> None:
+    """One line a round: somebody writes to this topic who should not, or not so."""
+    first = letters[0]
+    logger.warning(
+        "%s: %d dead letters, the first of offset %d (%s: %.200s)",
+        commands_tp,
+        len(letters),
+        first.raw.offset,
+        first.reason,
+        first.detail,
+    )

@@ -6,7 +6,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import websockets
 
 from gateway.identity.issuer import issue
 from gateway.identity.keys import load_or_create
+from schemas.actor import Actor
 from schemas.envelope import Signer
 from schemas.headers import read_event
 from schemas.ids import execution_key
@@ -226,3 +227,26 @@ def events_of(raws: list[RawRecord], tenant: str) -> list[Event]:
 
 def key_of(tenant: Tenant, execution_id: str) -> bytes:
     return execution_key(tenant.name, PROJECT, execution_id)
+
+
+def agent_of(tenant: Tenant) -> Actor:
+    """The actor that a tenant's agent token stands for."""
+    return Actor(subject="bot", tenant=tenant.name, project=PROJECT, roles=("agent",), agent="bot")
+
+
+async def dead_letter(log: SiteLog, tp: TopicPartition, offset: int) -> dict[str, bytes]:
+    """The headers of the letter about one record of a commands topic, once it is written."""
+    topic = log.log.topics.dead_letters
+    target = TopicPartition(topic, tp.partition % await log.log.partition_count(topic))
+    wanted = f"{tp}/{offset}".encode()
+    first, _ = await log.log.bounds(target)
+    async with (
+        asyncio.timeout(ANSWER_WITHIN_S),
+        aclosing(log.log.tail(topic, {target.partition: first})) as tail,
+    ):
+        async for _, raws in tail:
+            for raw in raws:
+                headers = dict(raw.headers)
+                if headers["ce_id"] == wanted:
+                    return headers
+    raise AssertionError("the tail of the dead letters ended")

@@ -18,14 +18,14 @@ import websockets
 from gateway.identity.keys import load_or_create
 from schemas import commands as k
 from schemas.envelope import Draft, with_token
-from services.runtime.log import TopicPartition
 from tests.integration.conftest import Site
 from tests.integration.doors import (
     PROJECT,
     Caller,
-    SiteLog,
     Tenant,
+    agent_of,
     asked,
+    dead_letter,
     events_of,
     fresh,
     key_of,
@@ -153,7 +153,7 @@ async def test_case_10_another_tenants_key_over_kafka_is_a_dead_letter_and_leave
     consume = k.ConsumeGrant(call_id="c1", digest=call["digest"], attempt_id="theirs")
     async with site_log(site) as log:
         ends = await log.ends(log.log.topics.executions)
-        actor = stranger_actor(stranger)
+        actor = agent_of(stranger)
         offset = await log.log.send(
             log.place(key), with_token(Draft(consume, actor, fresh("theft"), key), token)
         )
@@ -171,7 +171,7 @@ async def test_case_10_decision_forged_straight_to_kafka_is_a_dead_letter_and_de
     execution_id, call = held(tenant)
     key = key_of(tenant, execution_id)
     approve = k.DecideHold(hold_id=call["hold_id"], decision="approve", digest=call["digest"])
-    actor = stranger_actor(tenant)
+    actor = agent_of(tenant)
     async with site_log(site) as log:
         ends = await log.ends(log.log.topics.executions)
         by_reviewer = with_token(Draft(approve, actor, fresh("forged"), key), tenant.rita.token)
@@ -183,26 +183,6 @@ async def test_case_10_decision_forged_straight_to_kafka_is_a_dead_letter_and_de
             assert letter["placet_reason"] == b"unbelievable"
         assert events_of(await log.since(ends), tenant.name) == []
     assert tenant.call(execution_id)["status"] == "held"
-
-
-def stranger_actor(tenant: Tenant) -> Any:
-    from schemas.actor import Actor
-
-    return Actor(subject="mallory", tenant=tenant.name, project=PROJECT, roles=("agent",), agent="bot")
-
-
-async def dead_letter(log: SiteLog, tp: TopicPartition, offset: int) -> dict[str, bytes]:
-    """The headers of the letter about one record of a commands topic, once it is written."""
-    topic = log.log.topics.dead_letters
-    target = TopicPartition(topic, tp.partition % await log.log.partition_count(topic))
-    wanted = f"{tp}/{offset}".encode()
-    async with asyncio.timeout(30):
-        async for _, raws in log.log.tail(topic, {target.partition: (await log.log.bounds(target))[0]}):
-            for raw in raws:
-                headers = dict(raw.headers)
-                if headers["ce_id"] == wanted:
-                    return headers
-    raise AssertionError("the tail of the dead letters ended")
 
 
 # Case 11: tokens that must not be believed.
@@ -293,7 +273,7 @@ async def test_case_11_forged_tokens_over_kafka_are_dead_letters(site: Site, ten
     async with site_log(site) as log:
         ends = await log.ends(log.log.topics.executions)
         for name in ("alg none", "HMAC with the public key", "no exp", "no aud", "no iss", "expired"):
-            record = with_token(Draft(propose, stranger_actor(tenant), fresh("jwt"), key), forged[name])
+            record = with_token(Draft(propose, agent_of(tenant), fresh("jwt"), key), forged[name])
             offset = await log.log.send(log.place(key), record)
             letter = await dead_letter(log, log.place(key), offset)
             assert letter["placet_reason"] == b"unbelievable", name
@@ -467,7 +447,7 @@ async def test_case_18_json_with_two_meanings_over_kafka_is_refused_by_the_decid
     key = key_of(tenant, execution_id)
     propose = k.ProposeToolCall(call_id="c1", tool="read_file", arguments=arguments)
     async with site_log(site) as log:
-        draft = Draft(propose, stranger_actor(tenant), fresh("json"), key)
+        draft = Draft(propose, agent_of(tenant), fresh("json"), key)
         await log.log.send(log.place(key), with_token(draft, tenant.bot.token))
     types = wait_for(lambda: tenant.events(execution_id), lambda found: len(found) > 1)
     assert types == ["ExecutionStarted", "CommandRefused"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.integration.conftest import PAY, READ, Site
@@ -29,7 +30,7 @@ POLICY = """
 policy: own
 rules:
   - {id: shell, match: {tools: [run]}, when: 'args.argv == ["git", "status"]', then: allow}
-  - {id: hosts, match: {tools: [fetch]}, when: 'url_host(args.url) in ["trusted.com", "api.trusted.com"]', then: allow}
+  - {id: hosts, match: {tools: [fetch]}, when: 'url_host(args.url) == "trusted.com"', then: allow}
   - {id: files, match: {tools: [open_file]}, when: 'real_path(args.path).startsWith("/work/")', then: allow}
   - id: slow
     match: {tools: [count_rows]}
@@ -143,8 +144,6 @@ def test_case_21_policy_timeout_is_held_or_denied_and_others_go_on(tenant: Tenan
 
 
 def test_case_21_no_policy_at_all_is_held(tenant: Tenant, site: Site) -> None:
-    import httpx
-
     with httpx.Client(base_url=site.url, timeout=30) as client:
         bare = Tenant(site, f"{tenant.name}-bare", client)
         assert proposed(bare, "read_file", {}, annotations=HARMLESS)["status"] == "held"
@@ -174,20 +173,16 @@ def test_case_22_shell_trick_is_no_allowed_argument_list(tenant: Tenant, argv: l
     assert call["arguments"] == {"argv": argv}
 
 
-def test_case_22_allowed_argument_list_passes_and_a_shell_line_is_no_list(tenant: Tenant) -> None:
-    execution_id = tenant.execution()
-    body = {"call_id": "line", "tool": "run", "arguments": {"argv": "git status; rm -rf /"}}
-    refusal = tenant.bot.post(f"/executions/{execution_id}/tool-calls", body)
-    assert refused(refusal) == (422, "invalid_arguments")
-    assert "ToolCallProposed" not in tenant.events(execution_id)
+def test_case_22_only_the_allowed_argument_list_passes(tenant: Tenant) -> None:
     assert proposed(tenant, "run", {"argv": ["git", "status"]})["status"] == "released"
+    assert proposed(tenant, "run", {"argv": "git status; rm -rf /"})["status"] == "held"
 
 
 @pytest.mark.parametrize(
     ("url", "status"),
     [
         ("https://trusted.com/x?y#z", "released"),
-        ("https://API.trusted.com.:443/", "released"),
+        ("https://TRUSTED.com.:443/", "released"),
         ("https://trusted.com.evil.com/", "held"),
         ("https://trusted.com@evil.com/", "held"),
         ("https://evil.com/?https://trusted.com/", "held"),

@@ -1,0 +1,162 @@
+"""Case 25 of the abuse list: poison and foreign records on the topics; the partition goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from schemas import codec
+from schemas import commands as k
+from schemas.envelope import Draft, with_token
+from schemas.events.calls import ToolCallReleased
+from schemas.events.log import WriterAlive
+from schemas.record import OutRecord
+from services.runtime.log import TopicPartition
+from tests.integration.conftest import Site
+from tests.integration.doors import (
+    SiteLog,
+    Tenant,
+    agent_of,
+    dead_letter,
+    fresh,
+    key_of,
+    new_tenant,
+    site_log,
+)
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+POLICY = """
+policy: own
+rules:
+  - {id: payments, match: {tools: [send_money]}, then: hold}
+  - {id: reads, match: {annotations: {readOnlyHint: true}}, then: allow}
+"""
+UNKNOWN_SCHEMA = b"\x00" + (2**31 - 1).to_bytes(4, "big") + b"\x02\x04"
+
+
+@pytest.fixture(scope="module")
+def tenant(site: Site) -> Iterator[Tenant]:
+    with new_tenant(site, POLICY) as found:
+        yield found
+
+
+def unreadable(key: bytes, believed: OutRecord) -> dict[str, tuple[OutRecord, bytes]]:
+    """Records that no decider can read or believe, each with the reason owed."""
+    headers = believed.headers
+    again = (*headers, ("ce_id", b"another"))
+    event = codec.encode(WriterAlive(commands_through=2**40))
+    return {
+        "empty": (OutRecord(b"", b"", ()), b"malformed"),
+        "noise": (OutRecord(key, b"\xff\xfe\x00noise" * 100, headers), b"malformed"),
+        "plain JSON": (OutRecord(key, b'{"type":"DecideHold","decision":"approve"}', headers), b"malformed"),
+        "unknown schema": (OutRecord(key, UNKNOWN_SCHEMA, headers), b"unknown_schema"),
+        "cut off": (OutRecord(key, believed.value[:-3], headers), b"malformed"),
+        "with a tail": (OutRecord(key, believed.value + b"tail", headers), b"malformed"),
+        "no headers": (OutRecord(key, believed.value, ()), b"malformed"),
+        "a header twice": (OutRecord(key, believed.value, again), b"malformed"),
+        "event as a command": (OutRecord(key, event, headers), b"malformed"),
+        "other key": (OutRecord(key + b"/more", believed.value, headers), b"malformed"),
+    }
+
+
+async def test_case_25_poison_commands_become_dead_letters_and_the_partition_goes_on(
+    site: Site, tenant: Tenant
+) -> None:
+    execution_id = tenant.execution()
+    key = key_of(tenant, execution_id)
+    propose = k.ProposeToolCall(call_id="poison", tool="read_file", arguments="{}")
+    async with site_log(site) as log:
+        believed = with_token(Draft(propose, agent_of(tenant), fresh("poison"), key), tenant.bot.token)
+        place = log.place(key)
+        for name, (record, reason) in unreadable(key, believed).items():
+            letter = await dead_letter(log, place, await log.log.send(place, record))
+            assert letter["placet_reason"] == reason, name
+            assert letter["placet_detail"], name
+        await _check_elsewhere(log, place, believed)
+
+    assert tenant.propose(execution_id, "read_file", {}, "after")["status"] == "released"
+    assert "poison" not in {call["call_id"] for call in _calls(tenant, execution_id)}
+
+
+async def _check_elsewhere(log: SiteLog, place: TopicPartition, believed: OutRecord) -> None:
+    """The same command, whole, on another partition than its key's."""
+    elsewhere = TopicPartition(place.topic, (place.partition + 1) % log.partitions)
+    letter = await dead_letter(log, elsewhere, await log.log.send(elsewhere, believed))
+    assert letter["placet_reason"] == b"wrong_partition"
+
+
+def _calls(tenant: Tenant, execution_id: str) -> list[Any]:
+    items: list[Any] = tenant.admin.get(f"/executions/{execution_id}/tool-calls").json()["items"]
+    return items
+
+
+async def test_case_25_dead_letter_is_told_to_the_operator(site: Site, tenant: Tenant) -> None:
+    execution_id = tenant.execution()
+    key = key_of(tenant, execution_id)
+    async with site_log(site) as log:
+        place = log.place(key)
+        offset = await log.log.send(place, OutRecord(key, b"noise", ()))
+        await dead_letter(log, place, offset)
+
+    letters = tenant.admin.get("/dead-letters").json()["items"]
+    assert f"{place}/{offset}" in [letter["id"] for letter in letters], letters
+    said = (site.stack.data_dir / "logs" / "decider.log").read_text(encoding="utf-8")
+    assert f"WARNING services.runtime.dead_letters {place}" in said
+    assert f"offset {offset}" in said
+
+
+async def test_case_25_foreign_records_among_the_facts_change_nothing_and_the_partition_goes_on(
+    site: Site, tenant: Tenant
+) -> None:
+    execution_id = tenant.execution()
+    call = tenant.propose(execution_id, "send_money", {"amount": 5})
+    key = key_of(tenant, execution_id)
+    released = ToolCallReleased(
+        call_id="c1",
+        grant_id="forged",
+        revision=1,
+        digest=call["digest"],
+        arguments=json.dumps({"amount": 5}, separators=(",", ":")),
+        decision_id="forged",
+        released_by="decision",
+        expires_at_ms=2**53,
+    )
+    async with site_log(site) as log:
+        facts = TopicPartition(log.log.topics.executions, log.place(key).partition)
+        for record in (OutRecord(b"", b"", ()), OutRecord(key, b"noise", ()), forged(key, tenant, released)):
+            await log.log.send(facts, record)
+
+    assert tenant.call(execution_id)["status"] == "held"
+    assert tenant.consume(execution_id, call["digest"]).status_code == 409
+    assert tenant.propose(execution_id, "read_file", {}, "after")["status"] == "released"
+    assert "ToolCallReleased" in wait_for(lambda: tenant.events(execution_id), lambda found: len(found) > 5)
+    assert tenant.events(execution_id).count("ToolCallReleased") == 1
+    assert tenant.decide(call).status_code == 200
+    assert tenant.consume(execution_id, call["digest"]).status_code == 200
+    assert site.stack.wait_ready()
+    counted = tenant.client.get("/metrics").text
+    assert "placet_gateway_unreadable_records 0.0" not in counted
+
+
+def forged(key: bytes, tenant: Tenant, body: ToolCallReleased) -> OutRecord:
+    """A release that somebody with raw access wrote, in every form right, but under no term in force."""
+    headers = {
+        "ce_specversion": "1.0",
+        "ce_id": fresh("forged"),
+        "ce_type": codec.SUBJECTS[ToolCallReleased],
+        "ce_source": "/placet/decider",
+        "ce_subject": key.decode(),
+        "ce_time": "2026-01-01T00:00:00.000Z",
+        "placet_tenant": tenant.name,
+        "placet_term": "7777777",
+        "placet_version": "99",
+        "placet_command_id": "forged",
+        "placet_command_digest": "0" * 32,
+        "placet_command_offset": "0",
+    }
+    return OutRecord(key, codec.encode(body), tuple((name, text.encode()) for name, text in headers.items()))

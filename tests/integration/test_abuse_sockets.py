@@ -1,0 +1,154 @@
+"""Case 15 of the abuse list: giant frames, floods and slow readers hurt nobody but themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket as sockets
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import websockets
+
+from tests.integration.conftest import Site
+from tests.integration.doors import ANSWER_WITHIN_S, Tenant, asked, new_tenant, received, socket
+from tests.integration.tight_gateway import LIMITS
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+POLICY = """
+policy: own
+rules:
+  - {id: payments, match: {tools: [send_money]}, then: hold}
+"""
+FRAME_MAX_BYTES = 1024 * 1024
+UNAFFECTED_WITHIN_S = 5.0
+LARGE_CALLS = 40
+LARGE = "x" * 200_000
+
+
+@pytest.fixture(scope="module")
+def tenant(site: Site) -> Iterator[Tenant]:
+    with new_tenant(site, POLICY) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tight(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a second gateway of the stack, with narrow limits."""
+    directory = tmp_path_factory.mktemp("tight")
+    status, log = directory / "status.json", directory / "gateway.log"
+    command = [sys.executable, "-m", "tests.integration.tight_gateway"]
+    arguments = [str(site.stack.data_dir / "placet.json"), str(status)]
+    with log.open("wb") as file:
+        process = subprocess.Popen([*command, *arguments], stdout=file, stderr=subprocess.STDOUT)
+    try:
+        ready = wait_for(
+            lambda: json.loads(status.read_text()) if status.exists() else {},
+            lambda said: said.get("state") == "ready" or process.poll() is not None,
+        )
+        assert ready.get("state") == "ready", log.read_text()
+        yield str(ready["address"])
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+async def test_case_15_giant_frame_is_1009_and_others_go_on(site: Site, tenant: Tenant) -> None:
+    async with socket(site, tenant.rita.token) as giant, socket(site, tenant.rita.token) as other:
+        await giant.send(json.dumps({"type": "ping", "ref": "x" * FRAME_MAX_BYTES}))
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            await giant.wait_closed()
+        assert giant.close_code == 1009
+        assert (await asked(other, "ping"))["type"] == "pong"
+
+
+async def test_case_15_giant_first_frame_is_1009_before_anybody_is_known(site: Site) -> None:
+    async with socket(site) as giant:
+        await giant.send(json.dumps({"type": "authenticate", "token": "x" * FRAME_MAX_BYTES}))
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            await giant.wait_closed()
+        assert giant.close_code == 1009
+
+
+async def test_case_15_flood_meets_the_rate_limit_then_is_cut_off_and_others_go_on(
+    site: Site, tight: str, tenant: Tenant
+) -> None:
+    async with (
+        socket(site, tenant.rita.token, url=tight) as flood,
+        socket(site, tenant.rita.token, url=tight) as other,
+    ):
+        answers: list[Any] = []
+        sending = asyncio.create_task(_flood(flood))
+        try:
+            async with asyncio.timeout(60):
+                while True:
+                    answers.append(json.loads(await flood.recv()))
+                    if len(answers) == 100:
+                        async with asyncio.timeout(UNAFFECTED_WITHIN_S):
+                            assert (await asked(other, "ping"))["type"] == "pong"
+        except websockets.ConnectionClosed:
+            sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+        refusals = [answer for answer in answers if answer["type"] == "error"]
+        assert {(answer["status"], answer["code"]) for answer in refusals} == {(429, "quota")}
+        assert refusals[0]["retry_after"] > 0
+        assert any(answer["type"] == "pong" for answer in answers)
+        assert (flood.close_code, flood.close_reason) == (1008, "too many messages")
+
+
+async def _flood(ws: websockets.ClientConnection) -> None:
+    for number in range(5_000):
+        await ws.send(f'{{"type":"ping","ref":"{number}"}}')
+
+
+async def test_case_15_slow_reader_has_a_bounded_queue_and_others_get_everything(
+    site: Site, tight: str, tenant: Tenant
+) -> None:
+    narrow = sockets.socket()
+    narrow.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 256 * 1024)
+    narrow.connect(("127.0.0.1", int(tight.rpartition(":")[2])))
+    slow_options = {"sock": narrow, "max_queue": 1, "ping_interval": None, "max_size": None}
+    async with (
+        socket(site, tenant.rita.token, url=tight, **slow_options) as slow,
+        socket(site, tenant.rita.token) as quick,
+    ):
+        for reader in (slow, quick):
+            await reader.send(json.dumps({"type": "subscribe", "channels": ["holds"]}))
+        reading = asyncio.create_task(_reviews(quick, LARGE_CALLS))
+
+        await asyncio.to_thread(_propose_large_calls, tenant)
+
+        assert len(await reading) == LARGE_CALLS
+        seen = [await received(slow)]
+        while seen[-1]["type"] != "resync_required":
+            seen.append(await received(slow))
+        missed = LARGE_CALLS - sum(message["type"] == "tool_call_pending_review" for message in seen)
+        assert missed > 0
+        assert len(seen) < LIMITS.queue_messages + LARGE_CALLS
+
+        await slow.send(json.dumps({"type": "subscribe", "channels": ["holds"]}))
+        while (snapshot := await received(slow))["type"] != "snapshot":
+            pass
+        assert snapshot["total"] == LARGE_CALLS, "what was missed is seen by subscribing anew"
+
+
+def _propose_large_calls(tenant: Tenant) -> None:
+    execution_id = tenant.execution()
+    for number in range(LARGE_CALLS):
+        call = tenant.propose(execution_id, "send_money", {"text": LARGE}, f"c{number}")
+        assert call["status"] == "held"
+
+
+async def _reviews(ws: websockets.ClientConnection, count: int) -> list[Any]:
+    found: list[Any] = []
+    while len(found) < count:
+        message = await received(ws)
+        if message["type"] == "tool_call_pending_review":
+            found.append(message)
+    return found
