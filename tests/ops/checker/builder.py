@@ -1,0 +1,191 @@
+"""A small log by hand: one execution's events as records, to say one thing wrong and see it told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ops.checker.calls import digest_of
+from schemas.events import calls as c
+from schemas.events import executions as x
+from schemas.events import holds as h
+from schemas.events.log import DefinitionsAdopted, WriterClaimed
+from schemas.headers import event_record
+from schemas.ids import event_id
+from schemas.message import Message
+from schemas.record import EventMeta, RawRecord
+from services.runtime.log import TopicPartition
+
+START_MS = 1_780_000_000_000
+EVENTS = TopicPartition("placet.executions", 0)
+DEFINITIONS = TopicPartition("placet.definitions", 0)
+KEY = b"acme/main/x"
+HOLD_MS = 60_000
+
+
+@dataclass
+class Story:
+    """Events of one partition in order; each is right unless it is told otherwise."""
+
+    raws: list[RawRecord] = field(default_factory=list)
+    term: int = 0
+    version: int = 0
+    now_ms: int = START_MS
+    asked: int = 0
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        self.claim(-1)
+
+    def claim(self, after: int) -> None:
+        """A claim; afterwards its term is told, whether it counts or not."""
+        offset = len(self.raws)
+        self._add(
+            WriterClaimed(claim_id=f"c{offset}", after=after, worker="w"),
+            b"_log/0",
+            after,
+            0,
+            f"c{offset}",
+            "",
+        )
+        self.term = offset
+
+    def says(self, *bodies: Message, command_id: str = "", tenant: str = "acme", key: bytes = KEY) -> str:
+        """The events of one command."""
+        self.asked += 1
+        name = command_id or f"command-{self.asked}"
+        for body in bodies:
+            self.version += 1
+            self._add(body, key, self.term, self.version, name, tenant)
+        return name
+
+    def adopts(self, offset: int, record_id: str) -> None:
+        body = DefinitionsAdopted(
+            through_offset=offset, through_record_id=record_id, through_term=0, versions={}
+        )
+        self._add(body, b"_log/0", self.term, 0, f"adopted-{offset}", "")
+
+    def starts(self) -> None:
+        self.says(x.ExecutionStarted(agent="bot", user="", workspace="", request="", context="{}", by="bot"))
+
+    def proposed(self, revision: int = 1, arguments: str = '{"a":1}', by: str = "bot") -> c.ToolCallProposed:
+        plain = c.ToolCallProposed(
+            call_id="c",
+            revision=revision,
+            agent="bot",
+            tool="pay",
+            tool_version="",
+            arguments=arguments,
+            digest="",
+            context="{}",
+            claims="{}",
+            reason="",
+            by=by,
+        )
+        self.digest = digest_of("acme", plain)
+        return plain.model_copy(update={"digest": self.digest})
+
+    def verdict(self, effect: Any, revision: int = 1) -> c.PolicyVerdictIssued:
+        return c.PolicyVerdictIssued(
+            call_id="c",
+            revision=revision,
+            effect=effect,
+            rules=(),
+            policy_version="",
+            reason="",
+            detail="",
+            risk_score=0.0,
+            risk_level="low",
+            risk_parts=(),
+            risk_required=0.0,
+            trust=None,
+            definitions_through=-1,
+        )
+
+    def hold(self, hold_id: str = "h", **changes: Any) -> h.HoldOpened:
+        plain = h.HoldOpened(
+            hold_id=hold_id,
+            call_id="c",
+            request_id="",
+            revision=1,
+            digest=self.digest,
+            kind="permission",
+            cause="policy",
+            question="?",
+            options="[]",
+            input_schema="{}",
+            requester="bot",
+            roles=(),
+            quorum=1,
+            exclude_requester=False,
+            deadline_at_ms=self.now_ms + HOLD_MS,
+            on_timeout="deny",
+            default_value=None,
+            escalate_at_ms=None,
+            escalate_roles=(),
+            on_reject="feedback",
+        )
+        return plain.model_copy(update=changes)
+
+    def decision(self, decision: Any = "approve", by: str = "rita", **changes: Any) -> h.DecisionRecorded:
+        plain = h.DecisionRecorded(
+            decision_id="d",
+            hold_id="h",
+            call_id="c",
+            revision=1,
+            digest=self.digest,
+            decision=decision,
+            by=by,
+            roles=("reviewer",),
+            feedback="",
+            edited_arguments=None,
+            value=None,
+            scope="once",
+            resolves=True,
+        )
+        return plain.model_copy(update=changes)
+
+    def release(self, by: Any = "decision", **changes: Any) -> c.ToolCallReleased:
+        plain = c.ToolCallReleased(
+            call_id="c",
+            revision=1,
+            digest=self.digest,
+            grant_id="g",
+            decision_id="d",
+            released_by=by,
+            arguments='{"a":1}',
+            expires_at_ms=self.now_ms + HOLD_MS,
+        )
+        return plain.model_copy(update=changes)
+
+    def consumed(self, attempt_id: str = "a", **changes: Any) -> c.GrantConsumed:
+        plain = c.GrantConsumed(
+            call_id="c",
+            revision=1,
+            digest=self.digest,
+            attempt_id=attempt_id,
+            run_deadline_at_ms=self.now_ms + HOLD_MS,
+            by="bot",
+        )
+        return plain.model_copy(update=changes)
+
+    def succeeded(self, attempt_id: str = "a") -> c.ToolCallSucceeded:
+        return c.ToolCallSucceeded(call_id="c", attempt_id=attempt_id, output="1", duration_ms=1, by="bot")
+
+    def held(self, **changes: Any) -> None:
+        """A run with a call that waits for a person."""
+        self.starts()
+        proposed = self.proposed()
+        self.says(proposed, self.verdict("hold"), self.hold(**changes))
+
+    def released(self) -> None:
+        """A run with a call that a person let go."""
+        self.held()
+        self.says(self.decision(), self.release())
+
+    def _add(self, body: Message, key: bytes, term: int, version: int, command_id: str, tenant: str) -> None:
+        offset = len(self.raws)
+        meta = EventMeta(
+            event_id(command_id, term, offset), self.now_ms, term, version, command_id, "", tenant
+        )
+        self.raws.append(RawRecord(0, offset, self.now_ms, *event_record(body, meta, key)))

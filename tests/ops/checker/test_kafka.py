@@ -1,0 +1,40 @@
+"""The checker on a real Kafka's log: offsets, times and headers as a broker keeps them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ops.checker import check, read_log
+from schemas import commands as k
+from tests.runtime.lab import Lab, body_of
+from tests.runtime.logs import PARTITIONS, kafka_world
+
+
+@pytest.mark.broker
+async def test_log_of_a_call_that_two_deciders_carried_breaks_nothing(
+    kafka: str, topic_prefix: str, seed: int
+) -> None:
+    async with kafka_world(kafka, topic_prefix) as world:
+        lab = Lab(world.log, PARTITIONS, random.Random(seed))
+        first = await lab.start_worker("one")
+        await lab.publish_basics()
+        await lab.ask("x", k.StartExecution(agent="bot"))
+        held = await lab.ask("x", k.ProposeToolCall(call_id="c", tool="send_money", arguments='{"amount":5}'))
+        hold = body_of(held, "HoldOpened")
+        await first.stop()
+        await lab.start_worker("two")
+        approve = k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest)
+        await lab.ask("x", approve, lab.rita)
+        await lab.ask("x", k.ConsumeGrant(call_id="c", digest=hold.digest, attempt_id="a"))
+        await lab.ask("x", k.ReportResult(call_id="c", attempt_id="a", outcome="succeeded"))
+
+        records = await read_log(world.log)
+        violations = check(records, topics=world.log.topics)
+        shorter = {tp: raws if tp != lab.events_tp("x") else raws[:-1] for tp, raws in records.items()}
+        lost = {"at": 0, "client": "bot", "op": "ack", "tenant": "acme", "command_id": "r", "events": ["e"]}
+        await lab.close()
+
+    assert violations == []
+    assert [v.invariant for v in check(shorter, [lost], topics=world.log.topics)] == ["I3"]
