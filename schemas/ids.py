@@ -7,6 +7,7 @@ from functools import lru_cache
 
 NAMESPACE = uuid.UUID("5b0a1f6e-2f0e-5c3b-9a44-70d1c2b0e6aa")
 
+ID_RULE = "must be 1 to 128 of A-Za-z0-9._:-"
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 

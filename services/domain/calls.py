@@ -4,12 +4,13 @@ from schemas import commands as k
 from schemas.canonical import call_digest
 from schemas.events import calls as c
 from schemas.events.holds import HoldCancelled
+from schemas.ids import ID_RULE, is_client_id
 from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent, may_steer
 from services.domain.context import RUN_TIMEOUT_MS, Context
 from services.domain.evolve import proposal_digest
-from services.domain.proposals import arguments_problem
+from services.domain.proposals import arguments_problem, json_problem
 from services.domain.refusing import Events, refuse
 from services.domain.revalidation import stricter_now
 from services.domain.state import Call, Execution
@@ -53,9 +54,11 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
     if (refused := _refuse_consumption(state, call, command, ctx)) is not None:
         return refused
-    if call.status == "released" and (again := stricter_now(state, call, ctx)):
+    if again := stricter_now(state, call, ctx):
         detail = "the definitions changed after the release: it is judged again"
-        return [*again, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
+        # What an earlier attempt consumed cannot be taken back from it; another may not run it any more.
+        taken_back = again if call.status == "released" else []
+        return [*taken_back, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
     tool = ctx.tool(call.tool)
     return [
         c.GrantConsumed(
@@ -74,6 +77,8 @@ def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
     call = state.calls.get(command.call_id)
     if call is None or not acts_for_agent(ctx.actor, state.agent):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
+    if (malformed := json_problem(command.output)) is not None:
+        return refuse(ctx, command, Refusal.MALFORMED, f"output: {malformed}", call.call_id)
     if not call.attempt_id or call.status == "released":
         return refuse(ctx, command, Refusal.NOT_RELEASED, "the call was not consumed", call.call_id)
     if call.attempt_id != command.attempt_id:
@@ -113,6 +118,8 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
     for text in (command.arguments, command.claims, command.context):
         if (problem := arguments_problem(text)) is not None:
             return refuse(ctx, command, *problem, command.call_id)
+    if not is_client_id(command.call_id):
+        return refuse(ctx, command, Refusal.INVALID, f"call_id {ID_RULE}")
     earlier = state.calls.get(command.call_id)
     if earlier is not None and earlier.proposal_digest == proposal_digest(command):
         return refuse(ctx, command, Refusal.DUPLICATE, "already proposed", command.call_id)
@@ -134,10 +141,14 @@ def _refuse_consumption(state: Execution, call: Call, command: k.ConsumeGrant, c
 def _consumption_problem(
     state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context
 ) -> tuple[Refusal | None, str]:
+    if not is_client_id(command.attempt_id):
+        return Refusal.INVALID, f"attempt_id {ID_RULE}"
     if call.attempt_id == command.attempt_id and call.digest == command.digest:
         return Refusal.DUPLICATE, "this attempt has consumed it already"
     if call.status == "expired":
         return Refusal.EXPIRED, "the release or its hold has expired"
+    if state.closed:
+        return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
     if call.digest != command.digest:
         return Refusal.DIGEST_MISMATCH, "another revision of the call is in force"
     if call.attempt_id and not _may_run_again(call, ctx):
@@ -146,8 +157,6 @@ def _consumption_problem(
         return Refusal.NOT_RELEASED, f"the call is {call.status}"
     if state.lifecycle == "paused":
         return Refusal.NOT_RELEASED, "the execution is paused"
-    if state.closed:
-        return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
     return None, ""
 
 

@@ -2,6 +2,14 @@
 
 from services.domain.state import Call, Hold
 
+# A client chooses its calls' ids, and can work out any hold's: no such id has a slash, so the two never meet.
+CALL_PREFIX = "call/"
+
+
+def due_id_of_call(call_id: str) -> str:
+    """The name under which a call's next moment is kept; a hold's is its own id."""
+    return CALL_PREFIX + call_id
+
 
 def hold_due(hold: Hold) -> int | None:
     """The hold's next moment (ms): its escalation or its deadline, whichever comes first."""

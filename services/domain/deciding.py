@@ -4,17 +4,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from schemas.canonical import MalformedJson, call_digest, parse_strict
+from schemas.canonical import call_digest
 from schemas.commands import DecideHold
 from schemas.events import holds as h
 from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
 from schemas.events.executions import ExecutionFailed
+from schemas.ids import derived_id
 from schemas.refusals import Refusal
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
-from services.domain.proposals import arguments_problem
 from services.domain.refusing import Events, refuse_decision
 from services.domain.requests import provided
 from services.domain.state import Call, Execution, Hold
@@ -91,8 +91,6 @@ def _edited(
     state: Execution, hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
     arguments = command.edited_arguments or ""
-    if (problem := _arguments_refused(call, arguments, ctx)) is not None:
-        return refuse_decision(ctx, command, *problem)
     tool = ctx.tool(call.tool)
     version = tool.version if tool else ""
     digest = call_digest(state.tenant, call.agent, call.tool, version, arguments)
@@ -109,16 +107,27 @@ def _edited(
     if _editor_suffices(terms, ctx):
         return [*events, release(new, decision_id, "decision", ctx)]
     opened = call_hold(state, new, terms, ctx, deadline_at_ms=hold.deadline_at_ms)
-    return [*events, opened.model_copy(update={"escalate_at_ms": hold.escalate_at_ms})]
+    events.append(opened.model_copy(update={"escalate_at_ms": hold.escalate_at_ms}))
+    return [*events, _editors_vote(opened, command, ctx)] if _editor_counts(terms, ctx) else events
 
 
-def _arguments_refused(call: Call, arguments: str, ctx: Context) -> tuple[Refusal, str] | None:
-    problem = arguments_problem(arguments)
-    if problem is not None:
-        return problem
-    tool = ctx.tool(call.tool)
-    misfit = tool.validate(parse_strict(arguments)) if tool else None
-    return None if misfit is None else (Refusal.INVALID_ARGUMENTS, misfit)
+def _editors_vote(opened: h.HoldOpened, command: DecideHold, ctx: Context) -> h.DecisionRecorded:
+    """The count starts again on the new digest, and the editor's word is its first vote."""
+    return h.DecisionRecorded(
+        decision_id=derived_id("decision", ctx.command_id, opened.hold_id),
+        hold_id=opened.hold_id,
+        call_id=opened.call_id,
+        revision=opened.revision,
+        digest=opened.digest,
+        decision="approve",
+        by=ctx.actor.subject,
+        roles=ctx.actor.roles,
+        feedback=command.feedback,
+        edited_arguments=None,
+        value=None,
+        scope=command.scope,
+        resolves=False,
+    )
 
 
 def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
@@ -156,18 +165,26 @@ def _common_roles(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _editor_suffices(terms: HoldTerms, ctx: Context) -> bool:
-    """Whether the editor's own word releases the edit.
+    """Whether the editor's own word releases the edit."""
+    return terms.quorum <= 1 and _editor_counts(terms, ctx)
+
+
+def _editor_counts(terms: HoldTerms, ctx: Context) -> bool:
+    """Whether the editor's own word counts for the edit.
 
     The editor counts as a requester of the new revision, so not where another person is asked for.
     """
     has_role = not terms.roles or bool(set(terms.roles) & set(ctx.actor.roles))
-    return terms.quorum <= 1 and not terms.exclude_requester and has_role
+    return has_role and not terms.exclude_requester
 
 
 def _on_unknown_outcome(
     hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
-    vote = recorded(hold, command, decision_id, ctx)
+    resolves = command.decision != "approve" or len(hold.votes) + 1 >= hold.quorum
+    vote = recorded(hold, command, decision_id, ctx, resolves)
+    if not resolves:
+        return [vote]
     settled = {
         "call_id": call.call_id,
         "attempt_id": call.attempt_id,
@@ -183,21 +200,11 @@ def _on_unknown_outcome(
 
 
 def _on_request(hold: Hold, command: DecideHold, decision_id: str, ctx: Context) -> Events:
-    response = _response(hold, command)
-    if isinstance(response, Refusal):
-        return refuse_decision(ctx, command, response, "answer with one of the options")
     vote = recorded(hold, command, decision_id, ctx)
-    return [vote, provided(hold, response, ctx.actor.subject)]
+    return [vote, provided(hold, _response(command), ctx.actor.subject)]
 
 
-def _response(hold: Hold, command: DecideHold) -> str | Refusal:
+def _response(command: DecideHold) -> str:
     if command.decision in ("approve", "reject"):
         return "true" if command.decision == "approve" else "false"
-    try:
-        value, options = parse_strict(command.value or "null"), parse_strict(hold.options)
-    except MalformedJson:
-        return Refusal.MALFORMED
-    known = [option.get("id") if isinstance(option, dict) else option for option in options]
-    if hold.kind == "decision" and known and value not in known:
-        return Refusal.UNKNOWN_OPTION
     return command.value or "null"

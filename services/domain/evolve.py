@@ -11,7 +11,7 @@ from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.message import Message
-from services.domain.deadlines import call_due, hold_due
+from services.domain.deadlines import call_due, due_id_of_call, hold_due
 from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold
 
 ANY_REVIEWER = ("reviewer", "operator", "admin")
@@ -59,7 +59,7 @@ def _with_call(state: Execution, call: Call) -> Execution:
     if call.status in TERMINAL_CALLS and call.arguments:
         call = replace(call, arguments="", context="", claims="", reason="")
     state = replace(state, calls=state.calls.set(call.call_id, call))
-    return _with_due(state, call.call_id, call_due(call))
+    return _with_due(state, due_id_of_call(call.call_id), call_due(call))
 
 
 def _with_hold(state: Execution, hold: Hold) -> Execution:

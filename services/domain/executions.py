@@ -16,6 +16,7 @@ from services.domain.authority import acts_for_agent, may_steer
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.evolve import evolve, start_digest
+from services.domain.proposals import arguments_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.state import Execution
 
@@ -35,6 +36,9 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     expired = expiry.expire(state, ctx)
     for event in expired:
         state = evolve(state, event, ctx.now_ms)
+    if expiry.first_due(state, ctx.now_ms) is not None and not isinstance(command, k.ExpireDue):
+        # Judged now, it could be let through by what should have ended before it came.
+        return expired + _refuse_any(command, ctx, Refusal.UNAVAILABLE, "many deadlines passed: ask again")
     return expired + _HANDLERS[type(command)](state, command, ctx)
 
 
@@ -54,6 +58,8 @@ def _decide_nothing(command: Message, ctx: Context) -> Events:
         return refuse(
             ctx, command, Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {command.agent}"
         )
+    if (problem := arguments_problem(command.context)) is not None:
+        return refuse(ctx, command, problem[0], f"context: {problem[1]}")
     return [x.ExecutionStarted(**command.__dict__, by=ctx.actor.subject)]
 
 

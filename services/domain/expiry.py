@@ -2,7 +2,9 @@
 
 from schemas.events import calls as c
 from schemas.events import holds as h
+from schemas.message import Message
 from services.domain.context import Context
+from services.domain.deadlines import CALL_PREFIX
 from services.domain.deciding import halted
 from services.domain.evolve import evolve
 from services.domain.holds import escalation
@@ -12,33 +14,42 @@ from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, outcome_unknown_events
 
 TIMER = "placet:timer"
+# What one command may expire, with a guess of what each event's headers take: its own events must fit beside it.
+EXPIRED_MAX_BYTES = 256 * 1024
+EVENT_BYTES = 600
 
 
 def expire(state: Execution, ctx: Context) -> Events:
-    """The events of everything due at `now`, the earliest first.
+    """The events of what is due at `now`, the earliest first: all of it, or as much as one decision may record.
 
     One expiry can end another (a halt closes the run) or make one (an escalation that is overdue as well),
     so each is folded before the next is looked for.
     """
     events: Events = []
-    while (subject_id := _first_due(state, ctx.now_ms)) is not None:
+    size_bytes = 0
+    while size_bytes < EXPIRED_MAX_BYTES and (subject_id := first_due(state, ctx.now_ms)) is not None:
         step = _expire_one(state, subject_id, ctx)
         for event in step:
             state = evolve(state, event, ctx.now_ms)
+            size_bytes += _size_bytes(event)
         events += step
     return events
 
 
-def _first_due(state: Execution, now_ms: int) -> str | None:
+def first_due(state: Execution, now_ms: int) -> str | None:
+    """What is overdue the longest, by its name in `Execution.due`; None where nothing is due."""
     due = state.next_due
     return due[1] if due is not None and due[0] <= now_ms else None
 
 
 def _expire_one(state: Execution, subject_id: str, ctx: Context) -> Events:
-    hold = state.holds.get(subject_id)
-    if hold is not None:
-        return _expire_hold(state, hold, ctx)
-    return _expire_call(state, state.calls[subject_id], ctx)
+    if subject_id.startswith(CALL_PREFIX):
+        return _expire_call(state, state.calls[subject_id.removeprefix(CALL_PREFIX)], ctx)
+    return _expire_hold(state, state.holds[subject_id], ctx)
+
+
+def _size_bytes(event: Message) -> int:
+    return EVENT_BYTES + sum(len(text.encode()) for text in event.__dict__.values() if isinstance(text, str))
 
 
 def _expire_call(state: Execution, call: Call, ctx: Context) -> Events:

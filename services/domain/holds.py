@@ -10,6 +10,7 @@ from schemas.refusals import Refusal
 from services.domain.authority import refusal_to_decide
 from services.domain.context import Context
 from services.domain.deciding import decision_events
+from services.domain.decision_content import content_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.state import Call, Execution, Hold
 
@@ -22,7 +23,7 @@ def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events
     if hold is None:
         return refuse_decision(ctx, command, Refusal.NOT_FOUND, "no such hold")
     call = state.calls.get(hold.call_id)
-    problem = _decision_problem(hold, call, command, ctx)
+    problem = _decision_problem(state, hold, call, command, ctx)
     if problem is not None:
         return refuse_decision(ctx, command, *problem, winning_decision_id=hold.decision_id)
     decision_id = derived_id("decision", ctx.command_id)
@@ -102,45 +103,43 @@ def _on_open_hold(state: Execution, command: Any, ctx: Context, act: Callable[[H
     hold = state.holds.get(command.hold_id)
     if hold is None:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such hold", command.hold_id)
-    problem = refusal_to_decide(ctx.actor, hold, state.calls.get(hold.call_id)) or _closed(hold)
+    problem = refusal_to_decide(ctx.actor, hold, state.calls.get(hold.call_id)) or _closed(state, hold)
     if problem is not None:
         return refuse(ctx, command, *problem, hold.hold_id)
     return act(hold)
 
 
 def _decision_problem(
-    hold: Hold, call: Call | None, command: k.DecideHold, ctx: Context
+    state: Execution, hold: Hold, call: Call | None, command: k.DecideHold, ctx: Context
 ) -> tuple[Refusal, str] | None:
     """The first reason against a decision, in the refusals' order of precedence."""
     return (
         refusal_to_decide(ctx.actor, hold, call)
-        or _malformed(hold, command)
-        or _closed(hold)
+        or content_problem(hold, call, command, ctx)
+        or _closed(state, hold)
+        or _run_over(state, hold, command)
         or _already_voted(hold, ctx)
         or _other_digest(hold, command)
     )
 
 
-def _malformed(hold: Hold, command: k.DecideHold) -> tuple[Refusal, str] | None:
-    if command.scope != "once":
-        return Refusal.INVALID, f"scope {command.scope} is not supported in this version: use once"
-    if command.decision == "edit" and (not hold.call_id or command.edited_arguments is None):
-        return Refusal.INVALID, "edit needs a held call and edited_arguments"
-    if command.decision == "edit" and hold.cause == "outcome_unknown":
-        return Refusal.INVALID, "a call that may have run cannot be edited: approve, reject or respond"
-    if command.decision == "respond" and command.value is None:
-        return Refusal.INVALID, "respond needs a value"
-    return None
-
-
-def _closed(hold: Hold) -> tuple[Refusal, str] | None:
+def _closed(state: Execution, hold: Hold) -> tuple[Refusal, str] | None:
     match hold.status:
         case "resolved":
             return Refusal.ALREADY_DECIDED, "another decision came first"
         case "expired":
             return Refusal.EXPIRED, "the deadline has passed"
+        case "cancelled" if state.closed:
+            return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
         case "cancelled":
             return Refusal.NOT_OPEN, "what the hold was about is gone"
+    return None
+
+
+def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> tuple[Refusal, str] | None:
+    # Only a call whose outcome is unknown waits beyond its run: it can be settled, but never run again.
+    if state.closed and command.decision == "approve":
+        return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}: reject or respond"
     return None
 
 

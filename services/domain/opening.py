@@ -72,7 +72,11 @@ def call_hold(
 
 
 def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpened:
-    """The hold of a call of which nobody knows whether it ran: it waits for a person, without a deadline."""
+    """The hold of a call of which nobody knows whether it ran: it waits for a person, without a deadline.
+
+    Running it again asks for no less than running it did: the people of the call's own hold, where it had one.
+    """
+    earlier = state.holds.get(call.hold_id)
     return HoldOpened(
         hold_id=_fresh_hold_id(state, call, ctx),
         call_id=call.call_id,
@@ -85,9 +89,9 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
         options="[]",
         input_schema="{}",
         requester=call.requesters[0],
-        roles=(),
-        quorum=1,
-        exclude_requester=False,
+        roles=earlier.roles if earlier else (),
+        quorum=earlier.quorum if earlier else 1,
+        exclude_requester=earlier.exclude_requester if earlier else False,
         deadline_at_ms=None,
         on_timeout="wait",
         default_value=None,

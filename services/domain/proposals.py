@@ -35,3 +35,12 @@ def arguments_problem(text: str) -> tuple[Refusal, str] | None:
     except MalformedJson as error:
         return Refusal.MALFORMED, str(error)
     return None
+
+
+def json_problem(text: str) -> str | None:
+    """Why the text is not JSON that every reader can read, or None."""
+    try:
+        parse_strict(text)
+    except MalformedJson as error:
+        return str(error)
+    return None

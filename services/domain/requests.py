@@ -3,6 +3,7 @@
 from schemas import commands as k
 from schemas.canonical import MalformedJson, canonical, parse_strict, sha256_hex
 from schemas.events import holds as h
+from schemas.ids import ID_RULE, is_client_id
 from schemas.limits import TEXT_MAX_CHARS
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent
@@ -12,6 +13,7 @@ from services.domain.refusing import Events, refuse
 from services.domain.state import Execution, Hold
 
 DEFAULT_TIMEOUT_MS = 300_000
+TIMEOUT_MAX_MS = 366 * 86_400_000
 
 
 def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Events:
@@ -91,12 +93,16 @@ def _problem(
         return Refusal.NOT_FOUND, "no such execution"
     if len(command.question) > TEXT_MAX_CHARS:
         return Refusal.TOO_LARGE, f"a question is limited to {TEXT_MAX_CHARS} characters"
+    if len(command.default or "") > TEXT_MAX_CHARS:
+        return Refusal.TOO_LARGE, f"a default is limited to {TEXT_MAX_CHARS} characters"
     if (malformed := _not_json(command)) is not None:
         return Refusal.MALFORMED, malformed
     if command.kind == "env_var":
         return Refusal.INVALID, "env_var requests are not supported in this version"
-    if command.timeout_ms is not None and command.timeout_ms <= 0:
-        return Refusal.INVALID, "timeout_seconds must be positive"
+    if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
+        return Refusal.INVALID, f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
+    if not is_client_id(command.request_id):
+        return Refusal.INVALID, f"request_id {ID_RULE}"
     earlier = state.holds.get(hold_id)
     if earlier is not None and earlier.digest == digest:
         return Refusal.DUPLICATE, "already asked"

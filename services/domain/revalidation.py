@@ -11,12 +11,13 @@ from services.domain.verdicts import denial, release, revised, verdict_event
 
 def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
     """What today's definitions make of a released call; nothing where the release still stands."""
-    if call.definitions_through == ctx.definitions_through:
-        return []
     tool = ctx.tool(call.tool)
     version = tool.version if tool else ""
     if version != call.tool_version:
+        # Also where the verdict is newer than that: a call proposed during a pause is judged after it.
         return _tool_changed(state, call, version, ctx)
+    if call.definitions_through == ctx.definitions_through:
+        return []
     verdict = ctx.judge(state, call)
     if not _is_stricter(verdict, call, state.holds.get(call.hold_id)):
         return []

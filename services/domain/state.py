@@ -96,7 +96,8 @@ class Hold(Struct, frozen=True, kw_only=True):
 class Execution(Struct, frozen=True, kw_only=True):
     """One run of an agent.
 
-    `due` holds the next moment of everything that waits, by call or hold id (ms); `next_due` is the earliest.
+    `due` holds the next moment (ms) of everything that waits, by hold id or `deadlines.due_id_of_call`; `next_due`
+    is the earliest.
     """
 
     tenant: str

@@ -7,6 +7,8 @@ from typing import Any
 import jsonschema
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from schemas.canonical import MalformedJson, canonical, parse_strict, tool_version_of
 from services.domain.context import RUN_TIMEOUT_MS, Tool
@@ -88,7 +90,10 @@ def _validation(schema_text: str) -> Callable[[Any], str | None]:
     validator = _validator(parse_strict(schema_text))
 
     def misfit(arguments: Any) -> str | None:
-        error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+        try:
+            error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+        except (Unresolvable, RecursionError) as broken:
+            return f"the tool's inputSchema cannot be applied: {type(broken).__name__}"
         return None if error is None else f"{error.json_path}: {error.message}"[:500]
 
     return misfit
@@ -97,9 +102,12 @@ def _validation(schema_text: str) -> Callable[[Any], str | None]:
 def _validator(schema: Any) -> Validator:
     if not isinstance(schema, dict):
         raise ToolRefused("inputSchema must be an object")
+    if not isinstance(schema.get("$schema", ""), str):
+        raise ToolRefused("inputSchema.$schema must be a string")
     cls = validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
         cls.check_schema(schema)
     except jsonschema.exceptions.SchemaError as error:
         raise ToolRefused(f"inputSchema is not JSON Schema: {error.message}") from error
-    return cls(schema)
+    # The default registry fetches unknown references over the network.
+    return cls(schema, registry=Registry())

@@ -99,7 +99,8 @@ class Machine(RuleBasedStateMachine):
         if recorded:
             assert hold.status == "open"
             assert not (stale and hold.call_id)
-            self.check_authority(hold, requesters, actor)
+            # An escalation that was due came before the decision.
+            self.check_authority(self.world.state().holds[hold.hold_id], requesters, actor)
             edited = self.world.state().calls.get(hold.call_id) if decision == "edit" else None
             if edited is not None and edited.tool == "pay":
                 assert "2000" not in edited.arguments, "the policy denies that much, edited as well"

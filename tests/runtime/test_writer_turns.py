@@ -10,11 +10,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas import commands as k
 from schemas.envelope import Draft, Signer
+from schemas.events.holds import HoldCancelled
 from schemas.events.log import WriterAlive, WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import derived_id
-from schemas.record import EventMeta
+from schemas.record import Event, EventMeta
 from schemas.topics import Topics
+from services.domain.deadlines import due_id_of_call
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.claim import log_key
@@ -22,7 +24,7 @@ from services.runtime.definitions_book import Adoption, DefinitionsBook
 from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from services.runtime.writer import CAREFUL_AFTER_CLAIMS
-from tests.domain.world import BOT, OLGA, RITA, World
+from tests.domain.world import BOT, OLGA, World, the
 from tests.runtime.lab import Lab, types
 
 START_MS = 1_780_000_000_000
@@ -159,24 +161,25 @@ async def test_deadline_of_before_the_restart_is_kept_by_a_writer_whose_clock_is
 
 
 def test_release_in_an_execution_that_had_ended_still_expires() -> None:
-    """A person lets a call of unknown outcome run again: between the two events nothing was open."""
+    """Logs have it: a call of unknown outcome let run again, and between the two events nothing was open."""
     world = World()
     world.ask(k.StartExecution(agent="bot"))
-    world.ask(k.ProposeToolCall(call_id="c", tool="read", arguments="{}"))
-    call = world.state().calls["c"]
-    world.ask(k.ConsumeGrant(call_id="c", digest=call.digest, attempt_id="a"))
-    world.ask(k.ReportResult(call_id="c", attempt_id="a", outcome="unknown"))
+    released = the(world.ask(k.ProposeToolCall(call_id="c", tool="read", arguments="{}")), "ToolCallReleased")
+    world.ask(k.ConsumeGrant(call_id="c", digest=released.digest, attempt_id="a"))
+    hold = the(
+        world.ask(k.ReportResult(call_id="c", attempt_id="a", outcome="unknown")),
+        "HoldOpened",
+    )
     world.ask(k.CompleteExecution())
-    hold_id = world.state().calls["c"].hold_id
 
-    world.ask(k.DecideHold(hold_id=hold_id, decision="approve", digest=call.digest), RITA)
-    released = world.state().calls["c"]
+    for body in (HoldCancelled(hold_id=hold.hold_id, reason="decided"), released):
+        meta = EventMeta("e", world.now_ms, 0, 99, "approve", "", "acme", 0)
+        world.partition.apply(Event(body, meta, b"acme/main/x", 0, 99))
     due = world.partition.due_of(b"acme/main/x")
 
-    assert released.status == "released"
-    assert due == (released.grant_expires_at_ms, "c")
+    assert due == (released.expires_at_ms, due_id_of_call("c"))
     world.later(3600)
-    world.ask(k.ExpireDue(subject_id="c", deadline_at_ms=due[0], attempt=1), BOT)
+    world.ask(k.ExpireDue(subject_id=due[1], deadline_at_ms=due[0], attempt=1), BOT)
     assert world.state().calls["c"].status == "expired"
     assert world.partition.due_of(b"acme/main/x") is None
 

@@ -1,0 +1,86 @@
+"""The first steps of most stories about one execution."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.message import Message
+from services.domain.context import Tool
+from services.domain.policy import Verdict
+from services.domain.state import Call, Execution
+from services.runtime.executions_partition import Rules
+from tests.domain.world import BOT, PROJECT, RITA, TENANT, World, the
+
+TESSA = Actor(subject="tessa", tenant=TENANT, project=PROJECT, roles=("reviewer",))
+
+
+@dataclass(frozen=True)
+class AskTwo:
+    """Definitions whose every hold asks for two people, as the documents of a later version will."""
+
+    rules: Rules
+    through_offset: int
+
+    def tool(self, tenant: str, name: str) -> Tool | None:
+        return self.rules.tool(tenant, name)
+
+    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
+        verdict = self.rules.judge(execution, call, now_ms)
+        return verdict if verdict.hold is None else replace(verdict, hold=replace(verdict.hold, quorum=2))
+
+
+def ask_two(world: World) -> None:
+    """From now on every hold asks for two people."""
+    definitions: Any = AskTwo(world.definitions, world.definitions.through_offset + 1)
+    world.definitions = definitions
+
+
+def started(**changes: Any) -> World:
+    """A world with one running execution."""
+    world = World(**changes)
+    world.ask(k.StartExecution(agent="bot"))
+    return world
+
+
+def proposed(world: World, tool: str, call_id: str = "c", arguments: str = '{"amount":5}') -> list[Message]:
+    """The events of a proposal."""
+    return world.ask(k.ProposeToolCall(call_id=call_id, tool=tool, arguments=arguments))
+
+
+def held(world: World, tool: str = "pay", call_id: str = "c") -> Any:
+    """A call that waits: its HoldOpened."""
+    return the(proposed(world, tool, call_id), "HoldOpened")
+
+
+def decided(world: World, hold: Any, decision: Any, by: Actor = RITA, **content: Any) -> list[Message]:
+    """The events of a decision on exactly what waits."""
+    command = k.DecideHold(hold_id=hold.hold_id, decision=decision, digest=hold.digest, **content)
+    return world.ask(command, by)
+
+
+def released(world: World, tool: str = "pay", call_id: str = "c") -> str:
+    """A call that a person approved: its digest."""
+    hold = held(world, tool, call_id)
+    assert the(decided(world, hold, "approve"), "ToolCallReleased").digest == hold.digest
+    return str(hold.digest)
+
+
+def consumed(world: World, digest: str, attempt_id: str = "a", call_id: str = "c") -> list[Message]:
+    """The events of a consumption."""
+    return world.ask(k.ConsumeGrant(call_id=call_id, digest=digest, attempt_id=attempt_id))
+
+
+def reported(
+    world: World, outcome: Any, attempt_id: str = "a", call_id: str = "c", **content: Any
+) -> list[Message]:
+    """The events of a result."""
+    return world.ask(k.ReportResult(call_id=call_id, attempt_id=attempt_id, outcome=outcome, **content), BOT)
+
+
+def code(bodies: list[Message]) -> str:
+    """The code of the one refusal among events."""
+    (refused,) = [body for body in bodies if type(body).__name__ in ("CommandRefused", "DecisionRefused")]
+    return str(getattr(refused, "code"))  # noqa: B009

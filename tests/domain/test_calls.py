@@ -1,0 +1,215 @@
+"""One tool call: proposed, consumed, reported, revoked; and every way in which that is refused."""
+
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from schemas.events.calls import ToolCallReleased
+from schemas.limits import ARGUMENTS_MAX_BYTES
+from tests.domain.steps import code, consumed, decided, held, proposed, released, reported, started
+from tests.domain.world import ANNA, BOT, OLGA, OTHER_BOT, RITA, names, the
+
+LARGE = '{"a":"' + "x" * ARGUMENTS_MAX_BYTES + '"}'
+
+
+def test_propose_allowed_tool_releases_at_once() -> None:
+    said = proposed(started(), "read")
+
+    assert names(said) == ["ToolCallProposed", "PolicyVerdictIssued", "ToolCallReleased"]
+    assert the(said, "ToolCallReleased").released_by == "policy"
+
+
+def test_propose_banned_tool_is_denied_by_policy() -> None:
+    assert the(proposed(started(), "drop"), "ToolCallDenied").cause == "policy"
+
+
+def test_propose_unknown_tool_is_held() -> None:
+    assert names(proposed(started(), "never-published"))[-1] == "HoldOpened"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"arguments": LARGE}, "too_large"),
+        ({"arguments": "[1]"}, "malformed"),
+        ({"arguments": '{"a": 1}'}, "malformed"),
+        ({"arguments": '{"a":1,"a":2}'}, "malformed"),
+        ({"arguments": '{"a":9007199254740992}'}, "malformed"),
+        ({"claims": "null"}, "malformed"),
+        ({"context": "{"}, "malformed"),
+        ({"call_id": ""}, "invalid"),
+        ({"call_id": "call/a"}, "invalid"),
+        ({"call_id": "x" * 129}, "invalid"),
+    ],
+)
+def test_propose_bad_content_is_refused(content: dict[str, str], expected: str) -> None:
+    world = started()
+    fields: dict[str, Any] = {"call_id": "c", "tool": "read", "arguments": "{}", **content}
+
+    assert code(world.ask(k.ProposeToolCall(**fields))) == expected
+    assert not world.state().calls
+
+
+def test_propose_same_id_same_body_is_a_duplicate_and_other_body_a_reuse() -> None:
+    world = started()
+    proposed(world, "read")
+
+    assert code(proposed(world, "read")) == "duplicate"
+    assert code(proposed(world, "read", arguments='{"amount":6}')) == "id_reused"
+
+
+def test_propose_for_another_agent_is_not_found_before_its_content_is_looked_at() -> None:
+    world = started()
+    command = k.ProposeToolCall(call_id="", tool="read", arguments=LARGE)
+
+    assert code(world.ask(command, OTHER_BOT)) == "not_found"
+
+
+def test_propose_to_a_closed_execution_is_refused_but_a_repeat_is_a_duplicate() -> None:
+    world = started()
+    proposed(world, "read")
+    world.ask(k.CompleteExecution())
+
+    assert code(proposed(world, "read")) == "duplicate"
+    assert code(proposed(world, "read", "d")) == "execution_closed"
+
+
+def test_propose_while_paused_is_judged_on_resume_in_the_order_of_ids() -> None:
+    world = started()
+    world.ask(k.PauseExecution(), OLGA)
+    for call_id in ("c2", "c1", "c3"):
+        assert names(proposed(world, "read", call_id)) == ["ToolCallProposed"]
+
+    resumed = world.ask(k.ResumeExecution(), OLGA)
+
+    assert [body.call_id for body in resumed if isinstance(body, ToolCallReleased)] == ["c1", "c2", "c3"]
+
+
+def test_consume_twice_same_attempt_is_a_duplicate_and_another_is_refused() -> None:
+    world = started()
+    digest = released(world)
+
+    assert names(consumed(world, digest, "a")) == ["GrantConsumed"]
+    assert code(consumed(world, digest, "a")) == "duplicate"
+    assert code(consumed(world, digest, "b")) == "already_consumed"
+
+
+@pytest.mark.parametrize("attempt_id", ["", "with blank", "x" * 129])
+def test_consume_without_a_proper_attempt_is_invalid_never_a_repeat(attempt_id: str) -> None:
+    """An empty attempt would equal that of a call which nobody has consumed."""
+    world = started()
+    digest = released(world)
+
+    assert code(consumed(world, digest, attempt_id)) == "invalid"
+
+
+def test_consume_held_call_is_not_released_and_another_digest_is_named_first() -> None:
+    world = started()
+    hold = held(world)
+
+    assert code(consumed(world, hold.digest)) == "not_released"
+    assert code(consumed(world, "0" * 64)) == "digest_mismatch"
+
+
+def test_consume_for_another_agent_is_not_found() -> None:
+    world = started()
+    digest = released(world)
+    command = k.ConsumeGrant(call_id="c", digest=digest, attempt_id="a")
+
+    assert code(world.ask(command, OTHER_BOT)) == "not_found"
+    assert code(world.ask(command, RITA)) == "not_found"
+
+
+def test_consume_while_paused_waits_for_the_resume() -> None:
+    world = started()
+    digest = released(world)
+    world.ask(k.PauseExecution(), OLGA)
+    assert code(consumed(world, digest)) == "not_released"
+
+    world.ask(k.ResumeExecution(), OLGA)
+    assert names(consumed(world, digest)) == ["GrantConsumed"]
+
+
+def test_consume_after_cancel_says_that_the_execution_is_closed() -> None:
+    world = started()
+    digest = released(world)
+    world.ask(k.CancelExecution(), OLGA)
+
+    assert code(consumed(world, digest)) == "execution_closed"
+    assert code(consumed(world, "0" * 64)) == "execution_closed", "it precedes digest_mismatch"
+
+
+def test_consume_after_the_grant_expired_is_refused_as_expired() -> None:
+    world = started()
+    digest = released(world)
+    world.later(15 * 60)
+
+    said = consumed(world, digest)
+
+    assert names(said) == ["GrantRevoked", "CommandRefused"]
+    assert code(said) == "expired"
+
+
+def test_consume_revoked_grant_is_not_released() -> None:
+    world = started()
+    digest = released(world)
+    revoked = the(world.ask(k.RevokeGrant(call_id="c", reason="expired"), OLGA), "GrantRevoked")
+
+    assert (revoked.by, revoked.reason) == ("olga", "revoked"), "nobody but the timer lets a grant expire"
+    assert code(consumed(world, digest)) == "not_released"
+
+
+@pytest.mark.parametrize("actor", [BOT, ANNA])
+def test_revoke_by_the_agent_or_an_analyst_is_not_authorised(actor: Any) -> None:
+    world = started()
+    released(world)
+
+    assert code(world.ask(k.RevokeGrant(call_id="c"), actor)) == "not_authorised"
+
+
+def test_report_by_the_attempt_that_consumed_ends_the_call_once() -> None:
+    world = started()
+    consumed(world, released(world))
+
+    assert names(reported(world, "succeeded", output="7")) == ["ToolCallSucceeded"]
+    assert code(reported(world, "failed")) == "duplicate"
+    assert world.state().calls["c"].arguments == "", "what has ended keeps no arguments"
+
+
+def test_report_before_consumption_by_another_attempt_or_not_json_is_refused() -> None:
+    world = started()
+    digest = released(world)
+    assert code(reported(world, "succeeded")) == "not_released"
+    consumed(world, digest)
+
+    assert code(reported(world, "succeeded", "b")) == "already_consumed"
+    assert code(reported(world, "succeeded", output="{oops")) == "malformed"
+    assert names(reported(world, "succeeded")) == ["ToolCallSucceeded"]
+
+
+def test_report_late_result_settles_the_unknown_outcome() -> None:
+    world = started()
+    consumed(world, released(world))
+    reported(world, "unknown")
+
+    assert names(reported(world, "succeeded", output="1")) == ["HoldCancelled", "ToolCallSucceeded"]
+    assert world.state().calls["c"].status == "succeeded"
+
+
+def test_report_late_result_after_a_person_settled_it_is_a_duplicate() -> None:
+    world = started()
+    consumed(world, released(world))
+    hold = the(reported(world, "unknown"), "HoldOpened")
+    settled = decided(world, hold, "respond", value='"done"')
+
+    assert names(settled) == ["DecisionRecorded", "ToolCallSucceeded"]
+    assert code(reported(world, "failed")) == "duplicate"
+
+
+def test_report_of_a_consumed_call_is_taken_after_the_run_was_closed() -> None:
+    world = started()
+    consumed(world, released(world))
+    world.ask(k.CancelExecution(), OLGA)
+
+    assert names(reported(world, "succeeded")) == ["ToolCallSucceeded"]

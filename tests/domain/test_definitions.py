@@ -1,0 +1,72 @@
+"""Publishing: versions, repeats, refusals; and tools whose schema cannot be applied."""
+
+import json
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.events.definitions import ToolPublished
+from schemas.ids import definition_key
+from schemas.message import Message
+from services.domain.definitions import Definitions, decide, evolve
+from services.domain.policy import PolicySet
+from services.domain.tools import tool_from_definition
+from tests.domain.steps import code
+from tests.domain.world import OLGA, RITA, TENANT, the
+
+KEY = definition_key(TENANT, "tool", "t")
+EMPTY = Definitions(policies=PolicySet())
+
+
+def publish(definitions: Definitions, definition: Any, actor: Actor = OLGA) -> list[Message]:
+    return decide(definitions, KEY, k.PublishTool(name="t", definition=json.dumps(definition)), actor)
+
+
+def test_publish_counts_versions_and_knows_a_repeat() -> None:
+    first = publish(EMPTY, {"name": "t"})
+    definitions = evolve(EMPTY, the(first, "ToolPublished"), TENANT, 7)
+
+    assert code(publish(definitions, {"name": "t"})) == "duplicate"
+    assert the(publish(definitions, {"name": "t", "idempotent": True}), "ToolPublished").version == 2
+    assert definitions.since(6) == {KEY.decode(): 1}
+    assert definitions.since(7) == {}
+
+
+def test_publish_by_a_reviewer_is_not_authorised_before_anything_is_read() -> None:
+    assert code(publish(EMPTY, {"nome": 5}, RITA)) == "not_authorised"
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        [],
+        {"name": "other"},
+        {"name": "t", "idempotend": True},
+        {"name": "t", "annotations": {"readOnlyHint": "yes"}},
+        {"name": "t", "run_timeout_seconds": 0},
+        {"name": "t", "inputSchema": {"type": "objekt"}},
+        {"name": "t", "inputSchema": {"properties": {"a": {"pattern": "["}}}},
+        {"name": "t", "inputSchema": {"$schema": []}},
+        {"name": "t", "inputSchema": {"$schema": 5}},
+    ],
+)
+def test_publish_what_cannot_be_meant_is_invalid(definition: Any) -> None:
+    assert code(publish(EMPTY, definition)) == "invalid"
+
+
+@pytest.mark.parametrize("reference", ["http://127.0.0.1:1/schema", "#/nowhere", "#"])
+def test_validate_schema_that_cannot_be_applied_refuses_the_arguments(reference: str) -> None:
+    """Neither a look at the network nor an endless loop: the arguments are refused, and the writer goes on."""
+    tool = tool_from_definition("t", json.dumps({"name": "t", "inputSchema": {"$ref": reference}}))
+
+    assert "cannot be applied" in str(tool.validate({"a": 1}))
+
+
+def test_published_tool_of_one_tenant_is_unknown_to_another() -> None:
+    event = ToolPublished(name="t", version=1, tool_version="-", definition='{"name":"t"}', by="olga")
+    definitions = evolve(EMPTY, event, TENANT, 0)
+
+    assert definitions.tool(TENANT, "t") is not None
+    assert definitions.tool("other", "t") is None

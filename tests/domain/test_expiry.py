@@ -1,0 +1,120 @@
+"""What is due expires first: in order, once, never releasing, and within what one decision may record."""
+
+from schemas import commands as k
+from schemas.headers import event_record
+from schemas.limits import DECISION_MAX_BYTES
+from services.domain.opening import hold_id_of_call
+from tests.domain.steps import code, consumed, decided, held, released, started
+from tests.domain.world import CLARA, OLGA, RITA, names, the
+
+NUDGE = k.ExpireDue(subject_id="-", deadline_at_ms=0, attempt=1)
+
+
+def test_hold_decided_at_its_deadline_is_expired_before() -> None:
+    world = started()
+    hold = held(world)
+    world.later(600)
+
+    said = decided(world, hold, "approve")
+
+    assert names(said) == ["HoldExpired", "ToolCallDenied", "DecisionRefused"]
+    assert code(said) == "expired"
+    assert world.state().calls["c"].status == "expired"
+
+
+def test_nudge_that_comes_early_leaves_nothing() -> None:
+    world = started()
+    held(world)
+    world.later(599)
+
+    assert world.ask(NUDGE, OLGA) == []
+
+
+def test_hold_that_halts_ends_the_run_and_what_was_due_with_it() -> None:
+    world = started()
+    held(world, "halt", "a")
+    held(world, "pay", "b")
+    world.later(600)
+
+    said = world.ask(NUDGE)
+
+    assert names(said) == [
+        "HoldExpired", "ToolCallDenied", "HoldCancelled", "ToolCallCancelled", "ExecutionFailed",
+    ]  # fmt: skip
+    assert world.state().next_due is None
+
+
+def test_hold_escalates_once_and_then_is_denied() -> None:
+    world = started()
+    hold = held(world, "escalate")
+    assert code(decided(world, hold, "approve", CLARA)) == "forbidden_role"
+    world.later(300)
+    assert names(world.ask(NUDGE)) == ["HoldEscalated"]
+    assert world.ask(NUDGE) == []
+    world.later(300)
+
+    assert names(world.ask(NUDGE)) == ["HoldExpired", "ToolCallDenied"]
+
+
+def test_hold_escalated_may_be_decided_by_either() -> None:
+    world = started()
+    for call_id, person in (("a", RITA), ("b", CLARA)):
+        hold = held(world, "escalate", call_id)
+        world.ask(k.EscalateHold(hold_id=hold.hold_id), RITA)
+        assert names(decided(world, hold, "approve", person)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_hold_that_waits_has_no_deadline() -> None:
+    world = started()
+    hold = held(world, "wait")
+    world.later(10**6)
+
+    assert names(decided(world, hold, "approve")) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_consumed_call_without_a_result_becomes_unknown_at_its_run_deadline() -> None:
+    world = started()
+    consumed(world, released(world))
+    world.later(15 * 60)
+
+    assert names(world.ask(NUDGE)) == ["ToolCallOutcomeUnknown", "HoldOpened"]
+
+
+def test_call_named_like_a_hold_takes_no_deadline_from_it() -> None:
+    """Whoever knows a call's id can work out its hold's: an agent could end its own hold's clock."""
+    world = started()
+    hold_id = hold_id_of_call(world.state(), "pay-it", 1)
+    held(world, "pay", "pay-it")
+    released(world, "pay", hold_id)
+    consumed(world, world.state().calls[hold_id].digest, call_id=hold_id)
+    world.ask(k.ReportResult(call_id=hold_id, attempt_id="a", outcome="succeeded"))
+    world.later(600)
+
+    assert names(world.ask(NUDGE)) == ["HoldExpired", "ToolCallDenied"]
+    assert world.state().calls["pay-it"].status == "expired"
+
+
+def test_thousands_due_at_once_expire_in_parts_that_each_fit_one_decision() -> None:
+    world = started()
+    last = [held(world, "pay", f"c{number}") for number in range(1_000)][-1]
+    world.later(600)
+
+    first = decided(world, last, "approve")
+    parts = [first]
+    while said := world.ask(NUDGE):
+        parts.append(said)
+
+    assert code(first) == "unavailable", "late is not let through while earlier deadlines are worked off"
+    assert len(parts) > 2
+    records = [event_record(event.body, event.meta, event.key) for event in world.events]
+    assert sum(record.size_bytes() for record in records[-len(parts[1]) :]) < DECISION_MAX_BYTES
+    assert {call.status for call in world.state().calls.values()} == {"expired"}
+    assert code(decided(world, last, "approve")) == "expired"
+
+
+def test_expired_request_has_an_answer_that_says_so() -> None:
+    world = started()
+    world.ask(k.RequestHumanInput(request_id="q", kind="clarification", question="?", timeout_ms=5))
+    world.later(1)
+
+    assert the(world.ask(NUDGE), "HumanInputProvided").timed_out is True

@@ -1,0 +1,270 @@
+"""One hold: who may decide it, on what, and which reason for no comes first."""
+
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.limits import ARGUMENTS_MAX_BYTES
+from tests.domain.steps import (
+    TESSA,
+    ask_two,
+    code,
+    consumed,
+    decided,
+    held,
+    proposed,
+    released,
+    reported,
+    started,
+)
+from tests.domain.world import (
+    ANNA,
+    BOT,
+    CLARA,
+    OLGA,
+    PROJECT,
+    RITA,
+    TENANT,
+    World,
+    names,
+    the,
+)
+
+CFO_BOT_OWNER = Actor(subject="bot", tenant=TENANT, project=PROJECT, roles=("cfo",))
+LARGE = '{"a":"' + "x" * ARGUMENTS_MAX_BYTES + '"}'
+
+
+def pair_world() -> World:
+    """Payments need two people."""
+    world = started()
+    ask_two(world)
+    return world
+
+
+def test_approve_releases_exactly_the_digest_that_was_seen() -> None:
+    world = started()
+    hold = held(world)
+
+    said = decided(world, hold, "approve")
+
+    assert names(said) == ["DecisionRecorded", "ToolCallReleased"]
+    assert the(said, "DecisionRecorded").by == "rita"
+    assert the(said, "ToolCallReleased").decision_id == the(said, "DecisionRecorded").decision_id
+
+
+def test_approve_second_comes_too_late_and_names_the_winner() -> None:
+    world = started()
+    hold = held(world)
+    winner = the(decided(world, hold, "approve"), "DecisionRecorded").decision_id
+
+    loser = the(decided(world, hold, "reject", TESSA), "DecisionRefused")
+
+    assert (loser.code, loser.winning_decision_id, loser.by) == ("already_decided", winner, "tessa")
+
+
+@pytest.mark.parametrize(
+    ("tool", "actor", "expected"),
+    [
+        ("pay", BOT, "not_authorised"),
+        ("pay", ANNA, "forbidden_role"),
+        ("pay", CLARA, "forbidden_role"),
+        ("transfer", RITA, "forbidden_role"),
+        ("transfer", CFO_BOT_OWNER, "own_request"),
+    ],
+)
+def test_approve_by_somebody_who_may_not_is_refused(tool: str, actor: Actor, expected: str) -> None:
+    world = started()
+    hold = held(world, tool)
+
+    assert code(decided(world, hold, "approve", actor)) == expected
+    assert world.state().holds[hold.hold_id].status == "open"
+
+
+def test_decide_many_things_wrong_names_the_first_by_precedence() -> None:
+    world = started()
+    hold = held(world)
+    decided(world, hold, "approve")
+
+    def again(actor: Actor = RITA, **content: Any) -> str:
+        return code(world.ask(k.DecideHold(hold_id=hold.hold_id, digest="stale", **content), actor))
+
+    assert again(ANNA, decision="edit", edited_arguments=LARGE) == "forbidden_role"
+    assert again(decision="edit", edited_arguments=LARGE) == "too_large"
+    assert again(decision="edit", edited_arguments="{") == "malformed"
+    assert again(decision="respond", value="{") == "malformed"
+    assert again(decision="edit") == "invalid"
+    assert again(decision="approve", scope="rule") == "invalid"
+    assert again(decision="edit", edited_arguments='{"amount":"much"}') == "invalid_arguments"
+    assert again(decision="edit", edited_arguments='{"amount":1}') == "already_decided"
+    unknown = k.DecideHold(hold_id="none", decision="approve", digest="stale")
+    assert code(world.ask(unknown, ANNA)) == "not_found"
+
+
+def test_approve_stale_digest_is_refused_and_the_hold_stays_open() -> None:
+    world = started()
+    hold = held(world)
+
+    assert code(world.ask(k.DecideHold(hold_id=hold.hold_id, decision="approve", digest="0" * 64), RITA)) == (
+        "digest_mismatch"
+    )
+    assert code(world.ask(k.DecideHold(hold_id=hold.hold_id, decision="approve"), RITA)) == "digest_mismatch"
+    assert world.state().holds[hold.hold_id].status == "open"
+
+
+def test_approve_after_cancel_says_that_the_execution_is_closed() -> None:
+    world = started()
+    hold = held(world)
+    world.ask(k.CancelExecution(), OLGA)
+
+    assert code(decided(world, hold, "approve")) == "execution_closed"
+
+
+def test_quorum_counts_people_and_one_reject_ends_it() -> None:
+    world = pair_world()
+    hold = held(world)
+
+    assert names(decided(world, hold, "approve")) == ["DecisionRecorded"]
+    assert code(decided(world, hold, "approve")) == "already_voted"
+    assert names(decided(world, hold, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+    other = held(world, call_id="d")
+    decided(world, other, "approve")
+    assert names(decided(world, other, "reject", TESSA)) == ["DecisionRecorded", "ToolCallDenied"]
+
+
+def test_edit_releases_the_new_digest_and_never_the_old_one() -> None:
+    world = started()
+    hold = held(world)
+
+    said = decided(world, hold, "edit", edited_arguments='{"amount":7}')
+
+    new = the(said, "ToolCallReleased")
+    assert (new.revision, new.arguments) == (2, '{"amount":7}')
+    assert code(consumed(world, hold.digest)) == "digest_mismatch"
+    assert names(consumed(world, new.digest)) == ["GrantConsumed"]
+
+
+def test_edit_that_the_policy_denies_leaves_the_hold_open() -> None:
+    world = started()
+    hold = held(world)
+
+    assert code(decided(world, hold, "edit", edited_arguments='{"amount":2000}')) == "edit_denied"
+    assert names(decided(world, hold, "approve")) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_edit_where_the_requester_is_excluded_needs_another_person_by_the_old_deadline() -> None:
+    world = started()
+    hold = held(world, "transfer")
+    world.later(60)
+
+    said = decided(world, hold, "edit", CLARA, edited_arguments='{"amount":7}')
+
+    new = the(said, "HoldOpened")
+    assert new.deadline_at_ms == hold.deadline_at_ms, "an edit never moves the deadline"
+    assert names(said).count("DecisionRecorded") == 1
+    assert code(decided(world, new, "approve", CLARA)) == "own_request"
+
+
+def test_edit_under_a_quorum_starts_the_count_again_with_its_editor() -> None:
+    world = pair_world()
+    hold = held(world)
+    decided(world, hold, "approve", OLGA)
+
+    new = the(decided(world, hold, "edit", edited_arguments='{"amount":7}'), "HoldOpened")
+
+    assert world.state().holds[new.hold_id].votes == ("rita",), (
+        "the earlier vote is void, the editor's counts"
+    )
+    assert code(decided(world, new, "approve", RITA)) == "already_voted"
+    assert names(decided(world, new, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_reject_where_the_rule_halts_fails_the_execution() -> None:
+    world = started()
+    other = held(world, call_id="other")
+    hold = held(world, "halt", "h")
+
+    said = decided(world, hold, "reject", feedback="no")
+
+    assert names(said) == [
+        "DecisionRecorded", "ToolCallDenied", "HoldCancelled", "ToolCallCancelled", "ExecutionFailed",
+    ]  # fmt: skip
+    assert world.state().holds[other.hold_id].status == "cancelled"
+
+
+def test_delegate_lets_that_subject_decide_but_not_its_own_request() -> None:
+    world = started()
+    hold = held(world, "transfer")
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to="anna"), CLARA)
+    own = held(world, "transfer", "own")
+    world.ask(k.DelegateHold(hold_id=own.hold_id, to="bot"), CLARA)
+
+    assert names(decided(world, hold, "approve", ANNA)) == ["DecisionRecorded", "ToolCallReleased"]
+    assert code(decided(world, own, "approve", CFO_BOT_OWNER)) == "own_request"
+
+
+def test_claim_by_another_is_refused_and_does_not_keep_anybody_from_deciding() -> None:
+    world = started()
+    hold = held(world)
+    world.ask(k.ClaimHold(hold_id=hold.hold_id), RITA)
+
+    assert code(world.ask(k.ClaimHold(hold_id=hold.hold_id), TESSA)) == "not_open"
+    assert code(world.ask(k.ReleaseHold(hold_id=hold.hold_id), TESSA)) == "not_authorised"
+    assert names(decided(world, hold, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_extend_moves_the_deadline_within_bounds() -> None:
+    world = started()
+    hold = held(world)
+
+    for seconds in (0, 8 * 24 * 60 * 60):
+        assert code(world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=seconds), RITA)) == "invalid"
+    world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=60), RITA)
+    world.later(630)
+
+    assert names(decided(world, hold, "approve")) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_unknown_outcome_asks_for_the_people_of_the_calls_own_hold() -> None:
+    """To run it again takes no less than to run it did."""
+    world = started()
+    first = held(world, "transfer")
+    decided(world, first, "approve", CLARA)
+    consumed(world, first.digest)
+    hold = the(reported(world, "unknown"), "HoldOpened")
+
+    assert code(decided(world, hold, "approve", RITA)) == "forbidden_role"
+    assert code(decided(world, hold, "approve", CFO_BOT_OWNER)) == "own_request"
+    assert names(decided(world, hold, "approve", CLARA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_unknown_outcome_under_a_quorum_is_run_again_only_by_as_many() -> None:
+    world = pair_world()
+    first = held(world)
+    for person in (RITA, TESSA):
+        decided(world, first, "approve", person)
+    consumed(world, first.digest)
+    hold = the(reported(world, "unknown"), "HoldOpened")
+
+    assert names(decided(world, hold, "approve", RITA)) == ["DecisionRecorded"]
+    assert names(decided(world, hold, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_unknown_outcome_in_a_closed_run_is_settled_but_never_run_again() -> None:
+    world = started()
+    consumed(world, released(world))
+    hold = the(reported(world, "unknown"), "HoldOpened")
+    world.ask(k.CancelExecution(), OLGA)
+
+    assert code(decided(world, hold, "approve")) == "execution_closed"
+    assert names(decided(world, hold, "reject")) == ["DecisionRecorded", "ToolCallFailed"]
+
+
+def test_respond_to_a_held_call_denies_it_with_the_answer() -> None:
+    world = started()
+    hold = held(world)
+
+    assert the(decided(world, hold, "respond", value='"use IBAN"'), "ToolCallDenied").feedback == '"use IBAN"'
+    assert proposed(world, "read", "d")

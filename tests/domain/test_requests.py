@@ -1,0 +1,115 @@
+"""A human request is a hold: asked, answered, timed out, refused."""
+
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from schemas.limits import TEXT_MAX_CHARS
+from tests.domain.steps import code, started
+from tests.domain.world import BOT, OTHER_BOT, RITA, World, names, the
+
+OPTIONS = '["blue",{"id":"red","label":"Red"}]'
+
+
+def asked(world: World, **content: Any) -> Any:
+    """The HoldOpened of a question."""
+    fields = {"request_id": "q", "kind": "clarification", "question": "Which?", **content}
+    return the(world.ask(k.RequestHumanInput(**fields)), "HoldOpened")
+
+
+def answer(hold: Any, value: str, digest: str = "") -> k.DecideHold:
+    return k.DecideHold(hold_id=hold.hold_id, decision="respond", value=value, digest=digest)
+
+
+def test_request_answered_gives_the_answer_to_the_agent() -> None:
+    world = started()
+    hold = asked(world)
+
+    said = world.ask(answer(hold, '"this"'), RITA)
+
+    assert names(said) == ["DecisionRecorded", "HumanInputProvided"]
+    provided = the(said, "HumanInputProvided")
+    assert (provided.response, provided.by, provided.timed_out) == ('"this"', "rita", False)
+
+
+def test_request_answered_twice_or_on_other_words_is_refused() -> None:
+    world = started()
+    hold = asked(world)
+
+    assert code(world.ask(answer(hold, "1", digest="0" * 64), RITA)) == "digest_mismatch"
+    world.ask(answer(hold, "1"), RITA)
+    assert code(world.ask(answer(hold, "2"), RITA)) == "already_decided"
+
+
+def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_late() -> None:
+    world = started()
+    hold = asked(world, kind="decision", options=OPTIONS)
+
+    assert code(world.ask(answer(hold, '"green"'), RITA)) == "unknown_option"
+    assert names(world.ask(answer(hold, '"red"'), RITA)) == ["DecisionRecorded", "HumanInputProvided"]
+    assert code(world.ask(answer(hold, '"green"'), RITA)) == "unknown_option"
+
+
+def test_request_timed_out_gives_its_default_or_null() -> None:
+    world = started()
+    asked(world, timeout_ms=1000, default='"blue"')
+    asked(world, request_id="r", timeout_ms=2000)
+    world.later(2)
+
+    said = world.ask(k.ExpireDue(subject_id="-", deadline_at_ms=0, attempt=1))
+
+    answers = [(b.response, b.timed_out) for b in said if type(b).__name__ == "HumanInputProvided"]  # type: ignore[attr-defined]
+    assert answers == [('"blue"', True), ("null", True)]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"question": "x" * (TEXT_MAX_CHARS + 1)}, "too_large"),
+        ({"default": '"' + "x" * TEXT_MAX_CHARS + '"'}, "too_large"),
+        ({"options": "{}"}, "malformed"),
+        ({"default": "{oops"}, "malformed"),
+        ({"kind": "env_var"}, "invalid"),
+        ({"timeout_ms": 0}, "invalid"),
+        ({"timeout_ms": 2**63 - 1}, "invalid"),
+        ({"request_id": ""}, "invalid"),
+    ],
+)
+def test_request_bad_content_is_refused(content: dict[str, Any], expected: str) -> None:
+    world = started()
+    fields = {"request_id": "q", "kind": "clarification", "question": "Which?", **content}
+
+    assert code(world.ask(k.RequestHumanInput(**fields))) == expected
+
+
+def test_request_same_id_same_question_is_a_duplicate_and_another_a_reuse() -> None:
+    world = started()
+    asked(world)
+    again = k.RequestHumanInput(request_id="q", kind="clarification", question="Which?")
+    other = k.RequestHumanInput(request_id="q", kind="clarification", question="Who?")
+
+    assert code(world.ask(again, BOT)) == "duplicate"
+    assert code(world.ask(other, BOT)) == "id_reused"
+    assert code(world.ask(other, OTHER_BOT)) == "not_found"
+
+
+def test_request_approved_never_releases_a_call() -> None:
+    """Neither an empty call id nor any other may tie a question to a call."""
+    world = started()
+    proposals = [k.ProposeToolCall(call_id=name, tool="pay", arguments="{}") for name in ("", "q")]
+    for proposal in proposals:
+        world.ask(proposal)
+    hold = asked(world)
+
+    said = world.ask(k.DecideHold(hold_id=hold.hold_id, decision="approve"), RITA)
+
+    assert names(said) == ["DecisionRecorded", "HumanInputProvided"]
+
+
+def test_request_open_when_the_run_ends_is_cancelled() -> None:
+    world = started()
+    hold = asked(world)
+
+    assert names(world.ask(k.CompleteExecution())) == ["HoldCancelled", "ExecutionCompleted"]
+    assert code(world.ask(answer(hold, "1"), RITA)) == "execution_closed"
