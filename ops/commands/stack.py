@@ -88,13 +88,13 @@ def down(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -
 
 
 def status(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:
-    """Show what runs; exit code 3 when the stack is not ready."""
+    """Show what runs; exit code 3 when the stack, or a part of it, is not ready."""
     stack = read_stack(DataDir(data_dir.expanduser().absolute()))
     if json:
         print_json(as_protocol(stack))
     else:
         _print_table(stack)
-    if stack.state != READY:
+    if any(state != READY for state in (stack.state, *(part.state for part in stack.components))):
         raise typer.Exit(EXIT_UNREACHABLE)
 
 

@@ -1,0 +1,123 @@
+"""A stack whose broker's disk fills up and is freed: run in a mount namespace of its own, prints what it saw.
+
+unshare --mount python -m tests.integration.full_disk DIRECTORY
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gateway.identity.issuer import issue
+from tests.servers.stack import RunningStack, running_stack, wait_for
+
+SIZE_MB = 64
+BEFORE_CALLS = 20
+ATTEMPTS_MAX = 400
+LARGE = "x" * 100_000
+
+
+def private_mounts(directory: Path) -> list[str]:
+    """The command that runs this program where its mounts are seen by nobody else."""
+    as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    return [
+        "unshare",
+        *as_root,
+        "--mount",
+        sys.executable,
+        "-m",
+        "tests.integration.full_disk",
+        str(directory),
+    ]
+
+
+def main(directory: Path) -> None:
+    kafka = directory / "kafka"
+    kafka.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", str(kafka)], check=True)
+    with full(kafka):
+        refused = RunningStack(directory).placet("up", "--port", "0", "--partitions", "1", "--detach")
+    with running_stack(directory, "--partitions", "1") as stack:
+        seen = hurt(stack, kafka)
+    print(json.dumps(seen | {"up_exit": refused.returncode, "up_said": refused.stderr}))
+
+
+@contextmanager
+def full(kafka: Path) -> Iterator[None]:
+    """A file system without one free byte, freed at the end."""
+    filler = kafka / "filler"
+    fill(filler)
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def fill(filler: Path) -> None:
+    """Write until there is no space left on the device."""
+    with filler.open("ab", buffering=0) as file:
+        for chunk in (1024 * 1024, 4096, 1):
+            try:
+                while file.write(b"\0" * chunk) == chunk:
+                    pass
+            except OSError:
+                continue
+
+
+def hurt(stack: RunningStack, kafka: Path) -> dict[str, Any]:
+    """Fill the disk under load, free it, and look at what was acknowledged."""
+    keys, url = stack.data_dir / "keys", stack.status()["url"]
+    token = issue(keys, "bot", ["agent"], "default", "default", "bot")
+    acknowledged: dict[str, str] = {}
+    with httpx.Client(base_url=url, timeout=30, headers={"Authorization": f"Bearer {token}"}) as client:
+        client.post("/v1/executions", json={"execution_id": "run", "agent": "bot"}).raise_for_status()
+        for number in range(BEFORE_CALLS):
+            assert propose(client, f"before-{number}", acknowledged)
+        with full(kafka):
+            attempts = 0
+            while propose(client, f"during-{attempts}", acknowledged):
+                attempts += 1
+                assert attempts < ATTEMPTS_MAX, "the disk never filled"
+            told = wait_for(
+                lambda: stack.placet("status"), lambda said: "free space" in said.stdout, within_s=90
+            )
+        stack.wait_ready()
+        found = {call_id: digest(client, call_id) for call_id in acknowledged}
+        assert propose(client, "after", {})
+    return {
+        "acknowledged": acknowledged,
+        "found": found,
+        "status_exit": told.returncode,
+        "status_said": told.stdout,
+    }
+
+
+def propose(client: httpx.Client, call_id: str, acknowledged: dict[str, str]) -> bool:
+    """Propose a call; note its digest if it was acknowledged, and say whether it was."""
+    body = {"call_id": call_id, "tool": "anything", "arguments": {"text": LARGE}}
+    try:
+        answer = client.post("/v1/executions/run/tool-calls?wait=0", json=body)
+    except httpx.TransportError:
+        return False
+    decided = answer.status_code in (200, 202) and answer.json()["status"] == "held"
+    if decided:
+        acknowledged[call_id] = answer.json()["digest"]
+    return decided
+
+
+def digest(client: httpx.Client, call_id: str) -> str:
+    """The digest of a call as it is now; empty when it is not there."""
+    answer = client.get(f"/v1/executions/run/tool-calls/{call_id}")
+    return str(answer.json().get("digest", ""))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
