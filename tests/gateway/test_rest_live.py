@@ -154,12 +154,12 @@ def test_decision_replayed_gets_the_same_answer(bot: Caller, anna: Caller) -> No
     assert (denied["status"], denied["feedback"]) == ("denied", "too much")
 
 
-def test_approve_after_cancel_is_not_open(bot: Caller, anna: Caller) -> None:
+def test_approve_after_cancel_is_refused(bot: Caller, anna: Caller) -> None:
     call = bot.propose(bot.execution())
     bot.post(f"/v1/executions/{call['execution_id']}/cancel", {})
     decision = {"decision": "approve", "digest": call["digest"]}
     answer = anna.post(f"/v1/holds/{call['hold_id']}/decision", decision)
-    assert _code(answer) == (409, "not_open")
+    assert _code(answer) == (409, "execution_closed")
 
 
 def test_paused_execution_judges_nothing_until_it_is_resumed(bot: Caller, anna: Caller) -> None:

@@ -38,5 +38,5 @@ def test_the_document_served_is_the_one_checked(doors: Doors) -> None:
 @document.exclude(path="/v1/events/stream").parametrize()
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_route_answers_as_documented(case: Any, doors: Doors) -> None:
-    headers = {"Authorization": f"Bearer {doors.token('root', 'admin')}"}
+    headers = {"Authorization": f"Bearer {doors.token('root', 'admin', tenant='fuzz')}"}
     case.call_and_validate(base_url=doors.url, headers=headers, checks=CHECKS, timeout=30)
