@@ -33,10 +33,17 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config) -> None:
-    """One seed, one world: hypothesis draws from the run's seed unless it was given one."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Fast ones first; and one seed, one world: hypothesis draws from the run's seed unless it was given one."""
+    items.sort(key=_cost)
     if getattr(config.option, "hypothesis_seed", None) is None:
         hypothesis.core.global_force_seed = SEED  # type: ignore[assignment]
+
+
+def _cost(item: pytest.Item) -> int:
+    """How much has to be running for a test; the sort is stable, so modules stay together."""
+    costly = ("postgres", "broker", "stack")
+    return max((rank for rank, mark in enumerate(costly, 1) if item.get_closest_marker(mark)), default=0)
 
 
 @pytest.fixture(scope="session")
