@@ -63,7 +63,7 @@ class KafkaTail:
 
         Raises:
             KafkaUnreachable: nobody answers.
-            LogLost: the log is shorter than where a view stands.
+            LogLost: a topic is missing, or the log is shorter than where a view stands.
         """
         self._consumer = consumer = new_consumer(self.config)
         # It only asks where the log ends: on the reader's connection that would wait behind a long fetch.
@@ -71,6 +71,7 @@ class KafkaTail:
         await start(consumer, self.config)
         await start(scout, self.config)
         tps = [begin.tp for begin in self.starts]
+        await _check_exist(scout, tps)
         consumer.assign(tps)
         await self._check(scout, tps)
         for lane, begin in enumerate(self.starts):
@@ -165,6 +166,16 @@ class KafkaTail:
                 "%s/%d@%d cannot be read: %s", record.topic, record.partition, record.offset, error
             )
             return None
+
+
+async def _check_exist(consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]) -> None:
+    # Asked for the offsets of a topic that is not there, the client tries again until its time is up.
+    cluster = await consumer._client.fetch_all_metadata()
+    for tp in tps:
+        if tp.partition not in (cluster.partitions_for_topic(tp.topic) or ()):
+            raise LogLost(
+                f"{tp.topic}/{tp.partition} does not exist: create it with placet up, or restore it."
+            )
 
 
 def _opened(client: AIOKafkaConsumer | None) -> AIOKafkaConsumer:
