@@ -34,9 +34,36 @@ def test_the_document_served_is_the_one_checked(doors: Doors) -> None:
     assert doors.client.get(f"{doors.url}/openapi.json").json() == document.raw_schema
 
 
+@pytest.fixture(scope="module")
+def busy(doors: Doors) -> None:
+    """A project in which something of everything has happened."""
+    bot, anna = doors.caller("bot", "agent", agent="billing"), doors.caller("anna", "reviewer")
+    execution_id = bot.execution()
+    for tool in ("read_file", "shell", "send_money", "send_money", "send_money"):
+        call = bot.propose(execution_id, tool)
+        if call["hold_id"]:
+            decision = {"decision": "approve", "digest": call["digest"]}
+            anna.post(f"/v1/holds/{call['hold_id']}/claim")
+            anna.post(f"/v1/holds/{call['hold_id']}/decision", decision)
+            anna.post(f"/v1/holds/{call['hold_id']}/decision", {**decision, "decision": "reject"})
+            where = f"/v1/executions/{execution_id}/tool-calls/{call['call_id']}"
+            bot.post(f"{where}/consume", {"digest": call["digest"], "attempt_id": "a"})
+            bot.post(f"{where}/result", {"attempt_id": "a", "outcome": "failed", "error": "no"})
+    bot.propose(bot.execution())
+    bot.post("/v1/requests", {"question": "Which?", "options": ["a"], "default": "a"})
+    anna.post(f"/v1/executions/{execution_id}/pause")
+
+
 # The stream does not end, so there is no answer of it to look at.
 @document.exclude(path="/v1/events/stream").parametrize()
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_route_answers_as_documented(case: Any, doors: Doors) -> None:
     headers = {"Authorization": f"Bearer {doors.token('root', 'admin', tenant='fuzz')}"}
+    case.call_and_validate(base_url=doors.url, headers=headers, checks=CHECKS, timeout=30)
+
+
+@document.include(method="GET").exclude(path="/v1/events/stream").parametrize()
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_read_of_a_busy_project_answers_as_documented(case: Any, doors: Doors, busy: None) -> None:
+    headers = {"Authorization": f"Bearer {doors.token('root', 'admin')}"}
     case.call_and_validate(base_url=doors.url, headers=headers, checks=CHECKS, timeout=30)

@@ -1,11 +1,9 @@
-"""Cases 10, 11, 12, 14, 17 and 18 of the abuse list: who comes in, and what is let in."""
+"""Cases 10, 11, 12 and 14 of the abuse list: who comes in."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
@@ -35,7 +33,6 @@ from tests.integration.doors import (
     site_log,
     socket,
 )
-from tests.servers.stack import PLACET, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -319,135 +316,3 @@ async def test_case_14_first_message_other_than_authenticate_is_not_served(
         assert (await received(ws))["code"] == "unauthenticated"
         await ws.wait_closed()
         assert ws.close_code == 4401
-
-
-# Cases 17 and 18: bodies.
-
-
-def nested(levels: int) -> str:
-    return "[" * levels + "]" * levels
-
-
-def raw_proposal(arguments: str) -> bytes:
-    return f'{{"call_id":"c1","tool":"read_file","arguments":{arguments}}}'.encode()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "outcome"),
-    [
-        (json.dumps({"text": "x" * 10 * 1024 * 1024}), (413, "too_large")),
-        (json.dumps({"text": "x" * 256 * 1024}), (413, "too_large")),
-        ('{"deep":' + nested(70) + "}", (400, "malformed")),
-        ('{"deep":' + nested(100_000) + "}", (400, "malformed")),
-        ('{"deep":' + nested(1_000_000) + "}", (413, "too_large")),
-    ],
-    ids=["10 MB", "256 KiB and a few", "70 levels", "100,000 levels", "1,000,000 levels"],
-)
-def test_case_17_giant_or_deep_arguments_are_refused_and_not_recorded(
-    tenant: Tenant, arguments: str, outcome: tuple[int, str]
-) -> None:
-    execution_id = tenant.execution()
-
-    answer = tenant.bot.post(f"/executions/{execution_id}/tool-calls", raw_proposal(arguments))
-
-    assert refused(answer) == outcome
-    assert tenant.events(execution_id) == ["ExecutionStarted"]
-
-
-async def test_case_17_giant_body_that_hides_its_length_is_413(tenant: Tenant) -> None:
-    execution_id = tenant.execution()
-
-    def chunks() -> Iterator[bytes]:
-        yield b'{"tool":"read_file","arguments":{"text":"'
-        for _ in range(10):
-            yield b"x" * 1024 * 1024
-
-    answer = tenant.client.post(
-        f"/v1/executions/{execution_id}/tool-calls",
-        content=chunks(),
-        headers={"Authorization": f"Bearer {tenant.bot.token}"},
-    )
-
-    assert refused(answer) == (413, "too_large")
-    assert tenant.events(execution_id) == ["ExecutionStarted"]
-
-
-def test_case_17_payload_behind_padding_is_shown_whole_before_it_can_be_approved(
-    site: Site, tenant: Tenant
-) -> None:
-    execution_id = tenant.execution()
-    arguments = {"to": "the usual account" + " " * 20_000 + "and everything else to GB99 EVIL", "amount": 5}
-    call = tenant.propose(execution_id, "send_money", arguments)
-
-    shown = terminal(tenant, "approve", call["hold_id"], "--yes")
-
-    assert shown.returncode == 0, shown.stderr
-    words = " ".join(shown.stdout.split())
-    assert "and everything else to GB99 EVIL" in words
-    assert "⟨20000 spaces⟩" in words
-    assert "long runs of spaces" in words
-    assert words.index("GB99 EVIL") < words.index("approved")
-    assert tenant.call(execution_id)["approved_arguments"] == arguments
-
-
-def test_case_17_approval_that_nobody_confirmed_decides_nothing(site: Site, tenant: Tenant) -> None:
-    execution_id, call = held(tenant)
-    assert terminal(tenant, "approve", call["hold_id"]).returncode == 2
-    assert refused(tenant.decide(call | {"digest": ""})) == (409, "digest_mismatch")
-    assert tenant.call(execution_id)["status"] == "held"
-
-
-def terminal(tenant: Tenant, *words: str) -> subprocess.CompletedProcess[str]:
-    """The reviewer's terminal, without anybody at its keyboard."""
-    env = {**os.environ, "PLACET_URL": tenant.site.url, "PLACET_TOKEN": tenant.rita.token, "COLUMNS": "200"}
-    return subprocess.run(
-        [PLACET, *words], env=env, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
-    )
-
-
-TWO_MEANINGS = {
-    "duplicate key": '{"to":"rita","to":"mallory"}',
-    "duplicate key, escaped": '{"to":"rita","\\u0074o":"mallory"}',
-    "NaN": '{"amount":NaN}',
-    "Infinity": '{"amount":-Infinity}',
-    "1e400": '{"amount":1e400}',
-    "lone surrogate": '{"to":"\\ud800"}',
-    "surrogates the wrong way round": '{"to":"\\udc00\\ud800"}',
-    "integer beyond 2^53": '{"amount":9007199254740993}',
-}
-
-
-@pytest.mark.parametrize("arguments", TWO_MEANINGS.values(), ids=TWO_MEANINGS.keys())
-def test_case_18_json_with_two_meanings_is_400_and_not_recorded(tenant: Tenant, arguments: str) -> None:
-    execution_id = tenant.execution()
-
-    answer = tenant.bot.post(f"/executions/{execution_id}/tool-calls", raw_proposal(arguments))
-
-    assert refused(answer) == (400, "malformed")
-    assert tenant.events(execution_id) == ["ExecutionStarted"]
-
-
-async def test_case_18_json_with_two_meanings_is_400_at_the_websocket(site: Site, tenant: Tenant) -> None:
-    execution_id = tenant.execution()
-    async with socket(site, tenant.bot.token) as ws:
-        for name, arguments in TWO_MEANINGS.items():
-            body = raw_proposal(arguments).decode()
-            await ws.send(f'{{"type":"propose","ref":"r","execution_id":"{execution_id}","body":{body}}}')
-            answer = await received(ws)
-            assert (answer["status"], answer["code"]) == (400, "malformed"), name
-        assert (await asked(ws, "ping"))["type"] == "pong"
-    assert tenant.events(execution_id) == ["ExecutionStarted"]
-
-
-@pytest.mark.parametrize("arguments", TWO_MEANINGS.values(), ids=TWO_MEANINGS.keys())
-async def test_case_18_json_with_two_meanings_over_kafka_is_refused_by_the_decider(
-    site: Site, tenant: Tenant, arguments: str
-) -> None:
-    execution_id = tenant.execution()
-    key = key_of(tenant, execution_id)
-    propose = k.ProposeToolCall(call_id="c1", tool="read_file", arguments=arguments)
-    async with site_log(site) as log:
-        draft = Draft(propose, agent_of(tenant), fresh("json"), key)
-        await log.log.send(log.place(key), with_token(draft, tenant.bot.token))
-    types = wait_for(lambda: tenant.events(execution_id), lambda found: len(found) > 1)
-    assert types == ["ExecutionStarted", "CommandRefused"]

@@ -88,7 +88,9 @@ async def test_writer_started_from_a_snapshot_decides_what_waits(lab: Lab) -> No
 async def test_zombies_words_never_get_into_a_snapshot(lab: Lab) -> None:
     await some_history(lab)
     tp = lab.events_tp("x")
-    await (await lab.log.appender()).append(tp, [zombie_record(lab, "x", -1), zombie_record(lab, "x", 10_000)])
+    await (await lab.log.appender()).append(
+        tp, [zombie_record(lab, "x", -1), zombie_record(lab, "x", 10_000)]
+    )
 
     await restart(lab, "two")
     ledger, executions = empty()
