@@ -108,7 +108,9 @@ def _schemas() -> dict[str, Any]:
     for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES):
         schema = model.model_json_schema(ref_template=REF)
         parts: dict[str, Any] = schema.pop("$defs", {})
-        found = {**parts, **found, _name(model): schema}
+        for name, part in {**parts, _name(model): schema}.items():
+            if found.setdefault(name, part) != part:
+                raise ValueError(f"two schemas have the name {name}")
     return found
 
 

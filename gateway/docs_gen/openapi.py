@@ -9,7 +9,6 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from gateway import bodies
-from gateway import resources as r
 from schemas.policy_document import PolicyDocument
 
 VERSION = "1.0.0"
@@ -31,7 +30,6 @@ BODIES: tuple[type[BaseModel], ...] = (
     bodies.ExtendHold,
     bodies.Nothing,
     bodies.ToolDefinition,
-    PolicyDocument,
 )
 DESCRIPTION = (
     "Agents propose tool calls, people decide on them, and a released call runs once with exactly the approved "
@@ -39,7 +37,6 @@ DESCRIPTION = (
     "the cursor of how far the gateway had read."
 )
 GUARDED = "/v1/"
-REF = "#/components/schemas/{model}"
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -50,8 +47,9 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for model in BODIES:
-        schemas.update(schemas_of(model))
-    schemas.update(schemas_of(r.Problem))
+        _add(schemas, schemas_of(model))
+    # The policy document has a Hold and a Decision of its own.
+    _add(schemas, schemas_of(PolicyDocument, prefix="Policy"))
     components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
     for path, operations in document["paths"].items():
         for operation in operations.values():
@@ -61,11 +59,17 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     return document
 
 
-def schemas_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON Schemas of a model and of what it refers to, by name."""
-    schema = model.model_json_schema(ref_template=REF)
-    found: dict[str, Any] = schema.pop("$defs", {})
-    return {**found, model.__name__: schema}
+def schemas_of(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
+    """The JSON Schemas of a model and of what it refers to, by name; the latter's names after a prefix."""
+    schema = model.model_json_schema(ref_template=f"#/components/schemas/{prefix}{{model}}")
+    parts: dict[str, Any] = schema.pop("$defs", {})
+    return {**{prefix + name: part for name, part in parts.items()}, model.__name__: schema}
+
+
+def _add(schemas: dict[str, Any], more: dict[str, Any]) -> None:
+    for name, schema in more.items():
+        if schemas.setdefault(name, schema) != schema:
+            raise ValueError(f"two schemas have the name {name}")
 
 
 def _say_problems(operation: dict[str, Any]) -> None:
