@@ -183,7 +183,7 @@ def test_case_05_approval_after_cancel_is_409_and_releases_nothing(tenant: Tenan
     execution_id, call = held(tenant)
     assert tenant.admin.post(f"/executions/{execution_id}/cancel").status_code == 200
 
-    assert refused(tenant.decide(call)) == (409, "not_open")
+    assert refused(tenant.decide(call)) == (409, "execution_closed")
     assert tenant.consume(execution_id, call["digest"]).status_code == 409
     assert tenant.call(execution_id)["status"] == "cancelled"
     assert not {"ToolCallReleased", "GrantConsumed"} & set(tenant.events(execution_id))
