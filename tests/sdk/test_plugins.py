@@ -9,7 +9,7 @@ from placet.cli import plugins, run
 ENTRY_POINTS = """\
 [placet.commands]
 greet = ourcommands:greet
-policy.check = ourcommands:check
+policy.lint = ourcommands:check
 machine.part.turn = ourcommands:turn
 broken = ourcommands_missing:gone
 wrong = ourcommands:NUMBER
@@ -49,12 +49,12 @@ def test_command_of_another_distribution_runs_with_its_options(capsys: pytest.Ca
 
 
 def test_command_under_our_own_group_stands_beside_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["policy", "check", "x.yaml"]) == 1
+    assert run(["policy", "lint", "x.yaml"]) == 1
     assert capsys.readouterr().out == "checking x.yaml\n"
     assert run(["policy", "--help"]) == 0
     shown = capsys.readouterr().out
     assert "publish" in shown
-    assert "check" in shown
+    assert "lint" in shown
 
 
 def test_command_under_groups_of_its_own_makes_them(capsys: pytest.CaptureFixture[str]) -> None:
