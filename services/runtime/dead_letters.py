@@ -1,13 +1,15 @@
 """Dead letters: what cannot be read or believed is kept with its reason, and the partition goes on."""
 
+import hashlib
 import logging
 
 from schemas.record import Headers, OutRecord
-from services.runtime.log import Log, TopicPartition
+from services.runtime.log import BatchTooLarge, Log, TopicPartition
 from services.runtime.rounds import DeadLetter
 
 # Foreign headers are kept, but not without limit: a dead letter must fit where its original did.
 HEADERS_KEPT = 32
+KEY_KEPT = 1024
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +43,19 @@ async def send_dead_letters(log: Log, commands_tp: TopicPartition, letters: list
     partitions = await log.partition_count(log.topics.dead_letters)
     target = TopicPartition(log.topics.dead_letters, commands_tp.partition % partitions)
     for letter in letters:
-        await log.send(target, dead_letter_record(letter, commands_tp))
+        record = dead_letter_record(letter, commands_tp)
+        try:
+            await log.send(target, record)
+        except BatchTooLarge:
+            await log.send(target, _without_content(letter, record))
     _alert(commands_tp, letters)
+
+
+def _without_content(letter: DeadLetter, record: OutRecord) -> OutRecord:
+    """What would not fit beside its reason: the original stays where it is for the topic's seven days."""
+    ours = tuple((name, value) for name, value in record.headers if not name.startswith("original_"))
+    sha256 = hashlib.sha256(letter.raw.value).hexdigest().encode()
+    return OutRecord(record.key[:KEY_KEPT], b"", (*ours, ("placet_left_out_sha256", sha256)))
 
 
 def _alert(commands_tp: TopicPartition, letters: list[DeadLetter]) -> None:

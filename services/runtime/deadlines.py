@@ -20,6 +20,9 @@ from services.runtime.executions_partition import Due
 
 RETRY_S = 5.0
 IDLE_MS = 60_000
+STALE_MAX = 10_000
+# Nudges are sent one by one, while commands wait.
+NUDGES_AT_ONCE = 100
 
 Send = Callable[[OutRecord], Awaitable[int]]
 
@@ -77,12 +80,18 @@ class Deadlines:
         """
         self._look_again()
         now_ms = self.clock.now_ms()
-        while self._drop_stale() and (self._heap[0][0] <= now_ms or not self.clock.known):
+        sent = 0
+        while (
+            sent < NUDGES_AT_ONCE
+            and self._drop_stale()
+            and (self._heap[0][0] <= now_ms or not self.clock.known)
+        ):
             at_ms, key = heapq.heappop(self._heap)
             del self._queued[key]
             due = self.due_of(key)
             if due is not None and due[0] == at_ms:
                 await self._nudge(key, due, send)
+                sent += 1
                 if not self.clock.known:
                     return
             elif due is not None:
@@ -92,6 +101,10 @@ class Deadlines:
         if self._queued.get(key) != due[0]:
             self._queued[key] = due[0]
             heapq.heappush(self._heap, (due[0], key))
+            if len(self._heap) > 2 * len(self._queued) + STALE_MAX:
+                # What has moved or gone sinks below what still waits, and would stay until its time had come.
+                self._heap = [(at_ms, waiting) for waiting, at_ms in self._queued.items()]
+                heapq.heapify(self._heap)
 
     def _drop_stale(self) -> bool:
         """Whether anything waits for its deadline; what has moved or gone is dropped from the top."""

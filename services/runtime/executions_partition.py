@@ -136,8 +136,7 @@ class ExecutionsPartition:
         elif not ended and key in self.recent:
             # Between two events of one decision nothing may be open: a hold ends, then its call is released again.
             self.live[key] = self.recent.pop(key)
-        if not ended:
-            self.on_due(key, self.due_of(key))
+        self.on_due(key, self.due_of(key))
 
     def _forget_oldest(self) -> None:
         if len(self.recent) > RECENT_MAX:

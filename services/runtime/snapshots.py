@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from schemas.record import OutRecord
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import Log, LogTruncated, TopicPartition
+from services.runtime.log import Log, LogError, LogTruncated, TopicPartition
 from services.runtime.snapshot_state import FOLD_VERSION, encode_ledger, restore_ledger
 
 CHUNK_BYTES = 512 * 1024
@@ -76,7 +76,11 @@ class Snapshots:
         if [hashlib.sha256(chunk).hexdigest() for chunk in chunks] != list(manifest.chunk_hashes):
             logger.warning("the snapshot of %s is incomplete: reading the log instead", self.events_tp)
             return False
-        restore_ledger(b"".join(chunks), ledger, executions)
+        try:
+            restore_ledger(b"".join(chunks), ledger, executions)
+        except ValueError as error:
+            logger.warning("the snapshot of %s cannot be used (%s): reading the log", self.events_tp, error)
+            return False
         return True
 
     async def save(self, ledger: Ledger, executions: ExecutionsPartition, snapshot_id: str) -> Manifest:
@@ -150,7 +154,11 @@ class LedgerSnapshots:
     async def save_if_worthwhile(self, snapshot_id: str) -> None:
         """Spare the next writer the reading that this one had to do."""
         if self.ledger.events_since_snapshot >= WORTHWHILE_EVENTS:
-            await self.snapshots.save(self.ledger, self.executions, snapshot_id)
+            try:
+                await self.snapshots.save(self.ledger, self.executions, snapshot_id)
+            except LogError as error:
+                # The next writer reads a little more: no reason to keep this one from serving.
+                logger.warning("no snapshot of %s: %s", self.snapshots.events_tp, error)
 
 
 def _manifest_bytes(manifest: Manifest) -> bytes:

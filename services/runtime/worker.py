@@ -157,21 +157,25 @@ class Worker:
         """Keep a writer on the partition until it is taken away, with a fresh claim after every failure."""
         failures = 0
         while not slot.stopping:
-            appender = await self._appenders.current()
-            slot.writer = self.build(slot.tp, appender, feed)
+            appender: Appender | None = None
             try:
-                await slot.writer.run()
+                appender = await self._appenders.current()
+                # While a connection was opened the partition may have gone to somebody else: claim nothing then.
+                if not slot.stopping:
+                    slot.writer = self.build(slot.tp, appender, feed)
+                    await slot.writer.run()
             except FATAL:
                 raise
             except AppendFailed as error:
                 logger.warning("%s", error)
-                await self._appenders.spoiled(appender)
+                if appender is not None:
+                    await self._appenders.spoiled(appender)
             except (Deposed, LogUnreachable) as error:
                 logger.warning("%s: %s", slot.tp, error)
             except Exception:
                 # A command that kills its writer is tried again under a new claim, then alone, then abandoned.
                 logger.exception("the writer of %s died", slot.tp)
-            failures = 0 if slot.writer.serving else failures + 1
+            failures = 0 if slot.writer is not None and slot.writer.serving else failures + 1
             slot.writer = None
             if not slot.stopping:
                 await self._back_off(failures)

@@ -32,6 +32,7 @@ ALIVE_EVERY_RECORDS = 1_000
 CAREFUL_AFTER_CLAIMS = 3
 CAREFUL_COMMANDS = 100
 INBOX_HIGH = 5_000
+NUDGE_EVERY_S = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class PartitionWriter:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _records_since_alive: int = 0
     _alive_at_s: float = 0.0
+    _nudged_at_s: float = 0.0
     _careful: int = 0
     _own_nudges: set[int] = field(default_factory=set)
 
@@ -170,7 +172,10 @@ class PartitionWriter:
         self._wake.clear()
 
     async def _serve(self) -> None:
-        if self.deadlines is not None and not self._inbox:
+        # Under load there is always something to decide: deadlines get their turn all the same.
+        now_s = _loop_time_s()
+        if self.deadlines is not None and (not self._inbox or now_s - self._nudged_at_s >= NUDGE_EVERY_S):
+            self._nudged_at_s = now_s
             await self.deadlines.nudge_due(self._send_nudge)
         if self._careful and self._inbox:
             await self._carefully(self._take())

@@ -7,7 +7,7 @@ import pytest
 
 from schemas.record import OutRecord
 from services.runtime.clock import LogClock
-from services.runtime.deadlines import IDLE_MS, RETRY_S, Deadlines
+from services.runtime.deadlines import IDLE_MS, NUDGES_AT_ONCE, RETRY_S, STALE_MAX, Deadlines
 from services.runtime.executions_partition import Due
 
 START_MS = 1_780_000_000_000
@@ -109,3 +109,25 @@ def test_deadline_that_moved_is_waited_for_where_it_is_now(timer: Timer) -> None
 
     assert timer.look() == 0
     assert timer.deadlines.wait_ms() == 7_000
+
+
+def test_put_deadlines_that_keep_moving_are_not_remembered_for_ever(timer: Timer) -> None:
+    """Each release and each consumption moves its execution's next deadline; most are gone in seconds."""
+    timer.clock.observe(START_MS)
+    timer.put(b"first", START_MS + 1)
+    for number in range(3 * STALE_MAX):
+        timer.put(b"busy", START_MS + HOUR_MS + number)
+
+    assert len(timer.deadlines._heap) <= STALE_MAX + 10
+    timer.local_ms += 2 * HOUR_MS
+    assert timer.look() == 2, "nothing that still waits was dropped"
+
+
+def test_nudge_due_very_many_at_once_are_sent_in_parts(timer: Timer) -> None:
+    timer.clock.observe(START_MS)
+    for number in range(NUDGES_AT_ONCE + 5):
+        timer.put(b"x%d" % number, START_MS - 1)
+
+    assert timer.look() == NUDGES_AT_ONCE
+    assert timer.deadlines.wait_ms() == 0
+    assert timer.look() == 5

@@ -14,7 +14,7 @@ from services.runtime import snapshots
 from services.runtime.claim import read_up_to
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import LogTruncated, TopicPartition
+from services.runtime.log import LogTruncated, LogUnreachable, TopicPartition
 from services.runtime.memory_log import MemoryLog
 from services.runtime.snapshots import Snapshots
 from tests.runtime.lab import Lab, body_of, types
@@ -154,3 +154,34 @@ async def test_log_shorter_than_its_snapshot_stops_the_writer(seed: int) -> None
             await Snapshots(log, lab.events_tp("x")).restore(ledger, executions)
     finally:
         await lab.close()
+
+
+async def test_snapshot_of_a_state_that_cannot_be_decoded_is_passed_over(lab: Lab) -> None:
+    """Complete, and its hashes fit, but it is no state of this program: it costs time, nothing else."""
+    await some_history(lab)
+    tp = lab.events_tp("x")
+    store = Snapshots(lab.log, tp)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshots, "encode_ledger", lambda ledger, executions: b"another program's state")
+        await restart(lab, "two")
+    ledger, executions = empty()
+
+    assert not await store.restore(ledger, executions)
+    assert ledger.next_offset == 0
+
+
+async def test_writer_whose_snapshot_cannot_be_written_serves_all_the_same(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = await some_history(lab)
+
+    async def full(self: Snapshots, *state: object) -> None:
+        raise LogUnreachable("snapshots", "the disk is full")
+
+    monkeypatch.setattr(Snapshots, "save", full)
+    await lab.start_worker("two")
+    trace = await lab.ask(
+        "x", k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest), lab.rita
+    )
+
+    assert types(trace) == ["DecisionRecorded", "ToolCallReleased"]

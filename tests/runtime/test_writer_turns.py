@@ -14,16 +14,16 @@ from schemas.events.holds import HoldCancelled
 from schemas.events.log import WriterAlive, WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import derived_id
-from schemas.record import Event, EventMeta
-from schemas.topics import Topics
+from schemas.record import Event, EventMeta, OutRecord
+from schemas.topics import MAX_MESSAGE_BYTES, Topics
 from services.domain.deadlines import due_id_of_call
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.claim import log_key
 from services.runtime.definitions_book import Adoption, DefinitionsBook
-from services.runtime.log import TopicPartition
+from services.runtime.log import LogUnreachable, TopicPartition
 from services.runtime.memory_log import MemoryLog
-from services.runtime.writer import CAREFUL_AFTER_CLAIMS
+from services.runtime.writer import CAREFUL_AFTER_CLAIMS, PartitionWriter
 from tests.domain.world import BOT, OLGA, World, the
 from tests.runtime.lab import Lab, types
 
@@ -195,3 +195,75 @@ def test_resumed_calls_are_judged_in_the_order_of_their_ids() -> None:
 
     judged = [event.call_id for event in said if hasattr(event, "effect")]
     assert judged == ["c1", "c3", "c5", "c7", "c9"]
+
+
+async def test_foreign_record_as_large_as_a_topic_takes_is_a_dead_letter_without_its_content(
+    lab: Lab,
+) -> None:
+    """Beside its reason it would not fit, and no partition may stand still for that."""
+    await lab.start_worker("one")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    room = OutRecord(b"k", b"", ()).size_bytes()
+    await lab.log.send(lab.commands_tp("x"), OutRecord(b"k", b"\0" * (MAX_MESSAGE_BYTES - room), ()))
+
+    assert types(await lab.ask("x", k.PauseExecution(), OLGA)) == ["ExecutionPaused"]
+    (letter,) = await lab.raws(TopicPartition(lab.log.topics.dead_letters, 0))
+    headers = dict(letter.headers)
+    assert (letter.value, headers["placet_offset"]) == (b"", b"1")
+    assert len(headers["placet_left_out_sha256"]) == 64
+
+
+async def test_worker_that_cannot_open_a_connection_tries_again(lab: Lab) -> None:
+    """A broker that is away for a moment ends no decider: the appender is asked for until there is one."""
+    refused = 3
+    open_appender = lab.log.appender
+
+    async def appender() -> Any:
+        nonlocal refused
+        if refused:
+            refused -= 1
+            raise LogUnreachable("memory", "the broker restarts")
+        return await open_appender()
+
+    lab.log.appender = appender  # type: ignore[method-assign]
+    running = await lab.start_worker("one")
+
+    assert types(await lab.ask("x", k.StartExecution(agent="bot"))) == ["ExecutionStarted"]
+    assert refused == 0
+    assert not running.tasks[0].done()
+
+
+async def test_deadline_is_nudged_though_commands_never_stop(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deciding is not all: a quiet execution's hold expires while another keeps the writer busy."""
+    now = [START_MS]
+    lab = Lab(MemoryLog(Topics(), 1, lambda: now[0]), 1, random.Random(seed), local_ms=lambda: now[0])
+    try:
+        running = await lab.start_worker("one")
+        await lab.publish_basics()
+        await lab.ask("x", k.StartExecution(agent="bot"))
+        await lab.ask("x", k.ProposeToolCall(call_id="pay", tool="send_money", arguments='{"amount":5}'))
+        await lab.ask("busy", k.StartExecution(agent="bot"))
+        (slot,) = [s for s in running.worker._slots.values() if s.tp == lab.commands_tp("busy")]
+        writer = slot.writer
+        assert writer is not None
+        again = next(raw for raw in reversed(await lab.raws(lab.commands_tp("busy"))))
+        drain = writer._drain
+
+        def never_empty() -> Any:
+            yield from drain()
+            writer._inbox.append(again)
+
+        async def a_moment() -> None:
+            await asyncio.sleep(0.01)
+
+        monkeypatch.setattr(PartitionWriter, "_drain", lambda self: never_empty())
+        monkeypatch.setattr(PartitionWriter, "_wait", lambda self: a_moment())
+        now[0] += 3_600_000
+        writer.offer([again])
+        async with asyncio.timeout(20):
+            while "HoldExpired" not in types(await lab.facts(lab.events_tp("x"))):
+                await asyncio.sleep(0.05)
+    finally:
+        await lab.close()
