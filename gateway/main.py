@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
-import os
 import resource
-import secrets
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import uvicorn
 import uvloop
@@ -30,6 +25,7 @@ from gateway.service import Gateway, assemble
 from gateway.settings import GatewaySettings, SettingsRefused, read_settings
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from projections.store.port import ViewError
+from schemas.status_file import write_status
 
 logger = logging.getLogger(__name__)
 
@@ -157,17 +153,6 @@ class GatewayServer(uvicorn.Server):
     def stop(self) -> None:
         """Answer what is under way, then end."""
         self.should_exit = True
-
-
-def write_status(path: Path | None, state: str, address: str) -> None:
-    """Replace the status file."""
-    if path is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    status = {"pid": os.getpid(), "state": state, "address": address, "at": time.time()}
-    fresh.write_text(json.dumps(status), encoding="utf-8")
-    fresh.replace(path)
 
 
 async def _start(gateway: Gateway, settings: GatewaySettings, address: str) -> None:

@@ -11,11 +11,11 @@ import uvloop
 
 from projections.log_errors import LogError
 from projections.projector import Projector
-from projections.status import write_status
 from projections.store.port import ViewError
 from projections.store.urls import open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.status_file import write_status
 from schemas.topics import Topics
 
 EXIT_NOT_REACHABLE = 3

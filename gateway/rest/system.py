@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from gateway.problems import Problem
 from gateway.rest.documented import answers
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.service import Gateway
+from schemas.status_file import read_status
 
 router = APIRouter(tags=["system"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -110,16 +110,13 @@ def read_status_files(directory: Path) -> list[dict[str, Any]]:
     """The components' status files; one that is just being replaced or is none is left out."""
     found = []
     for path in sorted(directory.glob("*.json")):
-        try:
-            status = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(status, dict) and "state" in status and "components" not in status:
+        status = read_status(path)
+        if status is not None and "components" not in status:
             found.append(
                 {
                     "name": path.stem,
                     "pid": status.get("pid"),
-                    "state": str(status["state"]),
+                    "state": status["state"],
                     "address": status.get("address"),
                     "at": status.get("at"),
                 }

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import faust
 
+from schemas.status_file import write_status
 from services.processors.app import TrustApp, build
 from services.processors.errors import EXIT_FAILED, TrustError
 from services.processors.preflight import check_topics
 from services.processors.settings import TrustSettings, read_settings
-from services.processors.status import write_status
 from services.processors.watchdog import Gauge, Watchdog
 
 logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from schemas import token
 from schemas.actor import Actor
 from schemas.envelope import Verifier
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.status_file import write_status
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import Evaluator, PolicySet
@@ -27,7 +28,6 @@ from services.runtime.identity import check_identity
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.keys import PublicKeyFile
 from services.runtime.log import Log, LogError
-from services.runtime.status import write_status
 from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
 

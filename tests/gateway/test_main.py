@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.main import write_status
 from gateway.settings import SettingsRefused, read_settings
 from ops.ports import free_port
 
@@ -85,15 +83,6 @@ def test_read_settings_missing_one_is_named(tmp_path: Path, missing: str) -> Non
     del settings[missing]
     with pytest.raises(SettingsRefused, match=missing):
         read_settings(settings)
-
-
-def test_write_status_replaces_the_file_whole(tmp_path: Path) -> None:
-    path = tmp_path / "run" / "gateway.json"
-    write_status(path, "starting", "http://x")
-    write_status(path, "ready", "http://x")
-    status = json.loads(path.read_text())
-    assert (status["state"], status["address"], status["pid"]) == ("ready", "http://x", os.getpid())
-    assert [file.name for file in path.parent.iterdir()] == ["gateway.json"]
 
 
 @pytest.mark.broker
