@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.problems import Problem
-from schemas.canonical import MalformedJson, canonical, parse_strict
+from schemas.canonical import MalformedJson, TooDeep, canonical, parse_strict
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
 
@@ -17,12 +17,14 @@ def parse(raw: bytes) -> Any:
     """Parse JSON that has exactly one meaning.
 
     Raises:
-        Problem: 400 malformed, or 413 too_large for a body over 1 MiB.
+        Problem: 400 malformed, or 413 too_large for a body over 1 MiB or nested deeper than 64 levels.
     """
     if len(raw) > BODY_MAX_BYTES:
         raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
     try:
         return parse_strict(raw)
+    except TooDeep as error:
+        raise Problem(Refusal.TOO_LARGE, f"the body is {error}") from error
     except MalformedJson as error:
         raise Problem(Refusal.MALFORMED, str(error)) from error
 

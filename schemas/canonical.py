@@ -27,6 +27,13 @@ class MalformedJson(ValueError):
     """The text is not JSON that has one canonical form; the message says what to mend."""
 
 
+class TooDeep(MalformedJson):
+    """Objects and arrays stand in one another deeper than anyone here reads."""
+
+    def __init__(self) -> None:
+        super().__init__(f"nested deeper than {JSON_MAX_DEPTH} levels")
+
+
 def parse_strict(text: str | bytes) -> Any:
     """Parse JSON that has exactly one meaning.
 
@@ -38,7 +45,8 @@ def parse_strict(text: str | bytes) -> Any:
 
     Raises:
         MalformedJson: duplicate keys, NaN or Infinity, a number out of range, an integer beyond
-            ±(2^53 − 1) however it is written, a lone surrogate, nesting beyond 64 levels, or no JSON at all.
+            ±(2^53 − 1) however it is written, a lone surrogate, or no JSON at all.
+        TooDeep: nesting beyond 64 levels.
     """
     try:
         # json.loads would guess UTF-16 and UTF-32 from bytes, and let encoded surrogates pass.
@@ -46,7 +54,9 @@ def parse_strict(text: str | bytes) -> Any:
         value = _STRICT.decode(text)
     except MalformedJson:
         raise
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise TooDeep from error
+    except ValueError as error:
         raise MalformedJson(f"not valid JSON: {error}") from error
     _no_surrogates(text)
     # The reader's hooks saw every number and key; only depth and escaped surrogates can be wrong still.
@@ -191,7 +201,7 @@ def _safe_integer(text: str) -> int:
 
 def _check_depth(depth: int) -> None:
     if depth >= JSON_MAX_DEPTH:
-        raise MalformedJson(f"nested deeper than {JSON_MAX_DEPTH} levels")
+        raise TooDeep
 
 
 def _no_surrogates(text: str) -> None:

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from schemas.canonical import MalformedJson, canonical, parse_strict
+from schemas.canonical import MalformedJson, TooDeep, canonical, parse_strict
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
 
@@ -32,6 +32,8 @@ def arguments_problem(text: str) -> tuple[Refusal, str] | None:
             return Refusal.MALFORMED, "arguments must be a JSON object"
         if canonical(value) != text:
             return Refusal.MALFORMED, "arguments are not in RFC 8785 form"
+    except TooDeep as error:
+        return Refusal.TOO_LARGE, f"arguments are {error}"
     except MalformedJson as error:
         return Refusal.MALFORMED, str(error)
     return None

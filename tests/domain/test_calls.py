@@ -36,6 +36,7 @@ def test_propose_unknown_tool_is_held() -> None:
         ({"arguments": '{"a": 1}'}, "malformed"),
         ({"arguments": '{"a":1,"a":2}'}, "malformed"),
         ({"arguments": '{"a":9007199254740992}'}, "malformed"),
+        ({"arguments": '{"a":' + "[" * 64 + "]" * 64 + "}"}, "too_large"),
         ({"claims": "null"}, "malformed"),
         ({"context": "{"}, "malformed"),
         ({"call_id": ""}, "invalid"),

@@ -38,9 +38,8 @@ def test_expired_token_is_unauthenticated(doors: Doors) -> None:
         '{"a":1e400}',
         '{"a":"\\ud800"}',
         '{"a":9007199254740993}',
-        '{"a":' + "[" * 70 + "]" * 70 + "}",
     ],
-    ids=["duplicate key", "NaN", "1e400", "lone surrogate", "big integer", "deep"],
+    ids=["duplicate key", "NaN", "1e400", "lone surrogate", "big integer"],
 )
 def test_arguments_without_one_meaning_are_malformed(bot: Caller, arguments: str) -> None:
     body = f'{{"call_id":"c1","tool":"read_file","arguments":{arguments}}}'

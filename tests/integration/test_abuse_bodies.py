@@ -66,8 +66,8 @@ def raw_proposal(arguments: str) -> bytes:
     [
         (json.dumps({"text": "x" * 10 * 1024 * 1024}), (413, "too_large")),
         (json.dumps({"text": "x" * 256 * 1024}), (413, "too_large")),
-        ('{"deep":' + nested(70) + "}", (400, "malformed")),
-        ('{"deep":' + nested(100_000) + "}", (400, "malformed")),
+        ('{"deep":' + nested(70) + "}", (413, "too_large")),
+        ('{"deep":' + nested(100_000) + "}", (413, "too_large")),
         ('{"deep":' + nested(1_000_000) + "}", (413, "too_large")),
     ],
     ids=["10 MB", "256 KiB and a few", "70 levels", "100,000 levels", "1,000,000 levels"],
