@@ -18,6 +18,7 @@ import uvloop
 from gateway.app import create_app
 from gateway.identity.keys import KeysUnreadable
 from gateway.kafka_client import KafkaUnreachable
+from gateway.kafka_cluster import PartitionsDiffer
 from gateway.kafka_tail import LogLost
 from gateway.policy import GatewayPolicyRefused
 from gateway.rest.system import not_ready
@@ -35,7 +36,7 @@ STOP_GRACE_S = 5
 BACKLOG = 2_048
 GC_THRESHOLDS = (20_000, 20, 50)
 # What an operator has to mend; the sentence says how.
-USAGE_ERRORS = (SettingsRefused, GatewayPolicyRefused, KeysUnreadable, OSError)
+USAGE_ERRORS = (SettingsRefused, GatewayPolicyRefused, KeysUnreadable, PartitionsDiffer, OSError)
 UNREACHABLE_ERRORS = (KafkaUnreachable, LogLost, ViewError)
 
 

@@ -1,7 +1,7 @@
 """One gateway: its parts put together, started in order and stopped.
 
 Starting, in this order:
-1. Kafka answers;
+1. Kafka answers, and its topics are those of this installation;
 2. the views say where they stand and what is open there;
 3. the tail begins at exactly that place, so that rows and events fit together without a gap;
 4. the tail has read what the log held at that moment;
@@ -21,6 +21,7 @@ from gateway.asking import Asker
 from gateway.identity.doors import Authenticator
 from gateway.identity.keys import ISSUERS, Keys, PublicKeyFile, load_or_create
 from gateway.kafka_client import KafkaConfig
+from gateway.kafka_cluster import check_topics
 from gateway.kafka_commands import KafkaCommandLog
 from gateway.kafka_tail import KafkaTail, Start
 from gateway.live.cache import MAX_PASSING, key_of
@@ -91,9 +92,12 @@ class Gateway:
 
         Raises:
             KafkaUnreachable: nobody answers.
-            LogLost: the views stand outside of the log.
+            PartitionsDiffer: a topic has another partition count than the gateway was configured for.
+            LogLost: a topic does not exist, or the views stand outside of the log.
             ViewOutdated: the views are of another version.
         """
+        settings = self.settings
+        await check_topics(self.commands.config, settings.topics, settings.partitions)
         await self.commands.open()
         live, tail = self._live(await self._beginning())
         self._tail = tail

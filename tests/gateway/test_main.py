@@ -12,6 +12,8 @@ import pytest
 
 from gateway.settings import SettingsRefused, read_settings
 from ops.ports import free_port
+from schemas.topics import Topics
+from tests.conftest import TEST_PARTITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import json, sys; from gateway.main import run; run(json.loads(sys.argv[1]))"
@@ -86,8 +88,35 @@ def test_read_settings_missing_one_is_named(tmp_path: Path, missing: str) -> Non
 
 
 @pytest.mark.broker
-def test_run_ends_cleanly_on_sigterm_while_it_waits_for_the_views(tmp_path: Path, kafka: str) -> None:
-    settings = _settings(tmp_path, bootstrap_servers=kafka)
+@pytest.mark.parametrize("configured", [TEST_PARTITIONS - 1, TEST_PARTITIONS + 1])
+def test_run_with_another_partition_count_is_one_sentence_and_exit_2(
+    tmp_path: Path, kafka: str, topics: Topics, configured: int
+) -> None:
+    done = _run(
+        _settings(tmp_path, bootstrap_servers=kafka, topic_prefix=topics.prefix, partitions=str(configured))
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        f"The topic {topics.commands} has {TEST_PARTITIONS} partitions and {configured} were asked for: the count "
+        f"is fixed for the life of the log, so start with --partitions {TEST_PARTITIONS}."
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.broker
+def test_run_without_its_topics_is_one_sentence_and_exit_3(tmp_path: Path, kafka: str) -> None:
+    done = _run(_settings(tmp_path, bootstrap_servers=kafka, topic_prefix="nobodys"))
+    assert done.returncode == 3
+    assert "The topic nobodys.commands does not exist" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.broker
+def test_run_ends_cleanly_on_sigterm_while_it_waits_for_the_views(
+    tmp_path: Path, kafka: str, topics: Topics
+) -> None:
+    settings = _settings(
+        tmp_path, bootstrap_servers=kafka, topic_prefix=topics.prefix, partitions=str(TEST_PARTITIONS)
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", RUN, json.dumps(settings)], cwd=ROOT, stderr=subprocess.PIPE, text=True
     )

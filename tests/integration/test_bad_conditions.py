@@ -78,6 +78,13 @@ def test_up_with_another_partition_count_is_one_sentence_and_exit_2(site: Site, 
     assert site.stack.wait_ready()
 
 
+def test_gateway_with_another_partition_count_is_one_sentence_and_exit_2(site: Site, tmp_path: Path) -> None:
+    done = role("gateway", elsewhere(site, tmp_path, partitions=5))
+    assert done.returncode == 2, done.stderr
+    assert "start with --partitions 3" in last_line(done)
+    assert "Traceback" not in done.stderr
+
+
 def test_up_on_a_data_directory_in_use_is_one_sentence_and_exit_2(site: Site) -> None:
     done = up(site.stack.data_dir)
     assert done.returncode == 2
