@@ -286,20 +286,29 @@ class Agent(Resource):
 
 
 class Component(Resource):
-    """A part of the installation and how it is."""
+    """A part of the installation and how it was at a moment; `pid` is null where it is no process of ours."""
 
     name: str
     pid: int | None
     state: str
     address: str | None
+    at: datetime
 
 
 class DeadLetter(Resource):
-    """A record that could not be read or believed."""
+    """A record that could not be read or believed, and where in the log it stands.
+
+    `key` and `detail` are null where the record is another tenant's.
+    """
 
     id: str
+    topic: str
+    partition: int
+    offset: int
+    at: datetime
+    key: str | None
     reason: str
-    detail: str
+    detail: str | None
 
 
 class Health(Resource):

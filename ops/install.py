@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.identity.doors import OWNER_TENANT
 from gateway.identity.issuer import issue
 from gateway.identity.keys import KeysUnreadable
 from ops.config import DataDir, StackConfig, load_config
@@ -24,7 +25,7 @@ from ops.topics import ensure_topics
 from schemas.topics import Topics
 
 OWNER = "admin"
-TENANT = PROJECT = "default"
+PROJECT = "default"
 
 
 def install_keys(directory: DataDir) -> None:
@@ -34,7 +35,7 @@ def install_keys(directory: DataDir) -> None:
         UsageError: A key file is damaged.
     """
     try:
-        token = issue(directory.keys, OWNER, (OWNER,), TENANT, PROJECT)
+        token = issue(directory.keys, OWNER, (OWNER,), OWNER_TENANT, PROJECT)
     except KeysUnreadable as error:
         raise UsageError(str(error)) from error
     write_text(directory.admin_token, token + "\n", mode=0o600)

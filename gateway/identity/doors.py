@@ -16,6 +16,8 @@ from schemas.token import Claims, PublicKeys, TokenRefused, read_claims
 CACHED_TOKENS_MAX = 4_096
 READERS = ("reviewer", "operator", "analyst")
 ANY = "*"
+# Whoever installed Placet has a token of this tenant (`placet up` writes it to admin.token).
+OWNER_TENANT = "default"
 
 
 @dataclass(slots=True)
@@ -88,6 +90,17 @@ def check_role(actor: Actor, *roles: str) -> None:
     """
     if actor.agent is not None or not actor.has(*roles):
         raise Problem(Refusal.NOT_AUTHORISED, f"this needs one of the roles {', '.join(roles)}")
+
+
+def check_owner(actor: Actor) -> None:
+    """Refuse who is no admin of the installation itself.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    check_role(actor, "admin")
+    if actor.tenant != OWNER_TENANT:
+        raise Problem(Refusal.NOT_AUTHORISED, f"this needs an admin of the tenant {OWNER_TENANT}")
 
 
 def check_sees(actor: Actor, row: Row) -> None:

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from gateway import resources as r
-from gateway.identity.doors import check_reads, check_role
-from gateway.kafka_dead_letters import read_dead_letters
+from gateway.identity.doors import check_owner, check_reads, check_role
 from gateway.problems import Problem
 from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.history import read_moment
 from projections.folds.audit import audit_json
+from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import Row, moment
 from projections.queries import lists
 from projections.queries.paging import BadCursor, bounded
@@ -25,6 +25,8 @@ from schemas.refusals import Refusal
 router = APIRouter(prefix="/v1", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
 SUBJECT = ("subject", "string", "Only what this subject did.")
+INSTALLATION = "installation"
+SCOPE = ("scope", "string", "`installation`: those of every tenant and of nobody, for its owner's admin.")
 SINCE = ("since", "string", "Only from this RFC 3339 time on.")
 
 
@@ -75,18 +77,34 @@ async def list_agents(door: AtDoor) -> Response:
     "/dead-letters",
     operation_id="listDeadLetters",
     responses=answers({200: r.Page[r.DeadLetter]}, 403, 422),
-    openapi_extra=documented(query=(LIMIT,)),
+    openapi_extra=documented(query=(SCOPE, LIMIT)),
 )
 async def list_dead_letters(door: AtDoor) -> Response:
-    """Records of the project that could not be read or believed, newest first."""
-    check_role(door.actor, "operator")
-    actor = door.actor
-    prefix = f"{actor.tenant}/{actor.project}/".encode()
-    limit = bounded(door.limit())
-    letters = await read_dead_letters(
-        door.gateway.commands.config, door.gate.topics.dead_letters, prefix, limit
+    """Records that could not be read or believed, newest first.
+
+    An operator sees those of the project, and those whose key names its tenant and no project. An admin of the
+    installation's own tenant sees all with `scope=installation`, so that none is seen by nobody; of another
+    tenant's only where it stands and why.
+    """
+    actor, limit = door.actor, bounded(door.limit())
+    scope = door.query("scope")
+    if scope not in (None, INSTALLATION):
+        raise Problem(Refusal.INVALID, f"scope is {INSTALLATION}, or left out")
+    if scope == INSTALLATION:
+        check_owner(actor)
+        rows, _ = await door.gateway.views.read(lambda now: lists.all_dead_letters(now, limit))
+        return answer(listed(door.gate, [_redacted(row, actor.tenant) for row in rows]))
+    check_role(actor, "operator")
+    shared = door.gate.topics.definition_commands
+    rows, _ = await door.gateway.views.read(
+        lambda now: lists.dead_letters(now, actor.tenant, actor.project, shared_topic=shared, limit=limit)
     )
-    return answer(listed(door.gate, letters))
+    return answer(listed(door.gate, [dead_letter_json(row) for row in rows]))
+
+
+def _redacted(row: Row, tenant: str) -> dict[str, Any]:
+    letter = dead_letter_json(row)
+    return letter if row["tenant"] in (NOBODY, tenant) else {**letter, "key": None, "detail": None}
 
 
 def _agent(name: str, rows: list[Row]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +14,13 @@ from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_reads
-from gateway.kafka_client import KafkaUnreachable
+from gateway.kafka_client import KafkaConfig, KafkaUnreachable
+from gateway.kafka_cluster import broker_addresses
 from gateway.problems import Problem
 from gateway.rest.documented import answers
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.service import Gateway
+from schemas.headers import rfc3339
 from schemas.status_file import read_status
 
 router = APIRouter(tags=["system"])
@@ -66,13 +69,13 @@ async def metrics(request: Request) -> Response:
     responses=answers({200: r.Page[r.Component]}, 403),
 )
 async def components(door: AtDoor) -> Response:
-    """The parts of the installation, by their own word, and how far this gateway has read."""
+    """The parts of the installation: the brokers as they answer now, the roles by their own last word."""
     check_reads(door.actor)
     gateway = door.gateway
-    found = await asyncio.to_thread(read_status_files, gateway.settings.data_dir / "run")
+    roles = await asyncio.to_thread(read_status_files, gateway.settings.data_dir / "run")
     own = {"lag_records": gateway.tail.lag(door.gate.live.read_through)}
-    items = [{**item, **own} if item["name"] == "gateway" else item for item in found]
-    return answer(listed(door.gate, items))
+    items = [{**role, **own} if role["name"] == "gateway" else role for role in roles]
+    return answer(listed(door.gate, [await kafka_component(gateway.commands.config), *items]))
 
 
 async def not_ready(gateway: Gateway) -> list[str]:
@@ -104,6 +107,21 @@ async def _can_send(gateway: Gateway) -> bool:
     except (KafkaUnreachable, TimeoutError):
         return False
     return True
+
+
+async def kafka_component(config: KafkaConfig) -> dict[str, Any]:
+    """The brokers of the cluster as one component; their process is not always on this machine."""
+    try:
+        addresses = await broker_addresses(config)
+    except KafkaUnreachable:
+        addresses = []
+    return {
+        "name": "kafka",
+        "pid": None,
+        "state": "ready" if addresses else "unreachable",
+        "address": ",".join(addresses) or config.bootstrap_servers,
+        "at": rfc3339(time.time_ns() // 1_000_000),
+    }
 
 
 def read_status_files(directory: Path) -> list[dict[str, Any]]:

@@ -33,8 +33,9 @@ def dead_letter_row(raw: RawRecord) -> Row:
 
 
 def dead_letter_json(row: Row) -> dict[str, Any]:
-    """A dead letter of the outward interface."""
+    """A dead letter of the outward interface; its id names where the original stands."""
     return {
+        "id": f"{row['topic']}/{row['log_partition']}/{row['log_offset']}",
         "topic": row["topic"],
         "partition": row["log_partition"],
         "offset": row["log_offset"],

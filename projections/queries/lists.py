@@ -2,7 +2,6 @@
 
 from typing import Any, Literal
 
-from projections.folds.dead_letters import NOBODY
 from projections.folds.rows import Row
 from projections.queries.moment import Moment, Predicate, where
 from projections.queries.paging import Page, bounded, page_of, read_cursor
@@ -21,6 +20,7 @@ LIVE_STATES = frozenset(
     {"running", "resumed", "paused", "waiting_clarification", "waiting_correction", "waiting_approval"}
 )
 Order = Literal["ASC", "DESC"]
+_NEWEST_LETTERS = 'ORDER BY "at_ms" DESC, "topic", "log_partition", "log_offset" DESC'
 
 
 def executions(
@@ -134,11 +134,29 @@ def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> lis
 
 
 def dead_letters(
-    moment: Moment, tenant: str, *, with_unowned: bool = False, limit: int | None = None
+    moment: Moment, tenant: str, project: str, *, shared_topic: str, limit: int | None = None
 ) -> list[Row]:
-    """The newest dead letters of a tenant; with those whose key names nobody, for the installation's operator."""
-    tail = f'WHERE "tenant" IN (?, ?) ORDER BY "at_ms" DESC, "log_offset" DESC LIMIT {bounded(limit)}'
-    return moment.select(DEAD_LETTERS, tail, (tenant, NOBODY if with_unowned else tenant))
+    """The newest dead letters of a project, and those of its tenant that are of no project.
+
+    Args:
+        moment: the views.
+        tenant: whose.
+        project: of which.
+        shared_topic: the topic whose keys name a tenant and no project.
+        limit: how many at most.
+    """
+    mine = f"{tenant}/{project}/"
+    names_no_project = "length(\"log_key\") - length(replace(\"log_key\", '/', '')) < 2"
+    tail = (
+        f'WHERE "tenant" = ? AND ("topic" = ? OR substr("log_key", 1, ?) = ? OR {names_no_project}) '
+        f"{_NEWEST_LETTERS} LIMIT {bounded(limit)}"
+    )
+    return moment.select(DEAD_LETTERS, tail, (tenant, shared_topic, len(mine), mine))
+
+
+def all_dead_letters(moment: Moment, limit: int | None = None) -> list[Row]:
+    """The newest dead letters of the whole installation; what their owner wrote is not for everyone."""
+    return moment.select(DEAD_LETTERS, f"{_NEWEST_LETTERS} LIMIT {bounded(limit)}")
 
 
 def skipped_records(moment: Moment, limit: int | None = None) -> list[Row]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.identity.issuer import issue
 from schemas import codec
 from schemas import commands as k
 from schemas.envelope import Draft, with_token
@@ -17,6 +18,8 @@ from schemas.record import OutRecord
 from services.runtime.log import TopicPartition
 from tests.integration.conftest import Site
 from tests.integration.doors import (
+    PROJECT,
+    Caller,
     SiteLog,
     Tenant,
     agent_of,
@@ -24,6 +27,7 @@ from tests.integration.doors import (
     fresh,
     key_of,
     new_tenant,
+    refused,
     site_log,
 )
 from tests.servers.stack import wait_for
@@ -103,11 +107,45 @@ async def test_case_25_dead_letter_is_told_to_the_operator(site: Site, tenant: T
         offset = await log.log.send(place, OutRecord(key, b"noise", ()))
         await dead_letter(log, place, offset)
 
-    letters = tenant.admin.get("/dead-letters").json()["items"]
-    assert f"{place}/{offset}" in [letter["id"] for letter in letters], letters
+    letter = wait_for(lambda: told(tenant.admin, f"{place}/{offset}"), lambda found: found is not None)
+    assert (letter["key"], letter["reason"]) == (key.decode(), "malformed")
     said = (site.stack.data_dir / "logs" / "decider.log").read_text(encoding="utf-8")
     assert f"WARNING services.runtime.dead_letters {place}" in said
     assert f"offset {offset}" in said
+
+
+def told(who: Caller, letter_id: str, scope: str = "") -> Any:
+    """The letter of this id as somebody is shown it; None where it is not."""
+    items = who.get(f"/dead-letters{scope}").json()["items"]
+    return next((item for item in items if item["id"] == letter_id), None)
+
+
+async def test_case_25_letters_of_nobody_are_shown_to_the_installations_admin_and_to_no_tenant(
+    site: Site, tenant: Tenant
+) -> None:
+    key = key_of(tenant, fresh("run"))
+    async with site_log(site) as log:
+        topic = log.log.topics.commands
+        sent = {
+            name: await log.log.send(TopicPartition(topic, 0), OutRecord(record_key, b"noise", ()))
+            for name, record_key in {"keyless": b"", "foreign": b"\xffnoise", "theirs": key}.items()
+        }
+        for offset in sent.values():
+            await dead_letter(log, TopicPartition(topic, 0), offset)
+    ids = {name: f"{topic}/0/{offset}" for name, offset in sent.items()}
+    owner = Caller(tenant.client, site.stack.token)
+    scope = "?scope=installation"
+
+    wait_for(lambda: told(tenant.admin, ids["theirs"]), lambda found: found is not None)
+    assert told(tenant.admin, ids["keyless"]) is told(tenant.admin, ids["foreign"]) is None
+    assert refused(tenant.admin.get(f"/dead-letters{scope}")) == (403, "not_authorised")
+    operator = Caller(tenant.client, issue(tenant.keys_dir, "oscar", ["operator"], "default", PROJECT))
+    assert refused(operator.get(f"/dead-letters{scope}")) == (403, "not_authorised")
+    assert told(owner, ids["keyless"], scope)["key"] == ""
+    assert told(owner, ids["foreign"], scope)["detail"]
+    another = told(owner, ids["theirs"], scope)
+    assert (another["reason"], another["key"], another["detail"]) == ("malformed", None, None)
+    assert told(owner, ids["theirs"]) is None
 
 
 async def test_case_25_foreign_records_among_the_facts_change_nothing_and_the_partition_goes_on(

@@ -1,0 +1,76 @@
+"""Whose a dead letter is, as far as its key tells: on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from projections.batching import Batcher, Chunk
+from projections.cache import RowCache
+from projections.folds.dead_letters import dead_letter_json
+from projections.queries import lists
+from projections.queries.views import Views, open_views
+from projections.store.port import Position
+from schemas.record import RawRecord
+from tests.projections.filling import TOPICS, Filler
+
+COMMANDS, DEFINITIONS = TOPICS.commands, TOPICS.definition_commands
+LETTERS = (
+    (COMMANDS, b"acme/main/run-1"),
+    (COMMANDS, b"acme/other/run-1"),
+    (COMMANDS, b"acme/m_in/run-1"),
+    (COMMANDS, b"acme/nothing"),
+    (COMMANDS, b"rival/main/run-1"),
+    (COMMANDS, b""),
+    (COMMANDS, b"\xff"),
+    (DEFINITIONS, b"acme/policy/production"),
+    (DEFINITIONS, b"rival/policy/production"),
+)
+
+
+def letter(offset: int, topic: str, key: bytes) -> RawRecord:
+    headers = (
+        ("placet_topic", topic.encode()),
+        ("placet_partition", b"2"),
+        ("placet_offset", b"%d" % offset),
+        ("placet_at_ms", b"%d" % (1_760_000_000_000 + offset)),
+        ("placet_reason", b"malformed"),
+        ("placet_detail", b"noise"),
+    )
+    return RawRecord(2, offset, 1_760_000_000_000, key, b"?", headers)
+
+
+@pytest.fixture
+def views(filler: Filler, database_url: str) -> Iterator[Views]:
+    records = [letter(offset, topic, key) for offset, (topic, key) in enumerate(LETTERS)]
+    batcher = Batcher(TOPICS, RowCache(filler.store))
+    filler.store.apply(batcher.batch([Chunk(Position(TOPICS.dead_letters, 2, "t1"), records)]))
+    opened = open_views(database_url)
+    yield opened
+    opened.close()
+
+
+def keys(views: Views, tenant: str, project: str, limit: int | None = None) -> list[str]:
+    rows, _ = views.read_now(
+        lambda now: lists.dead_letters(now, tenant, project, shared_topic=DEFINITIONS, limit=limit)
+    )
+    return [row["log_key"] for row in rows]
+
+
+def test_dead_letters_of_a_project_are_its_own_and_those_of_its_tenant_alone(views: Views) -> None:
+    assert keys(views, "acme", "main") == ["acme/policy/production", "acme/nothing", "acme/main/run-1"]
+    assert keys(views, "acme", "m_in") == ["acme/policy/production", "acme/nothing", "acme/m_in/run-1"]
+    assert keys(views, "rival", "main") == ["rival/policy/production", "rival/main/run-1"]
+    assert keys(views, "acm", "main") == []
+
+
+def test_dead_letters_beyond_the_limit_are_the_older_ones(views: Views) -> None:
+    assert keys(views, "acme", "main", limit=1) == ["acme/policy/production"]
+
+
+def test_all_dead_letters_leave_none_out(views: Views) -> None:
+    rows, _ = views.read_now(lists.all_dead_letters)
+    assert [row["log_offset"] for row in rows] == list(reversed(range(len(LETTERS))))
+    newest = dead_letter_json(rows[0])
+    assert (newest["id"], newest["reason"]) == (f"{DEFINITIONS}/2/8", "malformed")
