@@ -9,3 +9,21 @@ ID_MAX_CHARS = 128
 DECISION_MAX_BYTES = 1_000_000
 # A round of decisions is cut here, and only between two commands.
 ROUND_MAX_BYTES = 512 * 1024
+
+# What may be open in one execution: calls that have not ended, and requests that nobody has answered; one more is
+# refused as quota. An end of the execution ends them all in one decision. With every id at its 128 characters, that
+# of a held call takes two events of at most 1,700 bytes each, so
+#     200 × 3,400 = 680,000, and beside them
+#     the largest result, ARGUMENTS_MAX_BYTES = 262,144 (or an error, or a rejection's feedback twice, with
+#     TEXT_MAX_CHARS at 4 bytes each = 65,536) and its own event's 2,000,
+# together 944,144: under DECISION_MAX_BYTES. tests/domain/test_quota.py holds both figures.
+OPEN_MAX = 200
+# The calls that one execution may collect while it is paused, by their arguments, context, claims and reason.
+PARKED_MAX_BYTES = 4 * 1024 * 1024
+# Beyond this a decision leaves the rest of what is due, or was parked, to the next one.
+PART_MAX_BYTES = 256 * 1024
+
+# A tool's inputSchema as canonical JSON; publishing a larger one is refused.
+INPUT_SCHEMA_MAX_BYTES = 64 * 1024
+# How many definitions an adoption names; its offset covers the others too.
+ADOPTED_NAMED_MAX = 1_000

@@ -16,10 +16,15 @@ class ExecutionStarted(Message):
 
 
 class ExecutionPaused(Message):
-    """A person stopped the run: nothing is judged or consumed until it is resumed."""
+    """The run was stopped: nothing is judged or consumed until it is resumed.
+
+    `agent` is the agent whose own token stopped it. None is a person or a service (and every pause of before the
+    field was there): such a pause no agent's token may end.
+    """
 
     reason: str
     by: str
+    agent: str | None = None
 
 
 class ExecutionResumed(Message):

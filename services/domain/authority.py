@@ -15,8 +15,13 @@ def acts_for_agent(actor: Actor, agent: str) -> bool:
 
 
 def may_steer(actor: Actor, execution: Execution) -> bool:
-    """Whether the actor may pause, resume or cancel the run."""
-    return actor.has(*REVIEWERS) or acts_for_agent(actor, execution.agent)
+    """Whether the actor may pause, resume or cancel the run: a reviewer, an operator, or its own agent."""
+    return acts_for_agent(actor, execution.agent) if actor.agent is not None else actor.has(*REVIEWERS)
+
+
+def may_resume(actor: Actor, execution: Execution) -> bool:
+    """Whether the actor may end the pause that the run is in: an agent's token only one that it asked for itself."""
+    return actor.agent is None or actor.agent == execution.paused_by_agent
 
 
 def refusal_to_decide(actor: Actor, hold: Hold, call: Call | None) -> tuple[Refusal, str] | None:

@@ -11,6 +11,7 @@ from services.domain.authority import acts_for_agent, may_steer
 from services.domain.context import RUN_TIMEOUT_MS, Context
 from services.domain.evolve import proposal_digest
 from services.domain.proposals import arguments_problem, json_problem
+from services.domain.quota import open_problem, parking_problem
 from services.domain.refusing import Events, refuse
 from services.domain.revalidation import stricter_now
 from services.domain.state import Call, Execution
@@ -130,7 +131,8 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
         return refuse(
             ctx, command, Refusal.ID_REUSED, "the call id was used with another body", command.call_id
         )
-    return None
+    full = open_problem(state) or parking_problem(state, command)
+    return None if full is None else refuse(ctx, command, *full, command.call_id)
 
 
 def _refuse_consumption(state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context) -> Events | None:

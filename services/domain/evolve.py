@@ -58,13 +58,26 @@ def _digest(*parts: str) -> str:
 def _with_call(state: Execution, call: Call) -> Execution:
     if call.status in TERMINAL_CALLS and call.arguments:
         call = replace(call, arguments="", context="", claims="", reason="")
-    state = replace(state, calls=state.calls.set(call.call_id, call))
+    earlier = state.calls.get(call.call_id)
+    opened = _is_open_call(call) - _is_open_call(earlier)
+    state = replace(state, calls=state.calls.set(call.call_id, call), open_count=state.open_count + opened)
+    if state.parked and (call.judged or call.status != "proposed"):
+        state = replace(state, parked=tuple(name for name in state.parked if name != call.call_id))
     return _with_due(state, due_id_of_call(call.call_id), call_due(call))
 
 
 def _with_hold(state: Execution, hold: Hold) -> Execution:
-    state = replace(state, holds=state.holds.set(hold.hold_id, hold))
+    opened = _is_open_request(hold) - _is_open_request(state.holds.get(hold.hold_id))
+    state = replace(state, holds=state.holds.set(hold.hold_id, hold), open_count=state.open_count + opened)
     return _with_due(state, hold.hold_id, hold_due(hold))
+
+
+def _is_open_call(call: Call | None) -> bool:
+    return call is not None and call.status not in TERMINAL_CALLS
+
+
+def _is_open_request(hold: Hold | None) -> bool:
+    return hold is not None and not hold.call_id and hold.status == "open"
 
 
 def _with_due(state: Execution, subject_id: str, at_ms: int | None) -> Execution:
@@ -84,8 +97,18 @@ def _lifecycle(value: Any) -> Step:
     return lambda state, event, at_ms: replace(state, lifecycle=value)
 
 
+def _paused(state: Execution, event: x.ExecutionPaused, at_ms: int) -> Execution:
+    return replace(state, lifecycle="paused", paused_by_agent=event.agent or "")
+
+
+def _resumed(state: Execution, event: x.ExecutionResumed, at_ms: int) -> Execution:
+    return replace(state, lifecycle="resumed", paused_by_agent="")
+
+
 def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execution:
     earlier = state.calls.get(event.call_id)
+    if state.lifecycle == "paused" and earlier is None:
+        state = replace(state, parked=(*state.parked, event.call_id))
     requesters = (event.by,) if earlier is None else _distinct(*earlier.requesters, event.by)
     return _with_call(
         _going_on(state),
@@ -210,8 +233,8 @@ def _distinct(*names: str) -> tuple[str, ...]:
 
 
 _STEPS: dict[type[Message], Step] = {
-    x.ExecutionPaused: _lifecycle("paused"),
-    x.ExecutionResumed: _lifecycle("resumed"),
+    x.ExecutionPaused: _paused,
+    x.ExecutionResumed: _resumed,
     x.ExecutionCompleted: _lifecycle("completed"),
     x.ExecutionFailed: _lifecycle("failed"),
     x.ExecutionCancelled: _lifecycle("cancelled"),

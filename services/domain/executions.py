@@ -9,15 +9,18 @@ from typing import Any
 
 from schemas import commands as k
 from schemas.events import executions as x
+from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain import calls, expiry, holds, requests, verdicts
-from services.domain.authority import acts_for_agent, may_steer
+from services.domain import calls, expiry, holds, requests
+from services.domain.authority import acts_for_agent, may_resume, may_steer
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.evolve import evolve, start_digest
+from services.domain.parked import judge_parked
 from services.domain.proposals import arguments_problem
 from services.domain.refusing import Events, refuse, refuse_decision
+from services.domain.sizes import events_bytes
 from services.domain.state import Execution
 
 Handler = Callable[[Execution, Any, Context], Events]
@@ -36,10 +39,19 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     expired = expiry.expire(state, ctx)
     for event in expired:
         state = evolve(state, event, ctx.now_ms)
-    if expiry.first_due(state, ctx.now_ms) is not None and not isinstance(command, k.ExpireDue):
+    if expiry.first_due(state, ctx.now_ms) is not None:
         # Judged now, it could be let through by what should have ended before it came.
-        return expired + _refuse_any(command, ctx, Refusal.UNAVAILABLE, "many deadlines passed: ask again")
-    return expired + _HANDLERS[type(command)](state, command, ctx)
+        return expired + _not_yet(command, ctx)
+    own = _HANDLERS[type(command)](state, command, ctx)
+    if expired and events_bytes(state, ctx, expired + own) > DECISION_MAX_BYTES:
+        return expired + _not_yet(command, ctx)
+    return expired + own
+
+
+def _not_yet(command: Message, ctx: Context) -> Events:
+    if isinstance(command, k.ExpireDue):
+        return []
+    return _refuse_any(command, ctx, Refusal.UNAVAILABLE, "many deadlines passed: ask again")
 
 
 def decide_forgotten(command: Message, ctx: Context) -> Events:
@@ -82,19 +94,21 @@ def _start(state: Execution, command: k.StartExecution, ctx: Context) -> Events:
 
 
 def _pause(state: Execution, command: k.PauseExecution, ctx: Context) -> Events:
-    if state.lifecycle == "paused":
+    # A person's pause takes the place of an agent's: from then on no agent may end it.
+    taken_over = bool(state.paused_by_agent) and ctx.actor.agent is None
+    if state.lifecycle == "paused" and not taken_over:
         return refuse(ctx, command, Refusal.DUPLICATE, "already paused")
-    return [x.ExecutionPaused(reason=command.reason, by=ctx.actor.subject)]
+    return [x.ExecutionPaused(reason=command.reason, by=ctx.actor.subject, agent=ctx.actor.agent)]
 
 
 def _resume(state: Execution, command: k.ResumeExecution, ctx: Context) -> Events:
     if state.lifecycle != "paused":
         return refuse(ctx, command, Refusal.NOT_OPEN, "the execution is not paused")
-    events: Events = [x.ExecutionResumed(feedback=command.feedback, by=ctx.actor.subject)]
-    for _, call in sorted(state.calls.items()):
-        if call.status == "proposed" and not call.judged:
-            events += verdicts.judged_events(state, call, ctx)
-    return events
+    if not may_resume(ctx.actor, state):
+        detail = "a person paused this execution: a reviewer or operator must resume it, no agent's token can"
+        return refuse(ctx, command, Refusal.NOT_AUTHORISED, detail)
+    resumed = x.ExecutionResumed(feedback=command.feedback, by=ctx.actor.subject)
+    return [resumed, *judge_parked(evolve(state, resumed, ctx.now_ms), ctx)]
 
 
 def _cancel(state: Execution, command: k.CancelExecution, ctx: Context) -> Events:
@@ -129,7 +143,7 @@ def _own(actor: Any, state: Execution) -> bool:
 
 def _nudge(state: Execution, command: k.ExpireDue, ctx: Context) -> Events:
     # What was due has expired already; a nudge that came early leaves nothing behind.
-    return []
+    return judge_parked(state, ctx)
 
 
 _HANDLERS: dict[type[Message], Handler] = {

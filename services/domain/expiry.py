@@ -2,7 +2,7 @@
 
 from schemas.events import calls as c
 from schemas.events import holds as h
-from schemas.message import Message
+from schemas.limits import PART_MAX_BYTES
 from services.domain.context import Context
 from services.domain.deadlines import CALL_PREFIX
 from services.domain.deciding import halted
@@ -10,13 +10,11 @@ from services.domain.evolve import evolve
 from services.domain.holds import escalation
 from services.domain.refusing import Events
 from services.domain.requests import provided
+from services.domain.sizes import events_bytes
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, outcome_unknown_events
 
 TIMER = "placet:timer"
-# What one command may expire, with a guess of what each event's headers take: its own events must fit beside it.
-EXPIRED_MAX_BYTES = 256 * 1024
-EVENT_BYTES = 600
 
 
 def expire(state: Execution, ctx: Context) -> Events:
@@ -27,11 +25,13 @@ def expire(state: Execution, ctx: Context) -> Events:
     """
     events: Events = []
     size_bytes = 0
-    while size_bytes < EXPIRED_MAX_BYTES and (subject_id := first_due(state, ctx.now_ms)) is not None:
+    while (subject_id := first_due(state, ctx.now_ms)) is not None:
         step = _expire_one(state, subject_id, ctx)
+        size_bytes += events_bytes(state, ctx, step)
+        if events and size_bytes > PART_MAX_BYTES:
+            return events
         for event in step:
             state = evolve(state, event, ctx.now_ms)
-            size_bytes += _size_bytes(event)
         events += step
     return events
 
@@ -46,10 +46,6 @@ def _expire_one(state: Execution, subject_id: str, ctx: Context) -> Events:
     if subject_id.startswith(CALL_PREFIX):
         return _expire_call(state, state.calls[subject_id.removeprefix(CALL_PREFIX)], ctx)
     return _expire_hold(state, state.holds[subject_id], ctx)
-
-
-def _size_bytes(event: Message) -> int:
-    return EVENT_BYTES + sum(len(text.encode()) for text in event.__dict__.values() if isinstance(text, str))
 
 
 def _expire_call(state: Execution, call: Call, ctx: Context) -> Events:

@@ -9,6 +9,7 @@ from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent
 from services.domain.context import Context
 from services.domain.opening import hold_id_of_request
+from services.domain.quota import open_problem
 from services.domain.refusing import Events, refuse
 from services.domain.state import Execution, Hold
 
@@ -110,7 +111,7 @@ def _problem(
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
     if earlier is not None:
         return Refusal.ID_REUSED, "the request id was used with another body"
-    return None, ""
+    return open_problem(state) or (None, "")
 
 
 def _not_json(command: k.RequestHumanInput) -> str | None:

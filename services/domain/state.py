@@ -97,7 +97,9 @@ class Execution(Struct, frozen=True, kw_only=True):
     """One run of an agent.
 
     `due` holds the next moment (ms) of everything that waits, by hold id or `deadlines.due_id_of_call`; `next_due`
-    is the earliest.
+    is the earliest. `paused_by_agent` is the agent whose own token paused the run, empty where a person did.
+    `open_count` counts the calls that have not ended and the requests that nobody has answered; `parked` names the
+    calls that were proposed in a pause and wait for their verdict.
     """
 
     tenant: str
@@ -114,6 +116,9 @@ class Execution(Struct, frozen=True, kw_only=True):
     holds: Map[str, Hold] = Map()
     due: Map[str, int] = Map()
     next_due: tuple[int, str] | None = None
+    paused_by_agent: str = ""
+    open_count: int = 0
+    parked: tuple[str, ...] = ()
 
     @property
     def closed(self) -> bool:

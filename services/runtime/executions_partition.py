@@ -14,6 +14,7 @@ from schemas.record import Command, Event
 from services.domain import executions
 from services.domain.context import Context, Tool
 from services.domain.evolve import evolve, start
+from services.domain.parked import next_moment
 from services.domain.policy import Verdict
 from services.domain.state import Call, Execution
 
@@ -97,9 +98,9 @@ class ExecutionsPartition:
         return entry.version + 1 if entry else 1
 
     def due_of(self, key: bytes) -> Due | None:
-        """The execution's next deadline, or None."""
+        """When the execution is to be looked at next, and for what; or None."""
         entry = self.live.get(key)
-        return entry.state.next_due if entry else None
+        return next_moment(entry.state) if entry else None
 
     def _entry(self, key: bytes) -> Entry | None:
         return self.live.get(key) or self.recent.get(key)

@@ -1,8 +1,6 @@
-"""What is due expires first: in order, once, never releasing, and within what one decision may record."""
+"""What is due expires first: in order, once, never releasing. (In parts that fit: `test_quota.py`.)"""
 
 from schemas import commands as k
-from schemas.headers import event_record
-from schemas.limits import DECISION_MAX_BYTES
 from services.domain.opening import hold_id_of_call
 from tests.domain.steps import code, consumed, decided, held, released, started
 from tests.domain.world import CLARA, OLGA, RITA, names, the
@@ -92,24 +90,6 @@ def test_call_named_like_a_hold_takes_no_deadline_from_it() -> None:
 
     assert names(world.ask(NUDGE)) == ["HoldExpired", "ToolCallDenied"]
     assert world.state().calls["pay-it"].status == "expired"
-
-
-def test_thousands_due_at_once_expire_in_parts_that_each_fit_one_decision() -> None:
-    world = started()
-    last = [held(world, "pay", f"c{number}") for number in range(1_000)][-1]
-    world.later(600)
-
-    first = decided(world, last, "approve")
-    parts = [first]
-    while said := world.ask(NUDGE):
-        parts.append(said)
-
-    assert code(first) == "unavailable", "late is not let through while earlier deadlines are worked off"
-    assert len(parts) > 2
-    records = [event_record(event.body, event.meta, event.key) for event in world.events]
-    assert sum(record.size_bytes() for record in records[-len(parts[1]) :]) < DECISION_MAX_BYTES
-    assert {call.status for call in world.state().calls.values()} == {"expired"}
-    assert code(decided(world, last, "approve")) == "expired"
 
 
 def test_expired_request_has_an_answer_that_says_so() -> None:

@@ -19,8 +19,6 @@ from services.runtime.executions_partition import ExecutionsPartition
 from tests.domain.world import ANNA, BOT, CLARA, OLGA, OTHER_BOT, RITA, RULES, TOOLS, World, published
 from tests.domain.world import rule as policy_rule
 
-ATTEMPT = st.sampled_from(["a", "b"])
-STEERING = st.sampled_from([k.PauseExecution(), k.ResumeExecution(), k.CancelExecution()])
 TOOL = st.sampled_from([tool["name"] for tool in TOOLS] + ["unknown"])
 SELDOM = st.sampled_from([False] * 7 + [True])
 STEERING = st.sampled_from([k.PauseExecution(), k.ResumeExecution(), k.CancelExecution()])
@@ -39,6 +37,7 @@ class Machine(RuleBasedStateMachine):
         self.world = World()
         self.last: tuple[Message, Any, str] | None = None
         self.proposed = 0
+        self.stopped_by_people = False
         self.effects: dict[str, list[c.GrantConsumed]] = {}
 
     def ask(self, body: Message, actor: Any) -> list[Message]:
@@ -133,8 +132,14 @@ class Machine(RuleBasedStateMachine):
 
     @rule(actor=ANYBODY, body=STEERING, really=SELDOM)
     def steer(self, actor: Any, body: Message, really: bool) -> None:
-        if really or isinstance(body, k.ResumeExecution):
-            self.ask(body, actor)
+        if not really and not isinstance(body, k.ResumeExecution):
+            return
+        said = {type(event).__name__ for event in self.ask(body, actor)}
+        if "ExecutionPaused" in said:
+            self.stopped_by_people = self.stopped_by_people or actor.agent is None
+        if "ExecutionResumed" in said:
+            assert actor.agent is None or not self.stopped_by_people, "what a person stopped, a person starts"
+            self.stopped_by_people = False
 
     @rule(data=st.data(), actor=ANYBODY, really=SELDOM)
     def revoke(self, data: st.DataObject, actor: Any, really: bool) -> None:
@@ -208,6 +213,17 @@ class Machine(RuleBasedStateMachine):
         if self.world.events:
             state = self.world.state()
             assert state.next_due == min(((at, name) for name, at in state.due.items()), default=None)
+
+    @invariant()
+    def what_is_open_is_counted(self) -> None:
+        if self.world.events:
+            state = self.world.state()
+            calls = [call for call in state.calls.values() if call.status not in TERMINAL_CALLS]
+            requests = [hold for hold in state.holds.values() if hold.status == "open" and not hold.call_id]
+            assert state.open_count == len(calls) + len(requests)
+            unjudged = {call.call_id for call in calls if call.status == "proposed" and not call.judged}
+            assert set(state.parked) == unjudged
+            assert state.lifecycle == "paused" or not unjudged, "in this world one decision judges them all"
 
     def one_terminal_state_and_none_after_it(self) -> None:
         ended: dict[str, str] = {}

@@ -68,6 +68,7 @@ def published(
     definitions: Definitions,
     rules: list[dict[str, Any]] | None = None,
     tools: list[dict[str, Any]] | None = None,
+    tenant: str = TENANT,
 ) -> Definitions:
     """The definitions with a next version of the policy, and of the tools."""
     offset = definitions.through_offset + 1
@@ -75,18 +76,18 @@ def published(
         event = ToolPublished(
             name=tool["name"], version=offset + 1, tool_version="-", definition=json.dumps(tool), by="olga"
         )
-        definitions = evolve(definitions, event, TENANT, offset)
+        definitions = evolve(definitions, event, tenant, offset)
         offset += 1
     if rules is not None:
         document = json.dumps({"policy": "p", "scope": {"tenant": "*"}, "rules": rules})
         policy = PolicyPublished(name="p", version=offset + 1, document=document, by="olga")
-        definitions = evolve(definitions, policy, TENANT, offset)
+        definitions = evolve(definitions, policy, tenant, offset)
     return definitions
 
 
 @dataclass
 class World:
-    """Asks the decider and folds what it says, as a writer would."""
+    """Asks the decider and folds what it says, as a writer would; whoever asks is of its tenant and project."""
 
     definitions: Definitions = field(
         default_factory=lambda: published(Definitions(policies=PolicySet()), RULES, TOOLS)
@@ -94,6 +95,8 @@ class World:
     now_ms: int = START_MS
     events: list[Event] = field(default_factory=list)
     asked: int = 0
+    tenant: str = TENANT
+    project: str = PROJECT
 
     def __post_init__(self) -> None:
         self.partition = ExecutionsPartition(lambda: self.definitions)
@@ -103,23 +106,28 @@ class World:
     ) -> list[Message]:
         """The events of a command, folded."""
         self.asked += 1
-        key = execution_key(TENANT, PROJECT, execution_id)
+        key = self.key(execution_id)
+        actor = actor.model_copy(update={"tenant": self.tenant, "project": self.project})
         name = command_id or f"command-{self.asked}"
         command = Command(body, actor, name, "", key, 0, self.asked, self.now_ms)
         bodies = self.partition.decide(command, self.now_ms)
         version = self.partition.next_version(key)
         for index, said in enumerate(bodies):
             meta = EventMeta(
-                event_id(name, 0, index), self.now_ms, 0, version + index, name, "", TENANT, self.asked
+                event_id(name, 0, index), self.now_ms, 0, version + index, name, "", self.tenant, self.asked
             )
             event = Event(said, meta, key, 0, len(self.events))
             self.partition.apply(event)
             self.events.append(event)
         return bodies
 
+    def key(self, execution_id: str = "x") -> bytes:
+        """The key of an execution."""
+        return execution_key(self.tenant, self.project, execution_id)
+
     def state(self, execution_id: str = "x") -> Execution:
         """The execution as it stands, live or just ended."""
-        key = execution_key(TENANT, PROJECT, execution_id)
+        key = self.key(execution_id)
         entry = self.partition.live.get(key) or self.partition.recent[key]
         return entry.state
 

@@ -1,0 +1,32 @@
+"""How much may be open in one execution, so that whatever ends or resumes it fits one decision."""
+
+from schemas.commands import ProposeToolCall
+from schemas.limits import OPEN_MAX, PARKED_MAX_BYTES
+from schemas.refusals import Refusal
+from services.domain.sizes import text_bytes
+from services.domain.state import Call, Execution
+
+
+def open_problem(state: Execution) -> tuple[Refusal, str] | None:
+    """Why nothing more may be opened in the execution now, or None."""
+    if state.open_count < OPEN_MAX:
+        return None
+    detail = (
+        f"{state.open_count} calls and requests of this execution are open, and at most {OPEN_MAX} may be"
+    )
+    return Refusal.QUOTA, f"{detail}: ask again when some have ended, or in another execution"
+
+
+def parking_problem(state: Execution, command: ProposeToolCall) -> tuple[Refusal, str] | None:
+    """Why a call may not be added to those that wait for the end of a pause, or None."""
+    if state.lifecycle != "paused":
+        return None
+    parked = sum(_proposal_bytes(state.calls[call_id]) for call_id in state.parked)
+    if parked + _proposal_bytes(command) <= PARKED_MAX_BYTES:
+        return None
+    detail = f"the execution is paused, and its calls that wait may have {PARKED_MAX_BYTES} bytes together"
+    return Refusal.QUOTA, f"{detail}: propose it after the resume"
+
+
+def _proposal_bytes(body: ProposeToolCall | Call) -> int:
+    return sum(map(text_bytes, (body.arguments, body.context, body.claims, body.reason)))
