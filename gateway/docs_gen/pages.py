@@ -55,6 +55,10 @@ with it, and you get every message after it, once, and then what comes. `resync_
 possible, or that you were too slow: all your subscriptions have ended; subscribe again without a cursor and begin
 from the snapshot.
 
+Snapshots come in parts, and nothing else comes between them: join the `items` of a channel until `more` is false. The
+parts stand at the cursor of the last one of the last channel. Come back with the cursor of one before it, and the
+snapshots begin again.
+
 A write's answer carries a cursor too: `GET …?after=CURSOR` on any gateway answers no older than that.
 """
 
@@ -116,7 +120,7 @@ AGENT_FLOW = """
 PEOPLE_FLOW = """
 ## An inbox
 
-1. Subscribe to `holds`. The snapshot has the open ones, longest open first.
+1. Subscribe to `holds`. The snapshot has the open ones, longest open first, in parts until `more` is false.
 2. `tool_call_pending_review` and `hitl_requested` add to it, `hold_changed` replaces, `hold_resolved` removes.
 3. Decide with the `digest` that was shown. It names the exact arguments: whatever changed meanwhile is refused with
    `digest_mismatch`, and a decision that came second with `already_decided` and the `winning_decision_id`.

@@ -154,12 +154,16 @@ class Authenticated(Received):
 
 
 class Snapshot(Received):
-    """How a channel stands at its cursor: open holds, an execution or a call; at most 1,000 of `total`."""
+    """How a channel stands: open holds, an execution or a call, in parts of at most 256 KiB or one item.
+
+    Of `total` items at most 1,000 come, and no more than half of what may wait for a slow reader.
+    """
 
     type: Literal["snapshot"]
     channel: str
     items: list[dict[str, Any]]
-    total: int
+    total: Annotated[int, Field(description="How many there are; `GET /v1/holds?status=open` lists all.")]
+    more: Annotated[bool, Field(description="Whether another part of this channel's snapshot follows.")]
 
 
 class PendingReview(Received, r.Hold):

@@ -14,6 +14,7 @@ from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.problems import Problem
 from gateway.rest.door import Door
+from gateway.settings import Limits
 from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.subscriptions import subscribe
@@ -35,6 +36,11 @@ class Stream:
     metrics: Metrics
     out: Outgoing
     channels: set[str] = field(default_factory=set)
+
+    @property
+    def limits(self) -> Limits:
+        """How much may wait for it."""
+        return self.out.limits
 
     def push(self, message: bytes) -> None:
         """Queue a message; a reader that is too slow is told to begin anew, and its stream ends."""

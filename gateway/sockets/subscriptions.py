@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import orjson
+from typing import Protocol
 
 from gateway.identity.doors import check_reads, check_sees
 from gateway.operations import calls, executions
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, not_found
-from gateway.sockets.cursor import CursorRefused
+from gateway.settings import Limits
+from gateway.sockets.cursor import CursorRefused, Vector
 from gateway.sockets.hub import Hub, Receiver
 from gateway.sockets.messages import EVENTS, HOLDS
+from gateway.sockets.snapshots import Shown, is_unfinished, snapshot_frames
 from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
@@ -22,17 +22,25 @@ from schemas.actor import Actor
 from schemas.refusals import Refusal
 
 CHANNELS_MAX = 1_000
-SNAPSHOT_MAX = 1_000
 _CHANNEL = re.compile(
     r"(?:holds|events|executions:(?P<execution>[A-Za-z0-9._:-]{1,128})"
     r"|calls:(?P<of>[A-Za-z0-9._:-]{1,128})/(?P<call>[A-Za-z0-9._:-]{1,128}))"
 )
 
-Snapshot = Callable[[], list[dict[str, Any]]]
+Look = Callable[[], Shown]
+
+
+class Subscriber(Receiver, Protocol):
+    """A reader that can be given snapshots."""
+
+    @property
+    def limits(self) -> Limits:
+        """How much may wait for it."""
+        ...
 
 
 async def subscribe(
-    hub: Hub, gate: Gate, receiver: Receiver, channels: Sequence[str], cursor: str | None
+    hub: Hub, gate: Gate, receiver: Subscriber, channels: Sequence[str], cursor: str | None
 ) -> None:
     """Give a reader channels: first a snapshot of each, or with a cursor what it missed; then what comes.
 
@@ -45,41 +53,43 @@ async def subscribe(
     wanted = list(dict.fromkeys(channels))
     if not 1 <= len(wanted) <= CHANNELS_MAX or len(receiver.channels) + len(wanted) > CHANNELS_MAX:
         raise Problem(Refusal.INVALID, f"subscribe to 1 to {CHANNELS_MAX} channels")
-    shown = [(channel, await _snapshot(gate, receiver.actor, channel)) for channel in wanted]
-    live = gate.live
-    if cursor is not None:
-        try:
-            vector = live.position.key.read(cursor)
-        except CursorRefused as error:
-            raise Problem(Refusal.INVALID, f"cursor: {error}") from error
-        if not hub.replay(receiver, set(wanted), vector, live):
-            receiver.resync()
-            return
+    looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
+    vector = None if cursor is None else _vector(gate, cursor)
+    if vector is None or is_unfinished(vector):
         hub.subscribe(receiver, wanted)
-        return
-    hub.subscribe(receiver, wanted)
-    for channel, snapshot in shown:
-        items = snapshot()
-        frame = {
-            "type": "snapshot",
-            "cursor": live.position.cursor(),
-            "channel": channel,
-            "items": items[:SNAPSHOT_MAX],
-            "total": len(items),
-        }
-        receiver.push(orjson.dumps(frame))
+        _show(gate, receiver, [look() for look in looks])
+    elif hub.replay(receiver, set(wanted), vector, gate.live):
+        hub.subscribe(receiver, wanted)
+    else:
+        receiver.resync()
 
 
-async def _snapshot(gate: Gate, actor: Actor, channel: str) -> Snapshot:
+def _vector(gate: Gate, cursor: str) -> Vector:
+    try:
+        return gate.live.position.key.read(cursor)
+    except CursorRefused as error:
+        raise Problem(Refusal.INVALID, f"cursor: {error}") from error
+
+
+def _show(gate: Gate, receiver: Subscriber, shown: list[Shown]) -> None:
+    # What happens next must find room behind the snapshots, which all wait at once.
+    bytes_max = receiver.limits.queue_bytes // 2
+    for frame in snapshot_frames(shown, gate.live.position, bytes_max):
+        receiver.push(frame)
+        if shown[0].channel not in receiver.channels:
+            return  # it was too slow already, and was told to subscribe anew
+
+
+async def _look(gate: Gate, actor: Actor, channel: str) -> Look:
     match = _CHANNEL.fullmatch(channel)
     if match is None:
         raise Problem(Refusal.INVALID, f"there is no channel {channel[:200]!r}")
     if channel == HOLDS:
         check_reads(actor)
-        return lambda: [hold_json(row) for row in gate.live.cache.open_holds(actor.tenant, actor.project)]
+        return lambda: Shown(channel, gate.live.cache.open_holds(actor.tenant, actor.project), hold_json)
     if channel == EVENTS:
         check_reads(actor)
-        return list
+        return lambda: Shown(channel, (), dict)
     if match["execution"]:
         subject = executions.subject_of(actor, match["execution"])
         to_json = execution_json
@@ -88,10 +98,10 @@ async def _snapshot(gate: Gate, actor: Actor, channel: str) -> Snapshot:
         to_json = call_json
     check_sees(actor, await gate.reader.read(subject))
 
-    def now() -> list[dict[str, Any]]:
+    def now() -> Shown:
         row = gate.reader.at_hand(subject)
         if row is None:
             raise not_found(subject.kind)
-        return [to_json(row)]
+        return Shown(channel, [row], to_json)
 
     return now

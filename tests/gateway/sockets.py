@@ -67,8 +67,14 @@ class Socket:
             await self.send(type="subscribe", channels=channels, cursor=cursor)
             return []
         await self.send(type="subscribe", channels=channels)
-        snapshots = [await self.next("snapshot", channel=channel) for channel in channels]
-        return [item for snapshot in snapshots for item in snapshot["items"]]
+        items: list[dict[str, Any]] = []
+        for channel in channels:
+            more = True
+            while more:
+                part = await self.next("snapshot", channel=channel)
+                items += part["items"]
+                more = part["more"]
+        return items
 
 
 def _fits(message: dict[str, Any], kind: str, fields: dict[str, Any]) -> bool:

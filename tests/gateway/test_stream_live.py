@@ -13,7 +13,7 @@ from tests.gateway.sockets import MODELS
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
 
-def _messages(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+def messages_of(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     event: dict[str, str] = {}
     for line in lines:
         if line:
@@ -27,7 +27,7 @@ def _messages(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             event = {}
 
 
-def _stream(caller: Caller, channels: str, cursor: str | None = None) -> Any:
+def open_stream(caller: Caller, channels: str, cursor: str | None = None) -> Any:
     headers = {"Authorization": f"Bearer {caller.token}"}
     if cursor is not None:
         headers["Last-Event-ID"] = cursor
@@ -38,25 +38,25 @@ def _stream(caller: Caller, channels: str, cursor: str | None = None) -> Any:
 
 def test_stream_carries_the_sockets_messages_and_goes_on_from_its_last_id(bot: Caller, anna: Caller) -> None:
     execution_id = bot.execution()
-    with _stream(anna, "holds") as response:
-        messages = _messages(response.iter_lines())
+    with open_stream(anna, "holds") as response:
+        messages = messages_of(response.iter_lines())
         assert next(messages)["type"] == "snapshot"
         bot.propose(execution_id, call_id="c1")
         shown = next(message for message in messages if message.get("execution_id") == execution_id)
         assert (shown["type"], shown["call_id"]) == ("tool_call_pending_review", "c1")
     bot.propose(execution_id, call_id="c2")
-    with _stream(anna, "holds", shown["cursor"]) as response:
+    with open_stream(anna, "holds", shown["cursor"]) as response:
         missed = next(
             message
-            for message in _messages(response.iter_lines())
+            for message in messages_of(response.iter_lines())
             if message.get("execution_id") == execution_id
         )
         assert (missed["type"], missed["call_id"]) == ("tool_call_pending_review", "c2")
 
 
 def test_stream_of_events_has_every_fact_once_in_order(bot: Caller, anna: Caller) -> None:
-    with _stream(anna, "events") as response:
-        messages = _messages(response.iter_lines())
+    with open_stream(anna, "events") as response:
+        messages = messages_of(response.iter_lines())
         next(messages)
         execution_id = bot.execution()
         bot.propose(execution_id, "read_file")
@@ -75,16 +75,16 @@ def test_stream_of_events_has_every_fact_once_in_order(bot: Caller, anna: Caller
 
 
 def test_stream_of_what_one_may_not_read_is_refused(doors: Doors, bot: Caller) -> None:
-    with _stream(bot, "events") as response:
+    with open_stream(bot, "events") as response:
         assert response.status_code == 403
-    with _stream(bot, "nonsense") as response:
+    with open_stream(bot, "nonsense") as response:
         assert response.status_code == 422
-    with _stream(doors.caller("ana", "analyst"), "executions:nowhere") as response:
+    with open_stream(doors.caller("ana", "analyst"), "executions:nowhere") as response:
         assert response.status_code == 404
 
 
 def test_stream_ends_with_its_token(doors: Doors) -> None:
     short = doors.caller("anna", "reviewer", ttl_s=2)
-    with _stream(short, "holds") as response:
-        last = list(_messages(response.iter_lines()))[-1]
+    with open_stream(short, "holds") as response:
+        last = list(messages_of(response.iter_lines()))[-1]
     assert (last["type"], last["code"]) == ("error", "unauthenticated")

@@ -53,6 +53,57 @@ async def test_feed_told_to_resync_tells_its_reader_and_starts_anew() -> None:
     assert [event.type for event in found] == ["resync_required", "snapshot"]
 
 
+async def test_feed_of_a_snapshot_in_parts_is_one_event() -> None:
+    async def tell(peer: Peer, message: dict[str, Any]) -> None:
+        if message["type"] == "subscribe":
+            part = {"type": "snapshot", "channel": "holds", "total": 3}
+            await peer.say(**part, items=[{"hold_id": "1"}, {"hold_id": "2"}], more=True, cursor="within")
+            await peer.say(**part, items=[{"hold_id": "3"}], more=False, cursor="after")
+
+    async with serving(Scripted(on_frame=tell)) as script:
+        (event,) = await follow(script, 1)
+    assert (event.type, event.cursor, event.body["total"]) == ("snapshot", "after", 3)
+    assert [item["hold_id"] for item in event.body["items"]] == ["1", "2", "3"]
+
+
+async def test_feed_cut_off_within_a_snapshot_forgets_its_parts_and_asks_as_before() -> None:
+    subscriptions: list[Any] = []
+
+    async def tell(peer: Peer, message: dict[str, Any]) -> None:
+        if message["type"] != "subscribe":
+            return
+        subscriptions.append(message.get("cursor"))
+        more = len(subscriptions) == 1
+        hold = {"hold_id": "seen twice"}
+        await peer.say(type="snapshot", channel="holds", items=[hold], more=more, total=2, cursor="within")
+        if more:
+            await peer.end()
+
+    async with serving(Scripted(on_frame=tell)) as script:
+        (event,) = await follow(script, 1)
+    assert [item["hold_id"] for item in event.body["items"]] == ["seen twice"]
+    assert subscriptions == [None, None]
+
+
+async def test_feed_told_to_resync_within_a_snapshot_forgets_its_parts() -> None:
+    subscribed = 0
+
+    async def tell(peer: Peer, message: dict[str, Any]) -> None:
+        nonlocal subscribed
+        if message["type"] != "subscribe":
+            return
+        subscribed += 1
+        hold = {"hold_id": str(subscribed)}
+        await peer.say(type="snapshot", channel="holds", items=[hold], more=subscribed == 1, cursor="c")
+        if subscribed == 1:
+            await peer.say(type="resync_required", cursor="c")
+
+    async with serving(Scripted(on_frame=tell)) as script:
+        found = await follow(script, 2)
+    assert [event.type for event in found] == ["resync_required", "snapshot"]
+    assert found[1].body["items"] == [{"hold_id": "2"}]
+
+
 async def test_feed_where_sockets_are_refused_reads_server_sent_events() -> None:
     async def stream(asked: Asked) -> Response:
         after = int(asked.headers.get("last-event-id", "0"))

@@ -43,9 +43,13 @@ async def feed(
     while True:
         source = (_sse if by_sse else _socket)(url, token, channels, cursor, patience)
         try:
-            async with aclosing(source) as events:
-                async for event in events:
+            async with aclosing(source) as messages:
+                snapshots = _Snapshots()
+                async for message in messages:
                     heard_at, heard, pauses = clock(), True, delays(patience)
+                    event = snapshots.joined(message)
+                    if event is None:
+                        continue
                     cursor = None if event.type == "resync_required" else event.cursor or cursor
                     yield event
         except NoWebSocket:
@@ -57,6 +61,27 @@ async def feed(
             if clock() - heard_at >= (patience.outage_s if heard else patience.request_s):
                 raise Unreachable(str(lost)) from lost
         await asyncio.sleep(next(pauses))
+
+
+class _Snapshots:
+    """The parts of snapshots on one connection, joined; a snapshot that is broken off is forgotten."""
+
+    def __init__(self) -> None:
+        self._items: dict[Any, list[Any]] = {}
+
+    def joined(self, message: Event) -> Event | None:
+        """The message; of a snapshot all parts as one, or None while more are to come."""
+        if message.type == "resync_required":
+            self._items.clear()
+        if message.type != "snapshot":
+            return message
+        channel = message.body.get("channel")
+        items = self._items.pop(channel, [])
+        items += message.body.get("items") or ()
+        if message.body.get("more"):
+            self._items[channel] = items
+            return None
+        return Event(message.type, message.cursor, {**message.body, "items": items})
 
 
 async def _socket(

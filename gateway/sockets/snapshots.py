@@ -1,0 +1,82 @@
+"""Snapshots: how channels stand at one moment, in messages that every client takes.
+
+A subscription's snapshots come as parts. Only the last of all has the cursor of the moment; the cursor of each
+part before it leads back to the first, so that whoever comes back with it misses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway.sockets.cursor import Position, Vector
+from projections.folds.rows import Row
+
+# Most clients take messages of 1 MiB and close the connection at a longer one.
+PART_MAX_BYTES = 256 * 1024
+ITEMS_MAX = 1_000
+# How many of a command's messages were given is at least 1 in every other cursor.
+UNFINISHED = 0
+
+
+class Shown(NamedTuple):
+    """How one channel stands: its rows, and how one is shown."""
+
+    channel: str
+    rows: Sequence[Row]
+    item: Callable[[Row], dict[str, Any]]
+
+
+def snapshot_frames(shown: Sequence[Shown], position: Position, bytes_max: int) -> list[bytes]:
+    """The messages that show some channels, in order.
+
+    Args:
+        shown: the channels.
+        position: of the moment.
+        bytes_max: how long all items together may be; those beyond are left out, and `total` tells.
+    """
+    parts: list[tuple[Shown, list[bytes], bool]] = []
+    left = bytes_max
+    for one in shown:
+        runs, left = _runs(one, left)
+        parts += [
+            (one, run, more) for run, more in zip(runs, [True] * (len(runs) - 1) + [False], strict=True)
+        ]
+    unfinished = position.cursor_within(0, UNFINISHED, 1)
+    cursors = [*[unfinished] * (len(parts) - 1), position.cursor()]
+    return [_frame(*part, cursor) for part, cursor in zip(parts, cursors, strict=True)]
+
+
+def is_unfinished(vector: Vector) -> bool:
+    """Whether a cursor is of a part before the last: its reader has not seen all of the snapshots."""
+    return vector.given == UNFINISHED
+
+
+def _runs(shown: Shown, bytes_left: int) -> tuple[list[list[bytes]], int]:
+    """The items of a channel in runs that fit a part, at least one run; and the bytes that are left after them."""
+    runs: list[list[bytes]] = [[]]
+    size = 0
+    for row in islice(shown.rows, ITEMS_MAX):
+        item = orjson.dumps(shown.item(row))
+        if len(item) > bytes_left:
+            return runs, 0
+        bytes_left -= len(item)
+        if runs[-1] and size + len(item) > PART_MAX_BYTES:
+            runs.append([])
+            size = 0
+        runs[-1].append(item)
+        size += len(item) + 1
+    return runs, bytes_left
+
+
+def _frame(shown: Shown, items: list[bytes], more: bool, cursor: str) -> bytes:
+    return b'{"type":"snapshot","cursor":"%b","channel":%b,"items":[%b],"total":%d,"more":%b}' % (
+        cursor.encode(),
+        orjson.dumps(shown.channel),
+        b",".join(items),
+        len(shown.rows),
+        b"true" if more else b"false",
+    )
