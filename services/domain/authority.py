@@ -2,9 +2,12 @@
 
 from schemas.actor import Actor
 from schemas.refusals import Refusal
+from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
 
 REVIEWERS = ("reviewer", "operator")
+# Whom a hold without roles of its own asks.
+ANY_REVIEWER = (*REVIEWERS, "admin")
 
 
 def acts_for_agent(actor: Actor, agent: str) -> bool:
@@ -41,6 +44,17 @@ def refusal_to_decide(actor: Actor, hold: Hold, call: Call | None) -> tuple[Refu
     if not hold.roles and not actor.has(*REVIEWERS):
         return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
     return None
+
+
+def widened(roles: tuple[str, ...], escalate_roles: tuple[str, ...]) -> tuple[str, ...]:
+    """Whom an escalated hold asks: more people, never fewer; one that any reviewer could decide stays so."""
+    return tuple(dict.fromkeys((*(roles or ANY_REVIEWER), *escalate_roles)))
+
+
+def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:
+    """Whom today's terms would ask where this hold stands: also those of the escalation, once it has escalated."""
+    escalated = bool(hold.escalate_roles) and set(hold.escalate_roles) <= set(hold.roles)
+    return widened(terms.roles, terms.escalate_roles) if escalated else terms.roles
 
 
 def requesters_of(hold: Hold, call: Call | None) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
 from schemas.events.executions import ExecutionFailed
 from schemas.ids import derived_id
 from schemas.refusals import Refusal
+from services.domain.authority import roles_as_asked
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.opening import call_hold
@@ -137,7 +138,7 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         None where the two name roles with nothing in common: no one person's word covers both.
     """
     terms = verdict.hold if verdict.effect == "hold" else None
-    roles = _common_roles(hold.roles, terms.roles if terms else ())
+    roles = _common_roles(hold.roles, roles_as_asked(hold, terms) if terms else ())
     if roles is None:
         return None
     source: Any = terms or hold
@@ -201,10 +202,13 @@ def _on_unknown_outcome(
 
 def _on_request(hold: Hold, command: DecideHold, decision_id: str, ctx: Context) -> Events:
     vote = recorded(hold, command, decision_id, ctx)
-    return [vote, provided(hold, _response(command), ctx.actor.subject)]
+    return [vote, provided(hold, _response(hold, command), ctx.actor.subject)]
 
 
-def _response(command: DecideHold) -> str:
-    if command.decision in ("approve", "reject"):
-        return "true" if command.decision == "approve" else "false"
-    return command.value or "null"
+def _response(hold: Hold, command: DecideHold) -> str:
+    if command.decision == "respond":
+        return command.value or "null"
+    if hold.kind != "permission":
+        # Rejected: nobody answers. False would be an answer, and none that the question offers.
+        return "null"
+    return "true" if command.decision == "approve" else "false"

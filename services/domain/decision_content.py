@@ -1,6 +1,13 @@
-"""What a decision says, before it matters whether it may still be made: size, form, and what the hold can take."""
+"""What a decision says, before it matters whether it may still be made: size, form, and what the hold can take.
 
-from schemas.canonical import parse_strict
+A held call is approved, edited, rejected or answered. A request is a question, and what answers it follows its kind:
+
+    permission      approve: true · reject: false · respond: true, false, or one of its options
+    decision        respond: one of its options (any value where it has none) · reject: null, nobody chose
+    clarification   respond: any value · reject: null, nobody answers; env_var likewise
+"""
+
+from schemas.canonical import canonical, parse_strict
 from schemas.commands import DecideHold
 from schemas.refusals import Refusal
 from services.domain.context import Context
@@ -15,6 +22,7 @@ def content_problem(hold: Hold, call: Call | None, command: DecideHold, ctx: Con
     return (
         _malformed(command)
         or _does_not_fit(hold, command)
+        or _does_not_answer(hold, command)
         or _arguments_misfit(call, command, ctx)
         or _unknown_option(hold, command)
     )
@@ -38,7 +46,21 @@ def _does_not_fit(hold: Hold, command: DecideHold) -> Problem | None:
         return Refusal.INVALID, "a call that may have run cannot be edited: approve, reject or respond"
     if command.decision == "respond" and command.value is None:
         return Refusal.INVALID, "respond needs a value"
+    if command.decision != "edit" and command.edited_arguments is not None:
+        return (
+            Refusal.INVALID,
+            f"{command.decision} takes no edited_arguments: decide edit, or leave them out",
+        )
+    if command.decision != "respond" and (command.value or "null") != "null":
+        return Refusal.INVALID, f"{command.decision} takes no value: decide respond, or leave it out"
     return None
+
+
+def _does_not_answer(hold: Hold, command: DecideHold) -> Problem | None:
+    if hold.call_id or hold.kind == "permission" or command.decision != "approve":
+        return None
+    wanted = "one of its options" if _options(hold) else "a value"
+    return Refusal.INVALID, f"a {hold.kind} is not approved: answer with {wanted} (respond), or reject"
 
 
 def _arguments_misfit(call: Call | None, command: DecideHold, ctx: Context) -> Problem | None:
@@ -50,10 +72,21 @@ def _arguments_misfit(call: Call | None, command: DecideHold, ctx: Context) -> P
 
 
 def _unknown_option(hold: Hold, command: DecideHold) -> Problem | None:
-    if hold.call_id or hold.kind != "decision" or command.decision != "respond":
+    if hold.call_id or command.decision != "respond":
         return None
-    options = parse_strict(hold.options)
-    known = [option.get("id") if isinstance(option, dict) else option for option in options]
-    if known and parse_strict(command.value or "null") not in known:
+    known = _options(hold)
+    answer = canonical(parse_strict(command.value or "null"))
+    if hold.kind == "permission" and answer not in {"true", "false", *known}:
+        return (
+            Refusal.UNKNOWN_OPTION,
+            "a permission is given or not: approve, reject, or answer true or false",
+        )
+    if hold.kind == "decision" and known and answer not in known:
         return Refusal.UNKNOWN_OPTION, "answer with one of the options"
     return None
+
+
+def _options(hold: Hold) -> frozenset[str]:
+    """What a request may be answered with, as canonical JSON; the text tells 1 from true."""
+    options = parse_strict(hold.options)
+    return frozenset(canonical(o.get("id") if isinstance(o, dict) else o) for o in options)

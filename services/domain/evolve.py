@@ -11,10 +11,9 @@ from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.message import Message
+from services.domain.authority import widened
 from services.domain.deadlines import call_due, due_id_of_call, hold_due
 from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold
-
-ANY_REVIEWER = ("reviewer", "operator", "admin")
 
 Step = Callable[[Execution, Any, int], Execution]
 
@@ -207,8 +206,7 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
     on_timeout = "deny" if hold.on_timeout == "escalate" else hold.on_timeout
     hold = replace(
         hold,
-        # A hold that any reviewer could decide stays so: escalation asks more people, never fewer.
-        roles=_distinct(*(hold.roles or ANY_REVIEWER), *event.roles),
+        roles=widened(hold.roles, event.roles),
         deadline_at_ms=event.deadline_at_ms,
         escalate_at_ms=None,
         on_timeout=on_timeout,

@@ -6,15 +6,17 @@ from typing import Any
 from schemas import commands as k
 from schemas.events import holds as h
 from schemas.ids import derived_id
+from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import refusal_to_decide
 from services.domain.context import Context
 from services.domain.deciding import decision_events
-from services.domain.decision_content import content_problem
+from services.domain.decision_content import Problem, content_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.state import Call, Execution, Hold
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
+PRECEDENCE = tuple(Refusal)
 
 
 def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events:
@@ -33,63 +35,71 @@ def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events
 def claim(state: Execution, command: k.ClaimHold, ctx: Context) -> Events:
     """ClaimHold: tells the others; it does not keep them from deciding."""
 
-    def claimed(hold: Hold) -> Events:
-        if hold.claimed_by and hold.claimed_by != ctx.actor.subject:
-            return refuse(ctx, command, Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}", hold.hold_id)
-        return [h.HoldClaimed(hold_id=hold.hold_id, by=ctx.actor.subject)]
+    def problem(hold: Hold) -> Problem | None:
+        taken = hold.claimed_by and hold.claimed_by != ctx.actor.subject
+        return (Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}") if taken else None
 
-    return _on_open_hold(state, command, ctx, claimed)
+    def claimed(hold: Hold) -> Message:
+        return h.HoldClaimed(hold_id=hold.hold_id, by=ctx.actor.subject)
+
+    return _on_open_hold(state, command, ctx, problem, claimed)
 
 
 def unclaim(state: Execution, command: k.ReleaseHold, ctx: Context) -> Events:
     """ReleaseHold: give a claimed hold back; an operator may free another's."""
 
-    def freed(hold: Hold) -> Events:
+    def problem(hold: Hold) -> Problem | None:
         if not hold.claimed_by:
-            return refuse(ctx, command, Refusal.NOT_OPEN, "nobody has claimed it", hold.hold_id)
+            return Refusal.NOT_OPEN, "nobody has claimed it"
         if hold.claimed_by != ctx.actor.subject and not ctx.actor.has("operator"):
-            detail = f"claimed by {hold.claimed_by}"
-            return refuse(ctx, command, Refusal.NOT_AUTHORISED, detail, hold.hold_id)
-        return [h.HoldUnclaimed(hold_id=hold.hold_id, by=ctx.actor.subject)]
+            return Refusal.NOT_AUTHORISED, f"claimed by {hold.claimed_by}"
+        return None
 
-    return _on_open_hold(state, command, ctx, freed)
+    def freed(hold: Hold) -> Message:
+        return h.HoldUnclaimed(hold_id=hold.hold_id, by=ctx.actor.subject)
+
+    return _on_open_hold(state, command, ctx, problem, freed)
 
 
 def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
     """DelegateHold: another subject may decide it too. Its own request stays its own."""
 
-    def delegated(hold: Hold) -> Events:
-        if not command.to or command.to == ctx.actor.subject:
-            return refuse(ctx, command, Refusal.INVALID, "name another subject", hold.hold_id)
-        return [h.HoldDelegated(hold_id=hold.hold_id, by=ctx.actor.subject, to=command.to)]
+    def problem(hold: Hold) -> Problem | None:
+        another = command.to and command.to != ctx.actor.subject
+        return None if another else (Refusal.INVALID, "name another subject")
 
-    return _on_open_hold(state, command, ctx, delegated)
+    def delegated(hold: Hold) -> Message:
+        return h.HoldDelegated(hold_id=hold.hold_id, by=ctx.actor.subject, to=command.to)
+
+    return _on_open_hold(state, command, ctx, problem, delegated)
 
 
 def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
     """ExtendHold: move the deadline by seconds, from where it stands."""
 
-    def extended(hold: Hold) -> Events:
+    def problem(hold: Hold) -> Problem | None:
         if not 1 <= command.seconds <= EXTENSION_MAX_S:
-            detail = f"seconds must be 1 to {EXTENSION_MAX_S}"
-            return refuse(ctx, command, Refusal.INVALID, detail, hold.hold_id)
-        if hold.deadline_at_ms is None:
-            return refuse(ctx, command, Refusal.INVALID, "this hold has no deadline", hold.hold_id)
-        deadline = hold.deadline_at_ms + command.seconds * 1000
-        return [h.HoldExtended(hold_id=hold.hold_id, by=ctx.actor.subject, deadline_at_ms=deadline)]
+            return Refusal.INVALID, f"seconds must be 1 to {EXTENSION_MAX_S}"
+        return (Refusal.INVALID, "this hold has no deadline") if hold.deadline_at_ms is None else None
 
-    return _on_open_hold(state, command, ctx, extended)
+    def extended(hold: Hold) -> Message:
+        deadline = (hold.deadline_at_ms or ctx.now_ms) + command.seconds * 1000
+        return h.HoldExtended(hold_id=hold.hold_id, by=ctx.actor.subject, deadline_at_ms=deadline)
+
+    return _on_open_hold(state, command, ctx, problem, extended)
 
 
 def escalate(state: Execution, command: k.EscalateHold, ctx: Context) -> Events:
     """EscalateHold: ask the roles of the rule's escalation now."""
 
-    def escalated(hold: Hold) -> Events:
-        if not hold.escalate_roles:
-            return refuse(ctx, command, Refusal.INVALID, "the rule names nobody to escalate to", hold.hold_id)
-        return [escalation(hold, ctx.actor.subject, hold.deadline_at_ms)]
+    def problem(hold: Hold) -> Problem | None:
+        nobody = (Refusal.INVALID, "the rule names nobody to escalate to")
+        return None if hold.escalate_roles else nobody
 
-    return _on_open_hold(state, command, ctx, escalated)
+    def escalated(hold: Hold) -> Message:
+        return escalation(hold, ctx.actor.subject, hold.deadline_at_ms)
+
+    return _on_open_hold(state, command, ctx, problem, escalated)
 
 
 def escalation(hold: Hold, by: str, deadline_at_ms: int | None) -> h.HoldEscalated:
@@ -99,19 +109,33 @@ def escalation(hold: Hold, by: str, deadline_at_ms: int | None) -> h.HoldEscalat
     )
 
 
-def _on_open_hold(state: Execution, command: Any, ctx: Context, act: Callable[[Hold], Events]) -> Events:
+def _on_open_hold(
+    state: Execution,
+    command: Any,
+    ctx: Context,
+    problem: Callable[[Hold], Problem | None],
+    act: Callable[[Hold], Message],
+) -> Events:
+    """The one event of a command on an open hold; or its refusal, for the reason that comes first in precedence."""
     hold = state.holds.get(command.hold_id)
     if hold is None:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such hold", command.hold_id)
-    problem = refusal_to_decide(ctx.actor, hold, state.calls.get(hold.call_id)) or _closed(state, hold)
-    if problem is not None:
-        return refuse(ctx, command, *problem, hold.hold_id)
-    return act(hold)
+    against = (
+        refusal_to_decide(ctx.actor, hold, state.calls.get(hold.call_id)),
+        _closed(state, hold),
+        problem(hold),
+    )
+    first = min((reason for reason in against if reason is not None), key=_precedence, default=None)
+    return [act(hold)] if first is None else refuse(ctx, command, *first, hold.hold_id)
+
+
+def _precedence(problem: Problem) -> int:
+    return PRECEDENCE.index(problem[0])
 
 
 def _decision_problem(
     state: Execution, hold: Hold, call: Call | None, command: k.DecideHold, ctx: Context
-) -> tuple[Refusal, str] | None:
+) -> Problem | None:
     """The first reason against a decision, in the refusals' order of precedence."""
     return (
         refusal_to_decide(ctx.actor, hold, call)
@@ -123,7 +147,7 @@ def _decision_problem(
     )
 
 
-def _closed(state: Execution, hold: Hold) -> tuple[Refusal, str] | None:
+def _closed(state: Execution, hold: Hold) -> Problem | None:
     match hold.status:
         case "resolved":
             return Refusal.ALREADY_DECIDED, "another decision came first"
@@ -136,20 +160,20 @@ def _closed(state: Execution, hold: Hold) -> tuple[Refusal, str] | None:
     return None
 
 
-def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> tuple[Refusal, str] | None:
+def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | None:
     # Only a call whose outcome is unknown waits beyond its run: it can be settled, but never run again.
     if state.closed and command.decision == "approve":
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}: reject or respond"
     return None
 
 
-def _already_voted(hold: Hold, ctx: Context) -> tuple[Refusal, str] | None:
+def _already_voted(hold: Hold, ctx: Context) -> Problem | None:
     if ctx.actor.subject in hold.votes:
         return Refusal.ALREADY_VOTED, "one person counts once"
     return None
 
 
-def _other_digest(hold: Hold, command: k.DecideHold) -> tuple[Refusal, str] | None:
+def _other_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
     if command.digest == hold.digest or (not command.digest and not hold.call_id):
         return None
     return Refusal.DIGEST_MISMATCH, "the decision is about other arguments than those that wait"

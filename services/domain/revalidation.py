@@ -1,6 +1,7 @@
 """Between release and consumption: a definition that became stricter takes the release back."""
 
 from schemas.canonical import call_digest
+from services.domain.authority import ANY_REVIEWER, roles_as_asked
 from services.domain.context import Context
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
@@ -49,7 +50,9 @@ def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
     if terms is None or call.released_by == "policy" or decided is None:
         return True
     more_people = terms.quorum > decided.quorum
-    other_roles = bool(terms.roles) and set(terms.roles) != set(decided.roles)
+    asked = roles_as_asked(decided, terms)
+    # Whoever could have decided then can still, or the decision may be one that nobody could make today.
+    other_roles = bool(asked) and not set(decided.roles or ANY_REVIEWER) <= set(asked)
     return more_people or other_roles or (terms.exclude_requester and not decided.exclude_requester)
 
 

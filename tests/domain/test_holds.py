@@ -7,6 +7,8 @@ import pytest
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.limits import ARGUMENTS_MAX_BYTES
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
 from tests.domain.steps import (
     TESSA,
     ask_two,
@@ -27,11 +29,17 @@ from tests.domain.world import (
     PROJECT,
     RITA,
     TENANT,
+    TOOLS,
     World,
     names,
+    published,
+    rule,
     the,
 )
 
+TREASURER = Actor(subject="tom", tenant=TENANT, project=PROJECT, roles=("treasurer",))
+ESCALATION = {"after_seconds": 300, "roles": ["cfo"]}
+ESCALATING = [rule("pays", "pay", "hold", roles=["treasurer"], timeout_seconds=600, escalate=ESCALATION)]
 CFO_BOT_OWNER = Actor(subject="bot", tenant=TENANT, project=PROJECT, roles=("cfo",))
 LARGE = '{"a":"' + "x" * ARGUMENTS_MAX_BYTES + '"}'
 
@@ -225,6 +233,61 @@ def test_extend_moves_the_deadline_within_bounds() -> None:
     world.later(630)
 
     assert names(decided(world, hold, "approve")) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_extend_delegate_and_escalate_name_what_is_wrong_with_the_command_before_that_the_hold_is_closed() -> (
+    None
+):
+    """The order of refusals is the same for every command: 422 invalid stands before 409 already_decided."""
+    world = started()
+    hold = held(world)
+    wrong = [
+        k.ExtendHold(hold_id=hold.hold_id, seconds=0),
+        k.DelegateHold(hold_id=hold.hold_id, to="rita"),
+        k.EscalateHold(hold_id=hold.hold_id),
+    ]
+    assert [code(world.ask(command, RITA)) for command in wrong] == ["invalid"] * 3
+    decided(world, hold, "approve")
+
+    assert [code(world.ask(command, RITA)) for command in wrong] == ["invalid"] * 3
+    assert code(world.ask(wrong[0], ANNA)) == "forbidden_role"
+    assert code(world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=1), RITA)) == "already_decided"
+
+
+def test_release_of_anothers_claim_is_not_authorised_before_that_the_hold_is_closed() -> None:
+    world = started()
+    hold = held(world)
+    world.ask(k.ClaimHold(hold_id=hold.hold_id), RITA)
+    decided(world, hold, "approve")
+
+    assert code(world.ask(k.ReleaseHold(hold_id=hold.hold_id), TESSA)) == "not_authorised"
+    assert code(world.ask(k.ClaimHold(hold_id=hold.hold_id), TESSA)) == "already_decided"
+    assert code(world.ask(k.ReleaseHold(hold_id=hold.hold_id), RITA)) == "already_decided"
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject", "respond"])
+def test_decision_with_content_of_another_kind_is_invalid(decision: Any) -> None:
+    """Edited arguments beside an approval would look approved, and never run."""
+    world = started()
+    hold = held(world)
+    answer: dict[str, Any] = {"value": '"so"'} if decision == "respond" else {}
+
+    assert code(decided(world, hold, decision, edited_arguments='{"amount":1}', **answer)) == "invalid"
+    if decision != "respond":
+        assert code(decided(world, hold, decision, value='"so"')) == "invalid"
+    assert names(decided(world, hold, decision, **(answer or {"value": "null"})))[0] == "DecisionRecorded"
+
+
+def test_edit_of_an_escalated_hold_by_whom_it_was_escalated_to_suffices() -> None:
+    """The rule that judges the edit asks whom it had escalated to as well, not only those who did not answer."""
+    world = started(definitions=published(Definitions(policies=PolicySet()), ESCALATING, TOOLS))
+    hold = held(world)
+    assert code(decided(world, hold, "edit", CLARA, edited_arguments='{"amount":7}')) == "forbidden_role"
+    world.ask(k.EscalateHold(hold_id=hold.hold_id), TREASURER)
+
+    said = decided(world, hold, "edit", CLARA, edited_arguments='{"amount":7}')
+
+    assert names(said)[-1] == "ToolCallReleased"
 
 
 def test_unknown_outcome_asks_for_the_people_of_the_calls_own_hold() -> None:

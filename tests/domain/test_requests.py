@@ -100,11 +100,80 @@ def test_request_approved_never_releases_a_call() -> None:
     proposals = [k.ProposeToolCall(call_id=name, tool="pay", arguments="{}") for name in ("", "q")]
     for proposal in proposals:
         world.ask(proposal)
-    hold = asked(world)
+    hold = asked(world, kind="permission")
 
     said = world.ask(k.DecideHold(hold_id=hold.hold_id, decision="approve"), RITA)
 
     assert names(said) == ["DecisionRecorded", "HumanInputProvided"]
+    assert {call.status for call in world.state().calls.values()} == {"held"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("decision", OPTIONS, "one of its options"),
+        ("decision", "[]", "a value"),
+        ("clarification", "[]", "a value"),
+        ("clarification", OPTIONS, "one of its options"),
+    ],
+)
+def test_request_that_asks_for_an_answer_is_not_approved_and_stays_open(
+    kind: str, options: str, words: str
+) -> None:
+    world = started()
+    hold = asked(world, kind=kind, options=options)
+
+    refused = the(world.ask(k.DecideHold(hold_id=hold.hold_id, decision="approve"), RITA), "DecisionRefused")
+
+    assert refused.code == "invalid"
+    assert f"answer with {words}" in refused.detail
+    assert names(world.ask(answer(hold, '"red"'), RITA)) == ["DecisionRecorded", "HumanInputProvided"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision", "response"),
+    [
+        ("permission", "approve", "true"),
+        ("permission", "reject", "false"),
+        ("decision", "reject", "null"),
+        ("clarification", "reject", "null"),
+    ],
+)
+def test_request_decided_without_a_value_is_answered_by_its_kind(
+    kind: str, decision: Any, response: str
+) -> None:
+    world = started()
+    hold = asked(world, kind=kind, options=OPTIONS)
+
+    said = world.ask(k.DecideHold(hold_id=hold.hold_id, decision=decision, feedback="so"), RITA)
+
+    assert the(said, "HumanInputProvided").response == response
+
+
+@pytest.mark.parametrize("value", ['"no"', "1", "0", "null", '"yes"', '"true"', "[]"])
+def test_request_permission_takes_no_value_that_is_neither_yes_nor_no(value: str) -> None:
+    """What an agent's program takes for true, a person may have meant for no."""
+    world = started()
+    hold = asked(world, kind="permission")
+
+    assert code(world.ask(answer(hold, value), RITA)) == "unknown_option"
+    assert the(world.ask(answer(hold, "false"), RITA), "HumanInputProvided").response == "false"
+
+
+def test_request_permission_with_options_takes_these_too() -> None:
+    world = started()
+    hold = asked(world, kind="permission", options='["once"]')
+
+    assert the(world.ask(answer(hold, '"once"'), RITA), "HumanInputProvided").response == '"once"'
+
+
+def test_request_decision_tells_a_number_from_a_truth_value() -> None:
+    world = started()
+    hold = asked(world, kind="decision", options="[1,2]")
+
+    assert code(world.ask(answer(hold, "true"), RITA)) == "unknown_option"
+    assert code(world.ask(answer(hold, '"1"'), RITA)) == "unknown_option"
+    assert the(world.ask(answer(hold, "1.0"), RITA), "HumanInputProvided").response == "1.0"
 
 
 def test_request_open_when_the_run_ends_is_cancelled() -> None:

@@ -1,8 +1,14 @@
 """Between release and consumption: what the definitions of that moment make of a release."""
 
+from typing import Any
+
+import pytest
+
 from schemas import commands as k
-from tests.domain.steps import ask_two, code, consumed, decided, proposed, released, started
-from tests.domain.world import OLGA, RULES, names, published, rule, the
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
+from tests.domain.steps import ask_two, code, consumed, decided, held, proposed, released, started
+from tests.domain.world import CLARA, OLGA, RULES, TOOLS, World, names, published, rule, the
 
 BANNED = [rule("none", "*", "deny")]
 
@@ -38,6 +44,73 @@ def test_consume_after_more_people_are_asked_for_is_held_again() -> None:
     assert (hold.cause, hold.quorum, hold.digest) == ("definition_changed", 2, digest)
     assert names(decided(world, hold, "approve")) == ["DecisionRecorded"]
     assert code(consumed(world, digest)) == "not_released"
+
+
+def asking(*roles: str, escalate: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Rules by which a payment asks for roles, and for others when it has escalated."""
+    more = {"escalate": {"after_seconds": 300, "roles": list(escalate)}} if escalate else {}
+    return [rule("pays", "pay", "hold", roles=list(roles), timeout_seconds=600, **more)]
+
+
+def approved_after_escalation(rules: list[dict[str, Any]]) -> tuple[World, str]:
+    """A payment that was escalated to the cfo, who approved it: its digest."""
+    world = started(definitions=published(Definitions(policies=PolicySet()), rules, TOOLS))
+    hold = held(world)
+    world.later(300)
+    assert names(decided(world, hold, "approve", CLARA)) == [
+        "HoldEscalated", "DecisionRecorded", "ToolCallReleased",
+    ]  # fmt: skip
+    return world, hold.digest
+
+
+def test_consume_of_an_escalated_call_after_an_unrelated_change_goes_through() -> None:
+    """Escalation widened whom the hold asks; the rule did not change, and would have come to ask the same people."""
+    rules = asking("treasurer", escalate=("cfo",))
+    world, digest = approved_after_escalation(rules)
+    world.definitions = published(world.definitions, [*rules, rule("more", "other", "allow")])
+
+    assert names(consumed(world, digest)) == ["GrantConsumed"]
+
+
+@pytest.mark.parametrize(
+    "now",
+    [asking("treasurer"), asking("treasurer", escalate=("ceo",)), asking("ceo", escalate=("cfo",))],
+    ids=["no escalation any more", "to somebody else", "others asked first"],
+)
+def test_consume_of_an_escalated_call_after_other_people_are_asked_for_is_held_again(now: Any) -> None:
+    world, digest = approved_after_escalation(asking("treasurer", escalate=("cfo",)))
+    world.definitions = published(world.definitions, now)
+
+    assert the(consumed(world, digest), "HoldOpened").cause == "definition_changed"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "consumes"),
+    [
+        (("cfo",), ("cfo", "treasurer"), True),
+        (("cfo",), ("treasurer",), False),
+        (("cfo", "treasurer"), ("treasurer",), False),
+        (("cfo",), (), True),
+    ],
+    ids=["more may", "another must", "fewer may", "any reviewer may"],
+)
+def test_consume_after_the_roles_changed_is_held_again_where_who_could_decide_no_longer_can(
+    before: tuple[str, ...], now: tuple[str, ...], consumes: bool
+) -> None:
+    world = started(definitions=published(Definitions(policies=PolicySet()), asking(*before), TOOLS))
+    hold = held(world)
+    decided(world, hold, "approve", CLARA)
+    world.definitions = published(world.definitions, asking(*now))
+
+    assert ("GrantConsumed" in names(consumed(world, hold.digest))) is consumes
+
+
+def test_consume_after_any_reviewer_became_a_named_role_is_held_again() -> None:
+    world = started()
+    digest = released(world)
+    world.definitions = published(world.definitions, asking("treasurer"))
+
+    assert the(consumed(world, digest), "HoldOpened").roles == ("treasurer",)
 
 
 def test_consume_after_the_tool_changed_needs_a_new_approval_of_a_new_digest() -> None:
