@@ -31,6 +31,7 @@ from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.outbox import Outbox
 from gateway.policy import load_gateway_policy
+from gateway.rates import Buckets
 from gateway.settings import GatewaySettings, read_kafka_settings
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
@@ -55,6 +56,7 @@ class Gateway:
     hub: Hub
     views: GatewayViews
     commands: KafkaCommandLog
+    requests: Buckets
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
     caught_up: bool = False
@@ -205,6 +207,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         Hub(),
         views,
         KafkaCommandLog(config),
+        Buckets(settings.limits.requests_per_s),
     )
 
 

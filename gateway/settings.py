@@ -10,6 +10,8 @@ from typing import Any
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 
+DEFAULT_REQUESTS_PER_S = 500
+
 
 class SettingsRefused(ValueError):
     """A setting is missing or wrong; the message says which."""
@@ -17,9 +19,10 @@ class SettingsRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one connection may do.
+    """What one subject may ask by REST, and what one connection may do.
 
     Attributes:
+        requests_per_s: sustained rate of one subject's REST requests; the burst is as many again.
         messages_per_s: sustained rate of WebSocket messages; the burst is as many again.
         in_flight: commands of one socket without an answer; more are not read until some are answered.
         queue_messages: pushed messages waiting for a slow reader; more and it must subscribe anew.
@@ -27,6 +30,7 @@ class Limits:
         authenticate_s: time for the first message.
     """
 
+    requests_per_s: int = DEFAULT_REQUESTS_PER_S
     messages_per_s: float = 20_000.0
     in_flight: int = 1_024
     queue_messages: int = 4_096
@@ -58,13 +62,15 @@ class GatewaySettings:
 
 
 def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
-    """The settings of docs/architecture.md; of the gateway's own, `gateway_policy` and `gateway_origins`.
+    """The settings of docs/architecture.md.
+
+    Of the gateway's own: `gateway_policy`, `gateway_origins`, `gateway_requests_per_s`.
 
     Raises:
-        SettingsRefused: one is missing or not a number.
+        SettingsRefused: one is missing, not a number, or a rate that lets nothing pass.
     """
     try:
-        return GatewaySettings(
+        read = GatewaySettings(
             data_dir=Path(settings["data_dir"]),
             keys_dir=Path(settings["keys_dir"]),
             bootstrap_servers=settings["bootstrap_servers"],
@@ -78,11 +84,19 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             policy_file=_path(settings, "gateway_policy"),
             origins=tuple(settings.get("gateway_origins", "").split()),
             log_level=settings.get("log_level") or "INFO",
+            limits=Limits(
+                requests_per_s=int(settings.get("gateway_requests_per_s") or DEFAULT_REQUESTS_PER_S)
+            ),
         )
     except KeyError as error:
         raise SettingsRefused(f"the gateway needs the setting {error}") from error
     except ValueError as error:
         raise SettingsRefused(f"a setting of the gateway is not a number: {error}") from error
+    if read.limits.requests_per_s < 1:
+        raise SettingsRefused(
+            "gateway_requests_per_s must be 1 or more: with less nobody could ask for anything"
+        )
+    return read
 
 
 def read_kafka_settings(path: Path | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gateway.settings import DEFAULT_REQUESTS_PER_S
 from ops.errors import UsageError
 from ops.files import read_json, write_json
 from schemas.topics import DEFAULT_PARTITIONS
@@ -71,6 +72,7 @@ class StackConfig:
         url: The gateway's address for clients.
         gateway_policy: Absolute path of a policy with which the gateway tightens; empty for none.
         gateway_origins: Web origins that may open sockets, separated by blanks.
+        gateway_requests_per_s: How many REST requests a second one subject may send, and as many at once.
         log_level: Of the roles' logs.
     """
 
@@ -87,6 +89,7 @@ class StackConfig:
     replication_factor: int = 1
     gateway_policy: str = ""
     gateway_origins: str = ""
+    gateway_requests_per_s: int = DEFAULT_REQUESTS_PER_S
     log_level: str = "INFO"
 
     @property
@@ -108,6 +111,7 @@ class StackConfig:
             "gateway_port": str(self.gateway_port),
             "gateway_policy": self.gateway_policy,
             "gateway_origins": self.gateway_origins,
+            "gateway_requests_per_s": str(self.gateway_requests_per_s),
             "worker_id": worker_id,
             "status_file": str(self.directory.status(worker_id)),
             "log_level": self.log_level,

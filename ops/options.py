@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.settings import DEFAULT_REQUESTS_PER_S
 from ops.config import DEFAULT_PORT, DataDir, StackConfig
 from ops.errors import PortTakenError
 from ops.ports import LOOPBACK, free_port, is_free, reachable
@@ -26,6 +27,7 @@ class UpOptions:
     topic_prefix: str = "placet"
     gateway_policy: Path | None = None
     gateway_origins: tuple[str, ...] = ()
+    gateway_requests_per_s: int = DEFAULT_REQUESTS_PER_S
     log_level: str = "INFO"
 
     @property
@@ -53,6 +55,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         kafka_settings=_absolute(options.kafka_settings),
         gateway_policy=_absolute(options.gateway_policy),
         gateway_origins=" ".join(options.gateway_origins),
+        gateway_requests_per_s=options.gateway_requests_per_s,
         topic_prefix=options.topic_prefix,
         partitions=options.partitions,
         replication_factor=options.replication_factor,

@@ -53,7 +53,7 @@ def answers(models: Mapping[int, type[BaseModel]], *problems: int) -> dict[int |
         status: {"model": model, "description": (model.__doc__ or "").strip().split("\n")[0]}
         for status, model in models.items()
     }
-    for status in sorted({401, 422, 503, *problems}):
+    for status in sorted({401, 422, 429, 503, *problems}):
         found[status] = {**PROBLEM, "content": {"application/problem+json": {}}}
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -132,7 +134,7 @@ async def door_of(request: Request) -> Door:
     """Who asks, and through which gateway.
 
     Raises:
-        Problem: 401 unauthenticated.
+        Problem: 401 unauthenticated; 429 quota, the subject asks too often.
     """
     gateway: Gateway = request.app.state.gateway
     if URL_TOKENS.intersection(name.lower() for name in request.query_params):
@@ -141,6 +143,13 @@ async def door_of(request: Request) -> Door:
             "a token in a URL ends up in logs: it is refused, and should be withdrawn",
         )
     claims = gateway.authenticator.of_header(request.headers.get("authorization", ""))
+    actor = claims.actor
+    if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
+        most = gateway.settings.limits.requests_per_s
+        detail = (
+            f"over {most} requests a second: ask again after the seconds of Retry-After, or use the WebSocket"
+        )
+        raise Problem(Refusal.QUOTA, detail, retry_after=math.ceil(wait_s))
     return Door(request, gateway, claims)
 
 

@@ -20,6 +20,8 @@ from ops.options import UpOptions
 from placet import Placet, Published
 
 AGENT = "bench"
+# One agent asks for all of it: what is measured is the gateway and not its rate limit.
+UNLIMITED = 1_000_000
 POLICY = Path(__file__).resolve().parents[2] / "policies" / "default.yaml"
 TOOLS: tuple[Mapping[str, Any], ...] = (
     {"name": "read_file", "annotations": {"readOnlyHint": True}, "inputSchema": {"type": "object"}},
@@ -55,7 +57,7 @@ def opened_bench(tell: Callable[[str], None], *, is_quick: bool) -> Iterator[Ben
     root = Path(tempfile.mkdtemp(prefix="placet-bench-"))
     tell("starting a stack")
     try:
-        start_detached(UpOptions(root, port=0))
+        start_detached(UpOptions(root, port=0, gateway_requests_per_s=UNLIMITED))
         try:
             site = _site(DataDir(root))
             _publish(site)

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gateway.settings import DEFAULT_REQUESTS_PER_S
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
 from ops.daemon import start_detached, stop_stack
@@ -47,6 +48,9 @@ def up(
     origin: Annotated[
         list[str] | None, typer.Option(help="A web origin that may open sockets; repeat it.")
     ] = None,
+    requests_per_second: Annotated[
+        int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
+    ] = DEFAULT_REQUESTS_PER_S,
     log_level: LogLevel = "INFO",
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     json: JsonOption = False,
@@ -64,6 +68,7 @@ def up(
         topic_prefix=topic_prefix,
         gateway_policy=gateway_policy,
         gateway_origins=tuple(origin or ()),
+        gateway_requests_per_s=requests_per_second,
         log_level=log_level.upper(),
     )
     with errors_as_exit_codes():

@@ -60,6 +60,8 @@ def test_run_port_taken_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
         ({"kafka_settings": "missing.json"}, "Kafka settings"),
         ({"database_url": "mysql://x"}, "sqlite:///"),
         ({"gateway_port": "many"}, "not a number"),
+        ({"gateway_requests_per_s": "many"}, "not a number"),
+        ({"gateway_requests_per_s": "0"}, "1 or more"),
     ],
 )
 def test_run_wrong_setting_is_one_sentence(tmp_path: Path, changed: dict[str, str], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Case 15 of the abuse list: giant frames, floods and slow readers hurt nobody but themselves."""
+"""Case 15 of the abuse list: giant frames, floods (also by REST) and slow readers hurt nobody but themselves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ import json
 import socket as sockets
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 import websockets
 
 from tests.integration.conftest import Site
-from tests.integration.doors import ANSWER_WITHIN_S, Tenant, asked, new_tenant, received, socket
+from tests.integration.doors import (
+    ANSWER_WITHIN_S,
+    Caller,
+    Tenant,
+    asked,
+    new_tenant,
+    received,
+    refused,
+    socket,
+)
 from tests.integration.tight_gateway import LIMITS
 from tests.servers.stack import wait_for
 
@@ -73,6 +84,30 @@ async def test_case_15_giant_first_frame_is_1009_before_anybody_is_known(site: S
         async with asyncio.timeout(ANSWER_WITHIN_S):
             await giant.wait_closed()
         assert giant.close_code == 1009
+
+
+def test_case_15_flood_by_rest_is_429_says_when_to_come_back_and_leaves_others_alone(
+    tight: str, tenant: Tenant
+) -> None:
+    execution_id = tenant.execution()
+    propose = {"call_id": "c1", "tool": "send_money", "arguments": {"amount": 5}}
+    path = f"/executions/{execution_id}/tool-calls?wait=0"
+    with httpx.Client(base_url=tight, timeout=ANSWER_WITHIN_S) as client:
+        bot, rita = Caller(client, tenant.bot.token), Caller(client, tenant.rita.token)
+        while (answer := bot.get(f"/executions/{execution_id}")).status_code == 200:
+            pass
+        over = bot.post(path, propose)
+        beside = rita.get("/holds?status=open")
+
+        assert refused(answer) == refused(over) == (429, "quota")
+        assert over.headers["content-type"] == "application/problem+json"
+        assert int(over.headers["retry-after"]) == over.json()["retry_after"] >= 1
+        assert beside.status_code == 200
+        assert tenant.events(execution_id) == ["ExecutionStarted"]
+        time.sleep(over.json()["retry_after"])
+        call = bot.post(path, propose).json()
+    assert call["status"] == "held"
+    assert tenant.decide(call, "reject").status_code == 200
 
 
 async def test_case_15_flood_meets_the_rate_limit_then_is_cut_off_and_others_go_on(

@@ -16,7 +16,12 @@ from gateway.settings import Limits, read_settings
 from ops.config import load_config
 
 LIMITS = Limits(
-    messages_per_s=50.0, in_flight=8, queue_messages=32, queue_bytes=512 * 1024, authenticate_s=5.0
+    requests_per_s=20,
+    messages_per_s=50.0,
+    in_flight=8,
+    queue_messages=32,
+    queue_bytes=512 * 1024,
+    authenticate_s=5.0,
 )
 
 

@@ -1,0 +1,56 @@
+"""How often one caller may ask: a token bucket for each, of which only one number is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+# Callers are forgotten in sweeps; this many may be remembered before the first.
+SWEEP_AT = 4_096
+# What adding up may be off by; it must not cost the last token of a burst.
+ROUNDING_S = 1e-6
+
+
+class Buckets:
+    """Token buckets by caller, each full at first: a second's worth at once, then the sustained rate.
+
+    The number kept is the time at which the caller's bucket is full again (the generic cell rate algorithm, ITU-T
+    I.371, with the bucket counted in seconds), so that a full bucket need not be kept at all.
+    """
+
+    def __init__(self, per_s: float) -> None:
+        """Begin with nobody.
+
+        Args:
+            per_s: the sustained rate; the burst is as many, and at least one.
+        """
+        self._each_s = 1.0 / per_s
+        self._burst_s = max(1.0, self._each_s)
+        self._full_at: dict[Hashable, float] = {}
+        self._sweep_at = SWEEP_AT
+
+    def wait_s(self, caller: Hashable, now: float) -> float:
+        """Take one token.
+
+        Args:
+            caller: whose bucket.
+            now: seconds of a clock that never goes back.
+
+        Returns:
+            0 where there was one; else after how many seconds there will be, and none was taken.
+        """
+        full_at = max(self._full_at.get(caller, now), now) + self._each_s
+        over_s = full_at - now - self._burst_s
+        if over_s > ROUNDING_S:
+            return over_s
+        if len(self._full_at) >= self._sweep_at:
+            self._sweep(now)
+        self._full_at[caller] = full_at
+        return 0.0
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def _sweep(self, now: float) -> None:
+        """Forget whose bucket is full; as each remembered one asked within a second or so, few are left."""
+        self._full_at = {caller: full_at for caller, full_at in self._full_at.items() if full_at > now}
+        self._sweep_at = max(SWEEP_AT, 2 * len(self._full_at))
