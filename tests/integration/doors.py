@@ -25,9 +25,15 @@ from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.topics import Topics, partition_of
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import TopicPartition
-from tests.integration.conftest import PAY, READ, Site
+from tests.integration.site import PAY, READ, Site
 
 PROJECT = "default"
+POLICY = """
+policy: own
+rules:
+  - {id: payments, match: {tools: [send_money]}, then: hold}
+  - {id: reads, match: {annotations: {readOnlyHint: true}}, then: allow}
+"""
 ANSWER_WITHIN_S = 30.0
 # What a writer says of itself, whoever asks for something or not.
 OF_THE_LOG = frozenset({"WriterClaimed", "WriterAlive", "DefinitionsAdopted"})
@@ -115,6 +121,13 @@ class Tenant:
         assert answer.json()["status"] != "proposed", "the decider has not answered"
         return answer.json()
 
+    def held(self, tool: str = "send_money", amount: float = 5.0) -> tuple[str, Any]:
+        """A call that waits for a person: its execution's id, and the call."""
+        execution_id = self.execution()
+        call = self.propose(execution_id, tool, {"to": "GB29", "amount": amount})
+        assert call["status"] == "held"
+        return execution_id, call
+
     def call(self, execution_id: str, call_id: str = "c1") -> Any:
         return self.bot.get(f"/executions/{execution_id}/tool-calls/{call_id}").json()
 
@@ -134,7 +147,7 @@ class Tenant:
 
 
 @contextmanager
-def new_tenant(site: Site, policy: str, *tools: dict[str, Any]) -> Iterator[Tenant]:
+def new_tenant(site: Site, policy: str = POLICY, *tools: dict[str, Any]) -> Iterator[Tenant]:
     """A tenant with a policy and tools of its own, so that no other test is judged by them."""
     with httpx.Client(base_url=site.url, timeout=ANSWER_WITHIN_S) as client:
         tenant = Tenant(site, fresh("tenant"), client)

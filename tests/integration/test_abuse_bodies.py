@@ -6,48 +6,26 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from schemas import commands as k
 from schemas.envelope import Draft, with_token
-from tests.integration.conftest import Site
 from tests.integration.doors import (
     Tenant,
     agent_of,
     asked,
     fresh,
     key_of,
-    new_tenant,
     received,
     refused,
     site_log,
     socket,
 )
+from tests.integration.site import Site
 from tests.servers.stack import PLACET, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
-
-POLICY = """
-policy: own
-rules:
-  - {id: payments, match: {tools: [send_money]}, then: hold}
-  - {id: reads, match: {annotations: {readOnlyHint: true}}, then: allow}
-"""
-
-
-@pytest.fixture(scope="module")
-def tenant(site: Site) -> Iterator[Tenant]:
-    with new_tenant(site, POLICY) as found:
-        yield found
-
-
-def held(tenant: Tenant) -> tuple[str, Any]:
-    execution_id = tenant.execution()
-    call = tenant.propose(execution_id, "send_money", {"to": "GB29", "amount": 5})
-    assert call["status"] == "held"
-    return execution_id, call
 
 
 # Cases 17 and 18: bodies.
@@ -120,7 +98,7 @@ def test_case_17_payload_behind_padding_is_shown_whole_before_it_can_be_approved
 
 
 def test_case_17_approval_that_nobody_confirmed_decides_nothing(site: Site, tenant: Tenant) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     assert terminal(tenant, "approve", call["hold_id"]).returncode == 2
     assert refused(tenant.decide(call | {"digest": ""})) == (409, "digest_mismatch")
     assert tenant.call(execution_id)["status"] == "held"

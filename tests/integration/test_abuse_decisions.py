@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.conftest import PAY, READ, Site
 from tests.integration.doors import Caller, Tenant, fresh, new_tenant, refused
+from tests.integration.site import PAY, READ, Site
 from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
@@ -34,15 +34,8 @@ def tenant(site: Site) -> Iterator[Tenant]:
         yield found
 
 
-def held(tenant: Tenant, tool: str = "send_money", amount: float = 5.0) -> tuple[str, Any]:
-    execution_id = tenant.execution()
-    call = tenant.propose(execution_id, tool, {"to": "GB29", "amount": amount})
-    assert call["status"] == "held"
-    return execution_id, call
-
-
 def approved(tenant: Tenant, tool: str = "send_money") -> tuple[str, Any]:
-    execution_id, call = held(tenant, tool)
+    execution_id, call = tenant.held(tool)
     assert tenant.decide(call).status_code == 200
     return execution_id, call
 
@@ -129,7 +122,7 @@ def test_case_02_parallel_calls_each_get_the_decision_on_their_own_digest(tenant
 def test_case_03_two_approvers_at_once_one_wins_the_other_gets_409_with_the_winner(
     tenant: Tenant, other: str
 ) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     path = f"/holds/{call['hold_id']}/decision"
     bodies = [{"decision": word, "digest": call["digest"]} for word in ("approve", other)]
 
@@ -148,7 +141,7 @@ def test_case_03_two_approvers_at_once_one_wins_the_other_gets_409_with_the_winn
 def test_case_04_decision_replayed_gets_the_same_answer_and_one_effect(
     tenant: Tenant, headers: dict[str, str]
 ) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     headers = {name: fresh(value) for name, value in headers.items()}
     path, body = f"/holds/{call['hold_id']}/decision", {"decision": "approve", "digest": call["digest"]}
 
@@ -171,7 +164,7 @@ def test_case_04_decision_replayed_gets_the_same_answer_and_one_effect(
 
 
 def test_case_05_approval_after_expiry_is_409_and_releases_nothing(tenant: Tenant) -> None:
-    execution_id, call = held(tenant, "send_brief")
+    execution_id, call = tenant.held("send_brief")
     wait_for(lambda: tenant.call(execution_id)["status"], lambda status: status == "expired")
 
     assert refused(tenant.decide(call)) == (409, "expired")
@@ -180,7 +173,7 @@ def test_case_05_approval_after_expiry_is_409_and_releases_nothing(tenant: Tenan
 
 
 def test_case_05_approval_after_cancel_is_409_and_releases_nothing(tenant: Tenant) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     assert tenant.admin.post(f"/executions/{execution_id}/cancel").status_code == 200
 
     assert refused(tenant.decide(call)) == (409, "execution_closed")

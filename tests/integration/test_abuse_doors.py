@@ -16,7 +16,6 @@ import websockets
 from gateway.identity.keys import load_or_create
 from schemas import commands as k
 from schemas.envelope import Draft, with_token
-from tests.integration.conftest import Site
 from tests.integration.doors import (
     PROJECT,
     Caller,
@@ -33,36 +32,18 @@ from tests.integration.doors import (
     site_log,
     socket,
 )
+from tests.integration.site import Site
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
-POLICY = """
-policy: own
-rules:
-  - {id: payments, match: {tools: [send_money]}, then: hold}
-  - {id: reads, match: {annotations: {readOnlyHint: true}}, then: allow}
-"""
 SECRET = b"a shared secret that nobody of the installation knows"
-
-
-@pytest.fixture(scope="module")
-def tenant(site: Site) -> Iterator[Tenant]:
-    with new_tenant(site, POLICY) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
 def stranger(site: Site) -> Iterator[Tenant]:
     """Another tenant, whose people have every role."""
-    with new_tenant(site, POLICY) as found:
+    with new_tenant(site) as found:
         yield found
-
-
-def held(tenant: Tenant) -> tuple[str, Any]:
-    execution_id = tenant.execution()
-    call = tenant.propose(execution_id, "send_money", {"to": "GB29", "amount": 5})
-    assert call["status"] == "held"
-    return execution_id, call
 
 
 # Case 10: another tenant's ids.
@@ -94,7 +75,7 @@ def probes(execution_id: str, call: Any) -> list[tuple[str, str, Any]]:
 async def test_case_10_another_tenants_ids_over_rest_are_404_and_leave_no_event(
     site: Site, tenant: Tenant, stranger: Tenant
 ) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     mallory = stranger.caller("mallory", "admin", "reviewer", "operator")
     async with site_log(site) as log:
         ends = await log.ends(log.log.topics.executions)
@@ -112,7 +93,7 @@ async def test_case_10_another_tenants_ids_over_rest_are_404_and_leave_no_event(
 async def test_case_10_another_tenants_ids_over_websocket_are_404_and_nothing_is_pushed(
     site: Site, tenant: Tenant, stranger: Tenant
 ) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     ids = {"execution_id": execution_id, "call_id": "c1"}
     consume = {"digest": call["digest"], "attempt_id": "theirs"}
     async with site_log(site) as log, socket(site, stranger.token("mallory", "admin", "reviewer")) as ws:
@@ -144,7 +125,7 @@ async def test_case_10_another_tenants_ids_over_websocket_are_404_and_nothing_is
 async def test_case_10_another_tenants_key_over_kafka_is_a_dead_letter_and_leaves_no_event(
     site: Site, tenant: Tenant, stranger: Tenant
 ) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     key = key_of(tenant, execution_id)
     token = stranger.token("mallory", "agent", agent="bot")
     consume = k.ConsumeGrant(call_id="c1", digest=call["digest"], attempt_id="theirs")
@@ -165,7 +146,7 @@ async def test_case_10_another_tenants_key_over_kafka_is_a_dead_letter_and_leave
 async def test_case_10_decision_forged_straight_to_kafka_is_a_dead_letter_and_decides_nothing(
     site: Site, tenant: Tenant
 ) -> None:
-    execution_id, call = held(tenant)
+    execution_id, call = tenant.held()
     key = key_of(tenant, execution_id)
     approve = k.DecideHold(hold_id=call["hold_id"], decision="approve", digest=call["digest"])
     actor = agent_of(tenant)
@@ -263,7 +244,7 @@ async def test_case_11_forged_tokens_are_turned_away_at_the_websocket(site: Site
 
 
 async def test_case_11_forged_tokens_over_kafka_are_dead_letters(site: Site, tenant: Tenant) -> None:
-    execution_id, _ = held(tenant)
+    execution_id, _ = tenant.held()
     key = key_of(tenant, execution_id)
     forged = forged_tokens(tenant)
     propose = k.ProposeToolCall(call_id="c2", tool="read_file", arguments="{}")

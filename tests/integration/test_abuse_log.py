@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from schemas.events.calls import ToolCallReleased
 from schemas.events.log import WriterAlive
 from schemas.record import OutRecord
 from services.runtime.log import TopicPartition
-from tests.integration.conftest import Site
 from tests.integration.doors import (
     PROJECT,
     Caller,
@@ -26,27 +24,15 @@ from tests.integration.doors import (
     dead_letter,
     fresh,
     key_of,
-    new_tenant,
     refused,
     site_log,
 )
+from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
-POLICY = """
-policy: own
-rules:
-  - {id: payments, match: {tools: [send_money]}, then: hold}
-  - {id: reads, match: {annotations: {readOnlyHint: true}}, then: allow}
-"""
 UNKNOWN_SCHEMA = b"\x00" + (2**31 - 1).to_bytes(4, "big") + b"\x02\x04"
-
-
-@pytest.fixture(scope="module")
-def tenant(site: Site) -> Iterator[Tenant]:
-    with new_tenant(site, POLICY) as found:
-        yield found
 
 
 def unreadable(key: bytes, believed: OutRecord) -> dict[str, tuple[OutRecord, bytes]]:

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.conftest import PAY, READ, Site
 from tests.integration.doors import Tenant, new_tenant, refused
+from tests.integration.site import PAY, READ, Site
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 

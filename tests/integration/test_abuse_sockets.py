@@ -15,7 +15,6 @@ import httpx
 import pytest
 import websockets
 
-from tests.integration.conftest import Site
 from tests.integration.doors import (
     ANSWER_WITHIN_S,
     Caller,
@@ -26,6 +25,7 @@ from tests.integration.doors import (
     refused,
     socket,
 )
+from tests.integration.site import Site
 from tests.integration.tight_gateway import LIMITS
 from tests.servers.stack import wait_for
 

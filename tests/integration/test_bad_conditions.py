@@ -20,8 +20,8 @@ from ops.config import DataDir, load_config, save_config
 from ops.kafka.jars import cache_dir
 from ops.kafka.manifest import KAFKA_VERSION
 from ops.roles import ROLES
-from tests.integration.conftest import Site
 from tests.integration.full_disk import private_mounts
+from tests.integration.site import Site
 from tests.servers.stack import COMMAND_TIMEOUT_S, PLACET, run_placet
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]

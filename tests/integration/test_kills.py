@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from placet import Placet, Refused
-from tests.integration.conftest import Site
+from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]

@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from tests.integration.conftest import Site
+from tests.integration.site import Site
 from tests.servers.stack import PLACET
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ops.checker import check, read_log
-from tests.integration.conftest import Site
 from tests.integration.doors import site_log
+from tests.integration.site import Site
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
