@@ -22,7 +22,7 @@ from gateway.operations.calls import (
     plan_revoke,
     subject_of,
 )
-from gateway.rest.documented import AFTER, WAIT, answers, documented
+from gateway.rest.documented import AFTER, WAIT, answers, change, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
@@ -90,12 +90,7 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     return answer(call_reply(door.gate, row))
 
 
-@router.post(
-    "/{call_id}/consume",
-    operation_id="consumeGrant",
-    responses=answers({200: r.ToolCall}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.ConsumeGrant, writes=True),
-)
+@router.post("/{call_id}/consume", operation_id="consumeGrant", **change(r.ToolCall, b.ConsumeGrant))
 async def consume(door: AtDoor, execution_id: str, call_id: str) -> Response:
     """Use a release, once."""
     given = await door.given()
@@ -104,12 +99,7 @@ async def consume(door: AtDoor, execution_id: str, call_id: str) -> Response:
     )
 
 
-@router.post(
-    "/{call_id}/result",
-    operation_id="reportResult",
-    responses=answers({200: r.ToolCall}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.ReportResult, writes=True),
-)
+@router.post("/{call_id}/result", operation_id="reportResult", **change(r.ToolCall, b.ReportResult))
 async def result(door: AtDoor, execution_id: str, call_id: str) -> Response:
     """Say how a consumed call ended."""
     given = await door.given()
@@ -118,12 +108,7 @@ async def result(door: AtDoor, execution_id: str, call_id: str) -> Response:
     )
 
 
-@router.post(
-    "/{call_id}/revoke",
-    operation_id="revokeGrant",
-    responses=answers({200: r.ToolCall}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.RevokeGrant, writes=True),
-)
+@router.post("/{call_id}/revoke", operation_id="revokeGrant", **change(r.ToolCall, b.RevokeGrant))
 async def revoke(door: AtDoor, execution_id: str, call_id: str) -> Response:
     """Take back a release that was not consumed yet."""
     given = await door.given()

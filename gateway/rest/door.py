@@ -15,7 +15,8 @@ from gateway.problems import Problem
 from gateway.service import Gateway
 from gateway.sockets.cursor import CursorRefused
 from gateway.strictjson import BODY_MAX_BYTES, parse_object
-from projections.queries.paging import Page
+from projections.queries.moment import Moment
+from projections.queries.paging import BadCursor, Page
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -124,6 +125,21 @@ class Door(NamedTuple):
             raise Problem(Refusal.INVALID, f"after: {error}") from error
         if not await live.reached(vector, AFTER_WAIT_S):
             raise Problem(Refusal.UNAVAILABLE, "this gateway has not read that far yet", retry_after=1)
+
+    async def paged(
+        self, ask: Callable[[Moment], Page], item: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> Response:
+        """A page of the views, no older than `?after=`, as a list answer.
+
+        Raises:
+            Problem: 422, the page's cursor or `after` is none of ours; 503, the views cannot be read.
+        """
+        await self.settle_after()
+        try:
+            page, _ = await self.gateway.views.read(ask)
+        except BadCursor as error:
+            raise Problem(Refusal.INVALID, str(error)) from error
+        return self.page(page, item)
 
     def page(self, page: Page, item: Callable[[dict[str, Any]], dict[str, Any]]) -> Response:
         """A page of rows as a list answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -12,12 +13,11 @@ from gateway import resources as r
 from gateway.identity.doors import check_reads, check_sees, reads_project
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, change, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.history import Moment, event_page, read_moment
 from projections.folds.executions import execution_json
 from projections.queries import history, lists
-from projections.queries.paging import BadCursor
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions", tags=["executions"])
@@ -58,16 +58,12 @@ async def list_executions(door: AtDoor) -> Response:
         agent = actor.agent
     limit = door.limit()
     state, cursor = door.query("state"), door.query("cursor")
-    await door.settle_after()
-    try:
-        page, _ = await door.gateway.views.read(
-            lambda moment: lists.executions(
-                moment, actor.tenant, actor.project, state=state, agent=agent, cursor=cursor, limit=limit
-            )
-        )
-    except BadCursor as error:
-        raise Problem(Refusal.INVALID, str(error)) from error
-    return door.page(page, execution_json)
+    return await door.paged(
+        lambda moment: lists.executions(
+            moment, actor.tenant, actor.project, state=state, agent=agent, cursor=cursor, limit=limit
+        ),
+        execution_json,
+    )
 
 
 @router.get(
@@ -111,63 +107,27 @@ async def list_events(door: AtDoor, execution_id: str) -> Response:
     return answer(listed(door.gate, items, next_cursor))
 
 
-@router.post(
-    "/{execution_id}/pause",
-    operation_id="pauseExecution",
-    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.PauseExecution, writes=True),
-)
-async def pause(door: AtDoor, execution_id: str) -> Response:
-    """Let nothing more be judged or run until it is resumed."""
-    return await _change(door, execution_id, "pause")
+def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
+    async def change_execution(door: AtDoor, execution_id: str) -> Response:
+        given = await door.given()
+        return await door.perform(
+            lambda: plan_change(door.gate, door.claims, execution_id, verb, given, door.key)
+        )
+
+    return change_execution
 
 
-@router.post(
-    "/{execution_id}/resume",
-    operation_id="resumeExecution",
-    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.ResumeExecution, writes=True),
-)
-async def resume(door: AtDoor, execution_id: str) -> Response:
-    """Go on after a pause."""
-    return await _change(door, execution_id, "resume")
-
-
-@router.post(
-    "/{execution_id}/cancel",
-    operation_id="cancelExecution",
-    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.CancelExecution, writes=True),
-)
-async def cancel(door: AtDoor, execution_id: str) -> Response:
-    """End the execution without a result."""
-    return await _change(door, execution_id, "cancel")
-
-
-@router.post(
-    "/{execution_id}/complete",
-    operation_id="completeExecution",
-    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.CompleteExecution, writes=True),
-)
-async def complete(door: AtDoor, execution_id: str) -> Response:
-    """End the execution with its result."""
-    return await _change(door, execution_id, "complete")
-
-
-@router.post(
-    "/{execution_id}/fail",
-    operation_id="failExecution",
-    responses=answers({200: r.Execution}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.FailExecution, writes=True),
-)
-async def fail(door: AtDoor, execution_id: str) -> Response:
-    """End the execution with an error."""
-    return await _change(door, execution_id, "fail")
-
-
-async def _change(door: Door, execution_id: str, verb: str) -> Response:
-    given = await door.given()
-    return await door.perform(
-        lambda: plan_change(door.gate, door.claims, execution_id, verb, given, door.key)
-    )
+for _verb, _body, _says in (
+    ("pause", b.PauseExecution, "Let nothing more be judged or run until it is resumed."),
+    ("resume", b.ResumeExecution, "Go on after a pause."),
+    ("cancel", b.CancelExecution, "End the execution without a result."),
+    ("complete", b.CompleteExecution, "End the execution with its result."),
+    ("fail", b.FailExecution, "End the execution with an error."),
+):
+    router.post(
+        f"/{{execution_id}}/{_verb}",
+        name=_verb,
+        operation_id=f"{_verb}Execution",
+        description=_says,
+        **change(r.Execution, _body),
+    )(_change(_verb))

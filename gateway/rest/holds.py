@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -22,7 +22,7 @@ from gateway.operations.holds import (
 )
 from gateway.operations.plan import Plan
 from gateway.problems import Problem
-from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, change, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from projections.folds.holds import hold_json
 from projections.folds.rows import Row
@@ -94,76 +94,35 @@ async def get_hold(door: AtDoor, hold_id: str) -> Response:
     return answer(door.gate.json(hold_json(row)))
 
 
-@router.post(
-    "/{hold_id}/decision",
-    operation_id="decideHold",
-    responses=answers({200: r.Recorded}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.DecideHold, writes=True),
-)
+@router.post("/{hold_id}/decision", operation_id="decideHold", **change(r.Recorded, b.DecideHold))
 async def decide(door: AtDoor, hold_id: str) -> Response:
     """Approve, edit, reject or respond, on exactly the digest that was seen."""
     given = await door.given()
     return await door.perform(lambda: plan_decision(door.gate, door.claims, hold_id, given, door.key))
 
 
-@router.post(
-    "/{hold_id}/claim",
-    operation_id="claimHold",
-    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.Nothing, writes=True),
-)
-async def claim(door: AtDoor, hold_id: str) -> Response:
-    """Tell the others that one is on it."""
-    return await _change(door, hold_id, "claim")
+def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
+    async def change_hold(door: AtDoor, hold_id: str) -> Response:
+        given = await door.given()
+        return await door.perform(lambda: plan_change(door.gate, door.claims, hold_id, verb, given, door.key))
+
+    return change_hold
 
 
-@router.post(
-    "/{hold_id}/release",
-    operation_id="releaseHold",
-    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.Nothing, writes=True),
-)
-async def release(door: AtDoor, hold_id: str) -> Response:
-    """Give a claimed hold back."""
-    return await _change(door, hold_id, "release")
-
-
-@router.post(
-    "/{hold_id}/escalate",
-    operation_id="escalateHold",
-    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.Nothing, writes=True),
-)
-async def escalate(door: AtDoor, hold_id: str) -> Response:
-    """Ask the roles of the rule's escalation now."""
-    return await _change(door, hold_id, "escalate")
-
-
-@router.post(
-    "/{hold_id}/delegate",
-    operation_id="delegateHold",
-    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.DelegateHold, writes=True),
-)
-async def delegate(door: AtDoor, hold_id: str) -> Response:
-    """Hand a hold to another subject."""
-    return await _change(door, hold_id, "delegate")
-
-
-@router.post(
-    "/{hold_id}/extend",
-    operation_id="extendHold",
-    responses=answers({200: r.Hold}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.ExtendHold, writes=True),
-)
-async def extend(door: AtDoor, hold_id: str) -> Response:
-    """Move a hold's deadline."""
-    return await _change(door, hold_id, "extend")
-
-
-async def _change(door: Door, hold_id: str, verb: str) -> Response:
-    given = await door.given()
-    return await door.perform(lambda: plan_change(door.gate, door.claims, hold_id, verb, given, door.key))
+for _verb, _body, _says in (
+    ("claim", b.Nothing, "Tell the others that one is on it."),
+    ("release", b.Nothing, "Give a claimed hold back."),
+    ("escalate", b.Nothing, "Ask the roles of the rule's escalation now."),
+    ("delegate", b.DelegateHold, "Hand a hold to another subject."),
+    ("extend", b.ExtendHold, "Move a hold's deadline."),
+):
+    router.post(
+        f"/{{hold_id}}/{_verb}",
+        name=_verb,
+        operation_id=f"{_verb}Hold",
+        description=_says,
+        **change(r.Hold, _body),
+    )(_change(_verb))
 
 
 def _planner(door: Door, item: b.DecideOneOfMany, key: str | None) -> Callable[[], Plan]:

@@ -18,7 +18,7 @@ from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import Row, moment
 from projections.queries import lists
-from projections.queries.paging import BadCursor, bounded
+from projections.queries.paging import bounded
 from projections.store.tables import COUNTERS
 from schemas.refusals import Refusal
 
@@ -45,22 +45,18 @@ async def list_audit(door: AtDoor) -> Response:
     if since is not None and since_ms is None:
         raise Problem(Refusal.INVALID, "since must be an RFC 3339 time with a zone")
     subject, cursor = door.query("subject"), door.query("cursor")
-    await door.settle_after()
-    try:
-        page, _ = await door.gateway.views.read(
-            lambda now: lists.audit(
-                now,
-                actor.tenant,
-                actor.project,
-                subject=subject,
-                since_ms=since_ms,
-                cursor=cursor,
-                limit=limit,
-            )
-        )
-    except BadCursor as error:
-        raise Problem(Refusal.INVALID, str(error)) from error
-    return door.page(page, audit_json)
+    return await door.paged(
+        lambda now: lists.audit(
+            now,
+            actor.tenant,
+            actor.project,
+            subject=subject,
+            since_ms=since_ms,
+            cursor=cursor,
+            limit=limit,
+        ),
+        audit_json,
+    )
 
 
 @router.get("/agents", operation_id="listAgents", responses=answers({200: r.Page[r.Agent]}, 403))
