@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from projections.folds.rows import Change, Row, json_text, json_value, moment, place_of
+from projections.folds.rows import Change, Row, json_text, json_value, moment, owner_of
 from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.message import Message
@@ -57,7 +57,7 @@ def call_json(row: Row) -> dict[str, Any]:
         "verdict": verdict_json(row),
         "hold_id": row["hold_id"],
         "deadline_at": moment(row["deadline_at_ms"]),
-        "decision": _decision_json(row),
+        "decision": decision_json(row, row["decided_at_ms"]),
         "grant": _grant_json(row),
         "denied_because": row["denied_because"],
         "feedback": row["feedback"],
@@ -99,14 +99,15 @@ def risk_json(row: Row) -> dict[str, Any] | None:
     }
 
 
-def _decision_json(row: Row) -> dict[str, Any] | None:
+def decision_json(row: Row, at_ms: int | None) -> dict[str, Any] | None:
+    """The decision in a call's or a hold's row, or None before there was one; `at_ms` is when it was taken."""
     if row["decision"] is None:
         return None
     return {
         "decision_id": row["decision_id"],
         "decision": row["decision"],
         "by": row["decided_by"],
-        "at": moment(row["decided_at_ms"]),
+        "at": moment(at_ms),
         "feedback": row["feedback"],
     }
 
@@ -131,11 +132,8 @@ def _about(row: Row, body: Any) -> bool:
 
 
 def _first(body: c.ToolCallProposed, event: Event) -> Row:
-    tenant, project, execution_id = place_of(event.key)
     return {
-        "tenant": tenant,
-        "project": project,
-        "execution_id": execution_id,
+        **owner_of(event),
         "call_id": body.call_id,
         "proposed_at_ms": event.meta.at_ms,
         "updated_at_ms": event.meta.at_ms,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from projections.folds.holds import STAYS_OPEN
-from projections.folds.rows import Change, Row, json_value, moment, place_of
+from projections.folds.rows import Change, Row, json_value, moment, owner_of
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
@@ -72,11 +72,8 @@ def execution_json(row: Row) -> dict[str, Any]:
 
 
 def _started(body: x.ExecutionStarted, event: Event) -> Row:
-    tenant, project, execution_id = place_of(event.key)
     return {
-        "tenant": tenant,
-        "project": project,
-        "execution_id": execution_id,
+        **owner_of(event),
         "agent": body.agent,
         "user_id": body.user,
         "workspace": body.workspace,

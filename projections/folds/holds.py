@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from projections.folds.calls import risk_json, verdict_json
-from projections.folds.rows import Row, json_text, json_value, moment, place_of
+from projections.folds.calls import decision_json, risk_json, verdict_json
+from projections.folds.rows import Row, json_text, json_value, moment, owner_of
 from schemas.events import holds as h
 from schemas.message import Message
 from schemas.record import Event
@@ -101,7 +101,7 @@ def hold_json(row: Row) -> dict[str, Any]:
         "on_timeout": row["on_timeout"],
         "on_reject": row["on_reject"],
         "default": json_value(row["default_value"]),
-        "decision": _decision_json(row),
+        "decision": decision_json(row, row["closed_at_ms"]),
         "response": json_value(row["response"]),
         "timed_out": bool(row["timed_out"]),
         "updated_at": moment(row["updated_at_ms"]),
@@ -128,25 +128,10 @@ def request_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _decision_json(row: Row) -> dict[str, Any] | None:
-    if row["decision"] is None:
-        return None
-    return {
-        "decision_id": row["decision_id"],
-        "decision": row["decision"],
-        "by": row["decided_by"],
-        "at": moment(row["closed_at_ms"]),
-        "feedback": row["feedback"],
-    }
-
-
 def _blank(event: Event, hold_id: str) -> Row:
-    tenant, project, execution_id = place_of(event.key)
     return {
-        "tenant": tenant,
-        "project": project,
+        **owner_of(event),
         "hold_id": hold_id,
-        "execution_id": execution_id,
         "call_id": None,
         "request_id": None,
         "revision": 0,

@@ -21,6 +21,12 @@ _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder()
 
 
+def owner_of(event: Event) -> Row:
+    """The columns with which the row of anything in an execution begins: whose it is, and in which execution."""
+    tenant, project, execution_id = place_of(event.key)
+    return {"tenant": tenant, "project": project, "execution_id": execution_id}
+
+
 def json_text(value: Any) -> str:
     """Compact JSON of a list or tuple of plain values."""
     return _ENCODER.encode(value).decode()
