@@ -19,6 +19,7 @@ from gateway.strictjson import canonical_text
 from schemas import commands as k
 from schemas.events.definitions import PolicyPublished, ToolPublished
 from schemas.ids import definition_key, is_client_id
+from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from schemas.message import Message
 from schemas.policy_document import PolicyDocument, parse_policy, policy_from_value, policy_to_json
 from schemas.policy_problems import PolicyRefused
@@ -114,6 +115,10 @@ def _policy(document: str | Any) -> PolicyDocument:
 
 
 def _check_schema(schema: dict[str, Any]) -> None:
+    if not isinstance(schema.get("$schema", ""), str):
+        raise _misfit("inputSchema.$schema", "must be a string")
+    if len(canonical_text(schema, "inputSchema").encode()) > INPUT_SCHEMA_MAX_BYTES:
+        raise _misfit("inputSchema", f"is limited to {INPUT_SCHEMA_MAX_BYTES} bytes")
     try:
         validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
     except jsonschema.exceptions.SchemaError as error:
@@ -121,6 +126,11 @@ def _check_schema(schema: dict[str, Any]) -> None:
         raise Problem(
             Refusal.INVALID, f"inputSchema is not JSON Schema: {error.message}", errors=errors
         ) from error
+
+
+def _misfit(path: str, message: str) -> Problem:
+    errors = [{"path": path, "code": "schema", "message": message}]
+    return Problem(Refusal.INVALID, f"{path} {message}", errors=errors)
 
 
 def _with_errors(problem: Problem) -> Problem:

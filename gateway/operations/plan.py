@@ -145,7 +145,15 @@ def refusal_of(outcome: Outcome) -> Problem | None:
     fields = {"winning_decision_id": refused.winning_decision_id} if refused.winning_decision_id else {}
     if refused.code in (Refusal.UNAVAILABLE, Refusal.QUOTA):
         return Problem(refused.code, refused.detail, retry_after=1, **fields)
+    if refused.code is Refusal.INVALID_ARGUMENTS:
+        return Problem(refused.code, refused.detail, errors=[_misfit(refused.detail)], **fields)
     return Problem(refused.code, refused.detail, **fields)
+
+
+def _misfit(detail: str) -> dict[str, str]:
+    """Where arguments do not fit their tool's schema, and why; the decider says both in one sentence."""
+    path, _, message = detail.partition(": ")
+    return {"path": f"arguments{path.removeprefix('$')}", "code": "schema", "message": message}
 
 
 def unanswered(plan: Plan) -> Reply:

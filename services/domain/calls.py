@@ -10,7 +10,7 @@ from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent, may_steer
 from services.domain.context import RUN_TIMEOUT_MS, Context
 from services.domain.evolve import proposal_digest
-from services.domain.proposals import arguments_problem, json_problem
+from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
 from services.domain.quota import open_problem, parking_problem
 from services.domain.refusing import Events, refuse
 from services.domain.revalidation import stricter_now
@@ -124,6 +124,8 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
     earlier = state.calls.get(command.call_id)
     if earlier is not None and earlier.proposal_digest == proposal_digest(command):
         return refuse(ctx, command, Refusal.DUPLICATE, "already proposed", command.call_id)
+    if (misfit := arguments_misfit(command.tool, command.arguments, ctx)) is not None:
+        return refuse(ctx, command, Refusal.INVALID_ARGUMENTS, misfit, command.call_id)
     if state.closed:
         detail = f"the execution is {state.lifecycle}"
         return refuse(ctx, command, Refusal.EXECUTION_CLOSED, detail, command.call_id)

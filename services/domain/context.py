@@ -14,7 +14,7 @@ RUN_TIMEOUT_MS = 15 * 60 * 1000
 
 
 class Tool(Struct, frozen=True):
-    """A published tool. `validate` gives the reason for which arguments do not fit its schema, or None."""
+    """A published tool. `validate` gives where and why arguments do not fit its schema (`path: reason`), or None."""
 
     name: str
     version: str

@@ -11,7 +11,7 @@ from schemas.canonical import canonical, parse_strict
 from schemas.commands import DecideHold
 from schemas.refusals import Refusal
 from services.domain.context import Context
-from services.domain.proposals import arguments_problem, json_problem
+from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
 from services.domain.state import Call, Hold
 
 Problem = tuple[Refusal, str]
@@ -66,8 +66,7 @@ def _does_not_answer(hold: Hold, command: DecideHold) -> Problem | None:
 def _arguments_misfit(call: Call | None, command: DecideHold, ctx: Context) -> Problem | None:
     if command.decision != "edit" or call is None or command.edited_arguments is None:
         return None
-    tool = ctx.tool(call.tool)
-    misfit = tool.validate(parse_strict(command.edited_arguments)) if tool else None
+    misfit = arguments_misfit(call.tool, command.edited_arguments, ctx)
     return None if misfit is None else (Refusal.INVALID_ARGUMENTS, misfit)
 
 

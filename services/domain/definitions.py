@@ -17,10 +17,11 @@ from schemas.message import Message
 from schemas.policy_problems import PolicyRefused
 from schemas.refusals import Refusal
 from services.domain.context import Tool
+from services.domain.input_schema import SchemaCheck, misfit_in_place
 from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
 from services.domain.proposals import parsed
 from services.domain.state import Call, Execution
-from services.domain.tools import ToolRefused, tool_from_definition
+from services.domain.tools import ToolRefused, tool_from_definition, tool_to_publish
 
 
 class Published(Struct, frozen=True):
@@ -32,13 +33,17 @@ class Published(Struct, frozen=True):
 
 
 class Definitions(Struct, frozen=True, kw_only=True):
-    """Everything published up to an offset. Tools are by (tenant, name)."""
+    """Everything published up to an offset. Tools are by (tenant, name).
+
+    `evaluate` and `check_schema` do what may be much work: conditions on calls, and input schemas on arguments.
+    """
 
     policies: PolicySet
     tools: Map[tuple[str, str], Tool] = Map()
     published: Map[bytes, Published] = Map()
     through_offset: int = -1
     evaluate: Evaluator = evaluate_in_process
+    check_schema: SchemaCheck = misfit_in_place
 
     def tool(self, tenant: str, name: str) -> Tool | None:
         """A published tool."""
@@ -105,7 +110,7 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
         definitions = replace(definitions, policies=policies)
         key = definition_key(tenant, "policy", event.name)
     elif isinstance(event, ToolPublished):
-        tool = tool_from_definition(event.name, event.definition)
+        tool = tool_from_definition(event.name, event.definition, definitions.check_schema)
         definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
         key = definition_key(tenant, "tool", event.name)
     else:
@@ -122,7 +127,7 @@ def _published(
         definitions.policies.with_policy(actor.tenant, command.name, version, parse_strict(document))
         return PolicyPublished(name=command.name, version=version, document=document, by=actor.subject)
     text = _canonical(command.definition)
-    tool = tool_from_definition(command.name, text)
+    tool = tool_to_publish(command.name, text)
     return ToolPublished(
         name=command.name, version=version, tool_version=tool.version, definition=text, by=actor.subject
     )

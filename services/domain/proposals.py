@@ -6,6 +6,7 @@ from typing import Any
 from schemas.canonical import MalformedJson, TooDeep, canonical, parse_strict
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
+from services.domain.context import Context
 
 
 @lru_cache(maxsize=64)
@@ -37,6 +38,12 @@ def arguments_problem(text: str) -> tuple[Refusal, str] | None:
     except MalformedJson as error:
         return Refusal.MALFORMED, str(error)
     return None
+
+
+def arguments_misfit(tool_name: str, arguments: str, ctx: Context) -> str | None:
+    """Where and why arguments do not fit the published inputSchema, or None; an unknown tool has no schema."""
+    tool = ctx.tool(tool_name)
+    return None if tool is None else tool.validate(parsed(arguments))
 
 
 def json_problem(text: str) -> str | None:

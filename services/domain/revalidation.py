@@ -5,6 +5,7 @@ from services.domain.authority import ANY_REVIEWER, roles_as_asked
 from services.domain.context import Context
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
+from services.domain.proposals import arguments_misfit
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
@@ -29,6 +30,9 @@ def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> E
     """Another tool stands behind the name: a new revision, and a person's word only counts for the old one."""
     digest = call_digest(state.tenant, call.agent, call.tool, version, call.arguments)
     proposed, new = revised(call, call.requesters[-1], tool_version=version, digest=digest)
+    if (misfit := arguments_misfit(call.tool, call.arguments, ctx)) is not None:
+        # Nobody could approve it as it stands: the agent is told what does not fit, and proposes another call.
+        return [proposed, denial(new, "policy", f"the tool has changed: {misfit}")]
     verdict = ctx.judge(state, new)
     events: Events = [proposed, verdict_event(new, verdict, ctx)]
     if verdict.effect == "allow" and call.released_by == "policy":

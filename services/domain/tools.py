@@ -1,17 +1,12 @@
 """A published tool: the operator's word on what a name stands for."""
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
-
-import jsonschema
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from schemas.canonical import MalformedJson, canonical, parse_strict, tool_version_of
 from services.domain.context import RUN_TIMEOUT_MS, Tool
+from services.domain.input_schema import SchemaCheck, SchemaRefused, check_schema, misfit_in_place
 
 HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 FIELDS = frozenset(
@@ -33,24 +28,46 @@ class ToolRefused(ValueError):
     """The definition cannot be published; the message says what to mend."""
 
 
-def tool_from_definition(name: str, text: str) -> Tool:
-    """The tool of a canonical definition.
+def tool_from_definition(name: str, text: str, check: SchemaCheck = misfit_in_place) -> Tool:
+    """The tool of a definition that was published.
+
+    Args:
+        name: under which it was.
+        text: canonical JSON.
+        check: applies its inputSchema to arguments.
 
     Raises:
-        ToolRefused: an unknown field, another name, or an input schema that is not JSON Schema.
+        ToolRefused: an unknown field, another name, or an input schema that is no object.
     """
     definition = _parsed(text)
     _check_fields(name, definition)
     schema = definition.get("inputSchema", {"type": "object"})
+    if not isinstance(schema, dict):
+        raise ToolRefused("inputSchema must be an object")
+    schema_text = canonical(schema)
     return Tool(
         name=name,
         version=tool_version_of(definition),
         definition=definition,
-        input_schema=canonical(schema),
+        input_schema=schema_text,
         idempotent=definition.get("idempotent") is True,
         run_timeout_ms=int(definition.get("run_timeout_seconds", RUN_TIMEOUT_MS / 1000) * 1000),
-        validate=_validation(canonical(schema)),
+        validate=partial(check, schema_text),
     )
+
+
+def tool_to_publish(name: str, text: str) -> Tool:
+    """The tool of a definition that somebody asks to publish.
+
+    Raises:
+        ToolRefused: see `tool_from_definition`; or its input schema is too large, or not JSON Schema.
+    """
+    tool = tool_from_definition(name, text)
+    try:
+        check_schema(parse_strict(tool.input_schema))
+    except SchemaRefused as error:
+        raise ToolRefused(str(error)) from error
+    return tool
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -83,31 +100,3 @@ def _check_fields(name: str, definition: Mapping[str, Any]) -> None:
         or not 0 < seconds <= RUN_TIMEOUT_MAX_S
     ):
         raise ToolRefused(f"run_timeout_seconds must be above 0 and at most {RUN_TIMEOUT_MAX_S}")
-
-
-@lru_cache(maxsize=1024)
-def _validation(schema_text: str) -> Callable[[Any], str | None]:
-    validator = _validator(parse_strict(schema_text))
-
-    def misfit(arguments: Any) -> str | None:
-        try:
-            error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
-        except (Unresolvable, RecursionError) as broken:
-            return f"the tool's inputSchema cannot be applied: {type(broken).__name__}"
-        return None if error is None else f"{error.json_path}: {error.message}"[:500]
-
-    return misfit
-
-
-def _validator(schema: Any) -> Validator:
-    if not isinstance(schema, dict):
-        raise ToolRefused("inputSchema must be an object")
-    if not isinstance(schema.get("$schema", ""), str):
-        raise ToolRefused("inputSchema.$schema must be a string")
-    cls = validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        cls.check_schema(schema)
-    except jsonschema.exceptions.SchemaError as error:
-        raise ToolRefused(f"inputSchema is not JSON Schema: {error.message}") from error
-    # The default registry fetches unknown references over the network.
-    return cls(schema, registry=Registry())

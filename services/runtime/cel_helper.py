@@ -1,8 +1,8 @@
-"""Evaluates what may not end in a process that can be killed.
+"""Evaluates what may not end in a process that can be killed: conditions, and input schemas on arguments.
 
-Small expressions are evaluated here. A larger one goes to a helper process with a time budget; when it is
-overrun the helper is killed, the call is held, and another helper starts. Until that one is ready, larger
-expressions are held too.
+Small work is done here. A larger one goes to a helper process with a time budget; when it is overrun the helper is
+killed, the call is held (its condition) or its arguments do not fit (their schema), and another helper starts. Until
+that one is ready, so it goes with all larger work.
 """
 
 import socket
@@ -11,9 +11,13 @@ import sys
 import threading
 import time
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
+from services.domain.input_schema import MAX_COST as MAX_SCHEMA_COST
+from services.domain.input_schema import cost_of as cost_of_schema
+from services.domain.input_schema import misfit, unchecked
 from services.domain.policy import (
     Bindings,
     CompiledExpression,
@@ -28,7 +32,7 @@ BUDGET_MS = 250
 
 
 class CelHelper:
-    """An `Evaluator` for the decider: `judge(…, evaluate=helper.evaluate)`; to be closed, or used in a `with`."""
+    """An `Evaluator` and a `SchemaCheck` for the decider: `evaluate`, `misfit`; to be closed, or used in a `with`."""
 
     def __init__(self, budget_ms: int = BUDGET_MS) -> None:
         self._budget_ms = budget_ms
@@ -62,12 +66,28 @@ class CelHelper:
             raise ExpressionTooLarge(
                 "real_path() with links cannot be evaluated in the helper; use smaller arguments"
             )
-        question = _question(expression, bindings)
+        return self._answer(_question(expression, bindings)) is True
+
+    def misfit(self, schema_text: str, arguments: Any) -> str | None:
+        """Why arguments do not fit a schema: found here if it is surely little work, else in the helper.
+
+        Returns:
+            `JSON path: reason`, also where no answer came within the budget; None where they fit.
+        """
+        if cost_of_schema(schema_text, arguments) <= MAX_SCHEMA_COST:
+            return misfit(schema_text, arguments)
+        try:
+            found = self._answer(msgspec.json.encode({"schema": schema_text, "arguments": arguments}))
+        except (EvaluationFailed, PolicyTimeout) as error:
+            return unchecked(str(error))
+        return None if found is None else str(found)
+
+    def _answer(self, question: bytes) -> object:
         with self._lock:
             reply = self._ask(question)
         if "error" in reply:
             raise EvaluationFailed(str(reply["error"]))
-        return reply["answer"] is True
+        return reply["answer"]
 
     def wait_ready(self, timeout_ms: int = 10_000) -> None:
         """Wait until the helper process can answer.
@@ -89,7 +109,7 @@ class CelHelper:
             frame = receive_frame(self._connection)
         except TimeoutError as error:
             self._restart()
-            raise PolicyTimeout(f"the condition did not end within {self._budget_ms} ms") from error
+            raise PolicyTimeout(f"it did not end within {self._budget_ms} ms") from error
         except OSError as error:
             self._restart()
             raise EvaluationFailed("the helper process ended; another one is starting") from error

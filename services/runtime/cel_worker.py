@@ -1,4 +1,4 @@
-"""The helper process of `cel_helper`: reads one question at a time, evaluates it without a bound, answers.
+"""The helper process of `cel_helper`: reads one question at a time, works on it without a bound, answers.
 
 Run as `python -m services.runtime.cel_worker FD LIMIT_MS`. It ends when its parent closes the socket, and by
 the kernel's alarm when an evaluation outlives the limit, so that it cannot outlive a parent that was killed.
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from services.domain.input_schema import misfit
 from services.domain.policy import Bindings, EvaluationFailed
 from services.domain.policy.cel import DoesNotCompile, compile_expression, run
 from services.runtime.frames import receive_frame, send_frame
@@ -20,8 +21,10 @@ MEMORY_LIMIT_BYTES = 1 << 30
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Evaluate one question, `{source, variables, now_ms}`: `{answer}` or `{error}`."""
+    """Answer one question, `{source, variables, now_ms}` or `{schema, arguments}`: `{answer}` or `{error}`."""
     try:
+        if "schema" in question:
+            return {"answer": misfit(question["schema"], question["arguments"])}
         expression = compile_expression(question["source"])
         bindings = Bindings(question["variables"], question["now_ms"], expression.shape.reads)
         return {"answer": run(expression, bindings)}

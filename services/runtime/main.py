@@ -20,7 +20,7 @@ from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.status_file import write_status
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
-from services.domain.policy import Evaluator, PolicySet
+from services.domain.policy import PolicySet
 from services.runtime.assembly import Assembly
 from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
@@ -67,13 +67,13 @@ async def _serve(settings: Mapping[str, str]) -> None:
     try:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
         with CelHelper() as helper:
-            await _work(log, settings, helper.evaluate)
+            empty = Definitions(policies=PolicySet(), evaluate=helper.evaluate, check_schema=helper.misfit)
+            await _work(log, settings, empty)
     finally:
         await log.close()
 
 
-async def _work(log: Log, settings: Mapping[str, str], evaluate: Evaluator) -> None:
-    empty = Definitions(policies=PolicySet(), evaluate=evaluate)
+async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> None:
     book = DefinitionsBook(log, empty)
     await book.load()
     trust = TrustTail(log)

@@ -97,7 +97,7 @@ def test_request_same_id_same_question_is_a_duplicate_and_another_a_reuse() -> N
 def test_request_approved_never_releases_a_call() -> None:
     """Neither an empty call id nor any other may tie a question to a call."""
     world = started()
-    proposals = [k.ProposeToolCall(call_id=name, tool="pay", arguments="{}") for name in ("", "q")]
+    proposals = [k.ProposeToolCall(call_id=name, tool="wait", arguments="{}") for name in ("", "q")]
     for proposal in proposals:
         world.ask(proposal)
     hold = asked(world, kind="permission")

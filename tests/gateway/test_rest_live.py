@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from gateway import resources as r
+from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
@@ -276,10 +277,10 @@ def test_publish_needs_an_operator_and_the_name_in_the_document(doors: Doors, an
     assert _code(anna.call("PUT", "/v1/tools/x", {"description": "x"})) == (403, "not_authorised")
     operator = doors.caller("olga", "operator")
     assert _code(operator.call("PUT", "/v1/tools/x", {"name": "y"})) == (422, "invalid")
-    assert _code(operator.call("PUT", "/v1/tools/x", {"inputSchema": {"type": "nonsense"}})) == (
-        422,
-        "invalid",
-    )
+    large = {"description": "d" * INPUT_SCHEMA_MAX_BYTES}
+    schemas: list[dict[str, Any]] = [{"type": "nonsense"}, {"$schema": []}, large]
+    for schema in schemas:
+        assert _code(operator.call("PUT", "/v1/tools/x", {"inputSchema": schema})) == (422, "invalid")
     assert _code(operator.call("PUT", "/v1/policies/x", {"policy": "y"})) == (422, "invalid")
 
 

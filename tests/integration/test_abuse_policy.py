@@ -175,7 +175,9 @@ def test_case_22_shell_trick_is_no_allowed_argument_list(tenant: Tenant, argv: l
 
 def test_case_22_only_the_allowed_argument_list_passes(tenant: Tenant) -> None:
     assert proposed(tenant, "run", {"argv": ["git", "status"]})["status"] == "released"
-    assert proposed(tenant, "run", {"argv": "git status; rm -rf /"})["status"] == "held"
+    one_text = {"tool": "run", "arguments": {"argv": "git status; rm -rf /"}}
+    answer = tenant.bot.post(f"/executions/{tenant.execution()}/tool-calls", one_text)
+    assert refused(answer) == (422, "invalid_arguments"), "the schema asks for a list"
 
 
 @pytest.mark.parametrize(

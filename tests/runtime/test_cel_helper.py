@@ -117,6 +117,43 @@ def test_evaluate_memory_is_bounded_in_the_helper(helper: CelHelper) -> None:
     helper.wait_ready(WAIT_MS)
 
 
+SLOW_SCHEMA = '{"properties":{"a":{"pattern":"^(a+)+$"}}}'
+SLOW_ARGUMENTS = {"a": "a" * 60 + "!"}
+
+
+def test_misfit_of_a_pattern_is_found_by_the_helper(helper: CelHelper) -> None:
+    assert helper.misfit(SLOW_SCHEMA, {"a": "aaa"}) is None
+    assert helper.misfit(SLOW_SCHEMA, {"a": "b"}) == "$.a: 'b' does not match '^(a+)+$'"
+
+
+def test_misfit_that_would_not_end_is_said_in_time_and_the_helper_comes_back() -> None:
+    with CelHelper(budget_ms=150) as helper:
+        helper.wait_ready(WAIT_MS)
+        began = time.perf_counter()
+        found = helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS)
+        elapsed_s = time.perf_counter() - began
+        assert found == "$: the tool's inputSchema could not be applied: it did not end within 150 ms"
+        assert 0.15 <= elapsed_s < 2
+
+        helper.wait_ready(WAIT_MS)
+        assert helper.misfit(SLOW_SCHEMA, {"a": "aaa"}) is None
+
+
+def test_misfit_while_the_helper_starts_or_after_it_was_killed_is_never_none() -> None:
+    with CelHelper(budget_ms=WAIT_MS) as helper:
+        assert "still starting" in str(helper.misfit(SLOW_SCHEMA, {"a": "aaa"}))
+        helper.wait_ready(WAIT_MS)
+        os.kill(helper.process_id, signal.SIGKILL)
+        assert "could not be applied" in str(helper.misfit(SLOW_SCHEMA, {"a": "aaa"}))
+
+
+def test_misfit_of_little_work_needs_no_helper() -> None:
+    helper = CelHelper()
+    helper.close()
+
+    assert helper.misfit('{"required":["a"]}', {}) == "$: 'a' is a required property"
+
+
 def test_worker_ends_when_its_parent_is_gone() -> None:
     program = (
         "import sys, time; from services.runtime.cel_helper import CelHelper\n"

@@ -1,0 +1,177 @@
+"""A tool's inputSchema: read at publishing, and applied to the arguments of calls within a bound of work.
+
+An operator writes the schema and an agent the arguments, and together they decide how long applying the one to the
+other takes: a pattern may backtrack for ever, references may multiply. So only what is surely little work is done
+here; the rest is left to a process that can be killed (`services.runtime.cel_helper`), and what was not checked
+does not fit. No reference is ever fetched.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import jsonschema
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+from referencing import Registry
+
+from schemas.canonical import canonical, parse_strict
+from schemas.limits import INPUT_SCHEMA_MAX_BYTES
+
+# Work done in place: a unit is one keyword at one value, or 256 characters that an error would repeat (1 to 10 µs).
+MAX_COST = 2_000
+CHARACTERS_A_UNIT = 256
+MISFIT_MAX_CHARS = 500
+# What a tool without `inputSchema` takes; arguments are objects already.
+ANY_OBJECT = '{"type":"object"}'
+
+# Finds why arguments (a parsed value) do not fit a schema (canonical JSON): `path: reason`, or None.
+SchemaCheck = Callable[[str, Any], str | None]
+
+# Keywords whose work is not bounded by the values that they are applied to.
+_UNBOUNDED = frozenset(
+    {
+        "pattern",
+        "patternProperties",
+        "uniqueItems",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "$dynamicRef",
+        "$recursiveRef",
+        "$id",
+        "id",
+    }
+)
+# It has schemas in keywords that are plain values in every later one.
+OLDEST_DRAFT = "draft-03"
+# Keywords that apply schemas to the value itself, and to what stands in it.
+_BY_NAME = frozenset({"dependentSchemas", "dependencies"})
+_TO_ITSELF = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"}) | _BY_NAME
+_TO_PARTS = frozenset(
+    {"items", "prefixItems", "additionalItems", "contains", "additionalProperties", "propertyNames"}
+)
+
+
+class SchemaRefused(ValueError):
+    """The schema cannot be published; the message says what to mend."""
+
+
+def check_schema(schema: dict[str, Any]) -> None:
+    """Look whether a schema may be published.
+
+    Raises:
+        SchemaRefused: it is too large, or no JSON Schema.
+    """
+    if not isinstance(schema.get("$schema", ""), str):
+        raise SchemaRefused("inputSchema.$schema must be a string")
+    if len(canonical(schema).encode()) > INPUT_SCHEMA_MAX_BYTES:
+        raise SchemaRefused(f"inputSchema is limited to {INPUT_SCHEMA_MAX_BYTES} bytes")
+    try:
+        validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
+    except jsonschema.exceptions.SchemaError as error:
+        raise SchemaRefused(f"inputSchema is not JSON Schema: {error.message}"[:MISFIT_MAX_CHARS]) from error
+
+
+def misfit_in_place(schema_text: str, arguments: Any) -> str | None:
+    """Why arguments do not fit a schema, found here if that is surely little work."""
+    if cost_of(schema_text, arguments) <= MAX_COST:
+        return misfit(schema_text, arguments)
+    return unchecked("it is too much work without a helper process")
+
+
+def unchecked(why: str) -> str:
+    """What is said of arguments that could not be checked: they do not fit."""
+    return f"$: the tool's inputSchema could not be applied: {why}"
+
+
+def misfit(schema_text: str, arguments: Any) -> str | None:
+    """Why arguments do not fit a schema, without a bound: only where it may be killed, or is known to be little.
+
+    Returns:
+        `JSON path: reason` of what fits least, or None.
+    """
+    try:
+        error = jsonschema.exceptions.best_match(_validator(schema_text).iter_errors(arguments))
+    except Exception as broken:
+        # A reference to nowhere, an endless one, whatever a schema can be made to do: nothing fits it.
+        return unchecked(type(broken).__name__)
+    return None if error is None else f"{error.json_path}: {error.message}"[:MISFIT_MAX_CHARS]
+
+
+def cost_of(schema_text: str, arguments: Any) -> float:
+    """The most units of work that applying the schema to the arguments can take, as far as they are few.
+
+    Returns:
+        Something over `MAX_COST` where they are many; infinite where nothing bounds them.
+    """
+    if schema_text == ANY_OBJECT:
+        return 0
+    root = _parsed(schema_text)
+    repeated = len(repr(arguments)) / CHARACTERS_A_UNIT
+    cost = 0.0
+    pending = [(root, arguments)]
+    while pending and cost <= MAX_COST:
+        schema, value = pending.pop()
+        if not isinstance(schema, Mapping):
+            cost += 1
+            continue
+        if not _UNBOUNDED.isdisjoint(schema) or OLDEST_DRAFT in str(schema.get("$schema", "")):
+            return math.inf
+        cost += 1 + repeated
+        for keyword, what in schema.items():
+            found = _applied(root, keyword, what, value)
+            if found is None:
+                return math.inf
+            cost += 1 + len(found) + (len(what) if isinstance(what, list | dict) else 0)
+            pending += found
+    return cost
+
+
+def _applied(root: Any, keyword: str, what: Any, value: Any) -> list[tuple[Any, Any]] | None:
+    """The schemas that a keyword applies, each with its value; None where they are too many or not here."""
+    if keyword == "$ref":
+        target = _target(root, what)
+        return None if target is None else [(target, value)]
+    if keyword == "properties" and isinstance(what, Mapping):
+        return (
+            [(what[name], value[name]) for name in what if name in value]
+            if isinstance(value, Mapping)
+            else []
+        )
+    if keyword in _TO_ITSELF:
+        return [(schema, value) for schema in _schemas(keyword, what)]
+    if keyword in _TO_PARTS and isinstance(value, Mapping | list):
+        schemas = _schemas(keyword, what)
+        parts = value if isinstance(value, list) else [*value, *value.values()]
+        few = len(schemas) * len(parts) <= MAX_COST
+        return [(schema, part) for schema in schemas for part in parts] if few else None
+    return []
+
+
+def _schemas(keyword: str, what: Any) -> list[Any]:
+    if keyword in _BY_NAME and isinstance(what, Mapping):
+        return list(what.values())
+    return what if isinstance(what, list) else [what]
+
+
+@lru_cache(maxsize=1024)
+def _parsed(schema_text: str) -> Any:
+    return parse_strict(schema_text)
+
+
+@lru_cache(maxsize=1024)
+def _validator(schema_text: str) -> Validator:
+    schema = _parsed(schema_text)
+    # The default registry would fetch unknown references over the network.
+    return validator_for(schema, default=jsonschema.Draft202012Validator)(schema, registry=Registry())
+
+
+def _target(root: Any, reference: Any) -> Any:
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    found = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
