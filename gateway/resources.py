@@ -285,6 +285,43 @@ class Agent(Resource):
     tools: list[AgentTool]
 
 
+class ToolTrust(Resource):
+    """How often an agent's calls of a tool came to which end, and what people said of them."""
+
+    tool: str
+    successes: int
+    failures: int
+    unknowns: int
+    approvals: int
+    edits: int
+    rejections: int
+    last_evidence_at: datetime
+
+
+class AgentTrust(Resource):
+    """The statistics of docs/trust.md, each partition of the log counted `through` an offset.
+
+    `complete` is false while this gateway is still reading them: then they may say less than is known.
+    """
+
+    agent: str
+    complete: bool
+    through: dict[str, int]
+    tools: list[ToolTrust]
+    cursor: str | None = None
+
+
+class Reviewer(Resource):
+    """A person who decided holds, and how often which way."""
+
+    reviewer: str
+    approved: int
+    edited: int
+    rejected: int
+    answered: int
+    last_decided_at: datetime
+
+
 class Component(Resource):
     """A part of the installation and how it was at a moment; `pid` is null where it is no process of ours."""
 

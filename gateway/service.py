@@ -24,9 +24,11 @@ from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import check_topics
 from gateway.kafka_commands import KafkaCommandLog
 from gateway.kafka_tail import KafkaTail, Start
+from gateway.kafka_trust import TrustTail
 from gateway.live.cache import MAX_PASSING, key_of
 from gateway.live.live import Live
 from gateway.live.reader import Reader
+from gateway.live.trust import TrustParts
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.outbox import Outbox
@@ -57,6 +59,7 @@ class Gateway:
     views: GatewayViews
     commands: KafkaCommandLog
     requests: Buckets
+    trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
     caught_up: bool = False
@@ -109,6 +112,8 @@ class Gateway:
         self._spawn(tail.run())
         self._spawn(self._gate.asker.outbox.run())
         self._spawn(self._gate.asker.run())
+        trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
+        self._spawn(trust.run())
         await live.until(
             lambda: all(map(int.__ge__, live.read_through, ends)) or self.failure is not None, CAUGHT_UP_S
         )

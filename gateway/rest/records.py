@@ -1,7 +1,8 @@
-"""/v1/audit, /v1/agents and /v1/dead-letters: what the log has to say afterwards."""
+"""/v1/audit, /v1/agents, /v1/reviewers and /v1/dead-letters: what the log has to say afterwards."""
 
 from __future__ import annotations
 
+import time
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from starlette.responses import Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_owner, check_reads, check_role
-from gateway.problems import Problem
+from gateway.problems import Problem, not_found
 from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.history import read_moment
@@ -21,10 +22,12 @@ from projections.queries import lists
 from projections.queries.paging import bounded
 from projections.store.tables import COUNTERS
 from schemas.refusals import Refusal
+from schemas.topics import DAY_MS
 
 router = APIRouter(prefix="/v1", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
 SUBJECT = ("subject", "string", "Only what this subject did.")
+REVIEWERS_DAYS = 30
 INSTALLATION = "installation"
 SCOPE = ("scope", "string", "`installation`: those of every tenant and of nobody, for its owner's admin.")
 SINCE = ("since", "string", "Only from this RFC 3339 time on.")
@@ -39,11 +42,7 @@ SINCE = ("since", "string", "Only from this RFC 3339 time on.")
 async def list_audit(door: AtDoor) -> Response:
     """Who exercised authority, oldest first."""
     check_role(door.actor, "analyst", "operator")
-    actor, limit = door.actor, door.limit()
-    since = door.query("since")
-    since_ms = None if since is None else read_moment(since).at_ms
-    if since is not None and since_ms is None:
-        raise Problem(Refusal.INVALID, "since must be an RFC 3339 time with a zone")
+    actor, limit, since_ms = door.actor, door.limit(), _since_ms(door)
     subject, cursor = door.query("subject"), door.query("cursor")
     return await door.paged(
         lambda now: lists.audit(
@@ -67,6 +66,44 @@ async def list_agents(door: AtDoor) -> Response:
     rows, _ = await door.gateway.views.read(lambda now: lists.agents(now, actor.tenant, actor.project))
     agents = [_agent(name, list(group)) for name, group in groupby(rows, lambda row: str(row["agent"]))]
     return answer(listed(door.gate, agents))
+
+
+@router.get(
+    "/agents/{agent}/trust",
+    operation_id="getAgentTrust",
+    responses=answers({200: r.AgentTrust}, 403, 404),
+)
+async def get_trust(door: AtDoor, agent: str) -> Response:
+    """What is counted of an agent in the whole tenant, for each tool that it used in this project."""
+    check_reads(door.actor)
+    actor, trust = door.actor, door.gateway.trust
+    rows, _ = await door.gateway.views.read(
+        lambda now: lists.agent_evidence(now, actor.tenant, actor.project, agent)
+    )
+    if not rows:
+        raise not_found("agent")
+    counted = trust.of_agent(actor.tenant, agent)
+    tools = [{"tool": row["tool"], **counted[row["tool"]]} for row in rows if row["tool"] in counted]
+    found = {"agent": agent, "complete": trust.complete, "through": trust.through(), "tools": tools}
+    return answer(door.gate.json(found))
+
+
+@router.get(
+    "/reviewers",
+    operation_id="listReviewers",
+    responses=answers({200: r.Page[r.Reviewer]}, 403, 422),
+    openapi_extra=documented(query=(SINCE,)),
+)
+async def list_reviewers(door: AtDoor) -> Response:
+    """Who decided holds, and how often which way; of the last 30 days where `since` is left out."""
+    check_reads(door.actor)
+    actor, since_ms = door.actor, _since_ms(door)
+    if since_ms is None:
+        since_ms = time.time_ns() // 1_000_000 - REVIEWERS_DAYS * DAY_MS
+    rows, _ = await door.gateway.views.read(
+        lambda now: lists.reviewers(now, actor.tenant, actor.project, since_ms)
+    )
+    return answer(listed(door.gate, [_reviewer(row) for row in rows]))
 
 
 @router.get(
@@ -96,6 +133,19 @@ async def list_dead_letters(door: AtDoor) -> Response:
         lambda now: lists.dead_letters(now, actor.tenant, actor.project, shared_topic=shared, limit=limit)
     )
     return answer(listed(door.gate, [dead_letter_json(row) for row in rows]))
+
+
+def _since_ms(door: Door) -> int | None:
+    since = door.query("since")
+    since_ms = None if since is None else read_moment(since).at_ms
+    if since is not None and since_ms is None:
+        raise Problem(Refusal.INVALID, "since must be an RFC 3339 time with a zone")
+    return since_ms
+
+
+def _reviewer(row: Row) -> dict[str, Any]:
+    shown = {name: row[name] for name in ("reviewer", *lists.DECISIONS)}
+    return {**shown, "last_decided_at": moment(row["last_decided_at_ms"])}
 
 
 def _redacted(row: Row, tenant: str) -> dict[str, Any]:

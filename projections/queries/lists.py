@@ -19,6 +19,8 @@ from projections.store.tables import (
 LIVE_STATES = frozenset(
     {"running", "resumed", "paused", "waiting_clarification", "waiting_correction", "waiting_approval"}
 )
+# The column of a list of reviewers → the action in the audit trail that it counts.
+DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
 Order = Literal["ASC", "DESC"]
 _NEWEST_LETTERS = 'ORDER BY "at_ms" DESC, "topic", "log_partition", "log_offset" DESC'
 
@@ -131,6 +133,20 @@ def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> lis
     """What one agent did with each tool: the counters behind its trust."""
     tail = 'WHERE "tenant" = ? AND "project" = ? AND "agent" = ? ORDER BY "tool"'
     return moment.select(AGENTS, tail, (tenant, project, agent))
+
+
+def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[Row]:
+    """Who decided holds since a moment: how often which way, and when last."""
+    actions = [f"'{action}'" for action in DECISIONS.values()]
+    counts = ", ".join(f'SUM(CASE WHEN "action" = {action} THEN 1 ELSE 0 END)' for action in actions)
+    text = (
+        f'SELECT "subject", {counts}, MAX("at_ms") FROM {moment.dialect.prefix}{AUDIT_ENTRIES.name} '  # noqa: S608 – names of tables.py
+        f'WHERE "tenant" = ? AND "project" = ? AND "at_ms" >= ? AND "action" IN ({", ".join(actions)}) '
+        'GROUP BY "subject" ORDER BY "subject"'
+    )
+    rows = moment.execute(text.replace("?", moment.dialect.placeholder), (tenant, project, since_ms))
+    names = ("reviewer", *DECISIONS, "last_decided_at_ms")
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def dead_letters(

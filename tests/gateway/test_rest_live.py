@@ -9,6 +9,7 @@ import pytest
 from gateway import resources as r
 from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from tests.gateway.conftest import Caller, Doors
+from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -333,6 +334,54 @@ def test_components_are_the_brokers_and_the_roles_each_with_a_time(doors: Doors,
     assert {part.state for part in parts.values()} == {"ready"}
     assert all(isinstance(item["at"], str) and item["at"].endswith("Z") for item in items)
     assert parts["kafka"].address == doors.stack.status()["bootstrap_servers"]
+
+
+def test_trust_of_an_agent_is_what_was_counted_of_it_by_tool(doors: Doors, bot: Caller, anna: Caller) -> None:
+    execution_id = bot.execution()
+    _run(bot, execution_id, bot.propose(execution_id, "read_file"), "succeeded")
+    held = bot.propose(execution_id)
+    decision = {"decision": "reject", "digest": held["digest"]}
+    assert anna.post(f"/v1/holds/{held['hold_id']}/decision", decision).status_code == 200
+
+    def counted(found: dict[str, Any]) -> dict[str, Any]:
+        return {tool["tool"]: tool for tool in found["tools"]}
+
+    found = wait_for(
+        lambda: anna.get("/v1/agents/billing/trust").json(),
+        lambda found: {"read_file", "send_money"} <= counted(found).keys(),
+    )
+    r.AgentTrust.model_validate(found)
+    assert found["complete"]
+    assert counted(found)["read_file"]["successes"] >= 1
+    assert counted(found)["send_money"]["rejections"] >= 1
+    assert _code(anna.get("/v1/agents/nobody/trust")) == (404, "not_found")
+    assert _code(bot.get("/v1/agents/billing/trust")) == (403, "not_authorised")
+    assert _code(doors.caller("mallory", "admin", tenant="other").get("/v1/agents/billing/trust"))[0] == 404
+
+
+def _run(bot: Caller, execution_id: str, call: dict[str, Any], outcome: str) -> None:
+    where = f"/v1/executions/{execution_id}/tool-calls/{call['call_id']}"
+    grant = {"digest": call["digest"], "attempt_id": "a"}
+    assert bot.post(f"{where}/consume", grant).status_code == 200
+    assert bot.post(f"{where}/result", {"attempt_id": "a", "outcome": outcome}).status_code == 200
+
+
+def test_reviewers_are_who_decided_and_how(bot: Caller, doors: Doors) -> None:
+    rosa = doors.caller(f"rosa-{uuid4().hex[:8]}", "reviewer")
+    call = bot.propose(bot.execution())
+    decision = {"decision": "approve", "digest": call["digest"]}
+    decided = rosa.post(f"/v1/holds/{call['hold_id']}/decision", decision)
+    assert decided.status_code == 200
+
+    def of_rosa() -> list[r.Reviewer]:
+        items = rosa.get("/v1/reviewers").json()["items"]
+        return [one for item in items if (one := r.Reviewer.model_validate(item)).reviewer.startswith("rosa")]
+
+    (found,) = wait_for(of_rosa, lambda found: len(found) == 1)
+    assert (found.approved, found.edited, found.rejected, found.answered) == (1, 0, 0, 0)
+    assert rosa.get("/v1/reviewers?since=2999-01-01T00:00:00Z").json()["items"] == []
+    assert _code(rosa.get("/v1/reviewers?since=yesterday")) == (422, "invalid")
+    assert _code(bot.get("/v1/reviewers")) == (403, "not_authorised")
 
 
 def test_system_doors(doors: Doors, admin: Caller) -> None:

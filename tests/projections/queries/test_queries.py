@@ -109,6 +109,19 @@ async def test_read_from_several_tasks_at_once_answers_each(filled: Filler, view
     assert {row["execution_id"] for row, _ in answers if row is not None} == {"run-2"}
 
 
+def test_reviewers_are_who_decided_since_a_moment_and_how_often_which_way(
+    filled: Filler, views: Views
+) -> None:
+    everybody = ask(views, lambda moment: lists.reviewers(moment, *OURS, 0))
+    (ann,) = everybody
+    assert (ann["reviewer"], ann["approved"]) == ("ann@acme", 1)
+    assert (ann["edited"], ann["rejected"], ann["answered"]) == (0, 0, 0)
+    last_ms = ann["last_decided_at_ms"]
+    assert ask(views, lambda moment: lists.reviewers(moment, *OURS, last_ms)) == everybody
+    assert ask(views, lambda moment: lists.reviewers(moment, *OURS, last_ms + 1)) == []
+    assert ask(views, lambda moment: lists.reviewers(moment, "other", "main", 0)) == []
+
+
 def test_moment_sees_nothing_of_what_is_written_meanwhile(filled: Filler, views: Views) -> None:
     later = a_log()
     later.append(key_of("run-2"), [x.ExecutionPaused(reason="", by="ann@acme")])
