@@ -29,7 +29,7 @@ class WriterAlive(Message):
 class DefinitionsAdopted(Message):
     """From here on this partition judges by the definitions up to an offset.
 
-    `versions` names the newly adopted ones as `{tenant}/{kind}/{name}` → version.
+    `versions` names the newly adopted ones as `{tenant}/{kind}/{name}` → version; of many, only the newest.
     """
 
     through_offset: Long

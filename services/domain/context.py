@@ -14,7 +14,11 @@ RUN_TIMEOUT_MS = 15 * 60 * 1000
 
 
 class Tool(Struct, frozen=True):
-    """A published tool. `validate` gives where and why arguments do not fit its schema (`path: reason`), or None."""
+    """A published tool. `validate` gives where and why arguments do not fit its schema (`path: reason`), or None.
+
+    `unreadable` says why its definition cannot be read, and is empty where it can: then nothing is known of it but
+    its version, and every call of it is held at least.
+    """
 
     name: str
     version: str
@@ -23,6 +27,7 @@ class Tool(Struct, frozen=True):
     idempotent: bool
     run_timeout_ms: int
     validate: Callable[[Any], str | None]
+    unreadable: str = ""
 
 
 class Context(Struct, frozen=True):

@@ -13,6 +13,7 @@ from schemas.commands import PublishPolicy, PublishTool
 from schemas.events.definitions import PolicyPublished, ToolPublished
 from schemas.events.executions import CommandRefused
 from schemas.ids import definition_key
+from schemas.limits import ADOPTED_NAMED_MAX
 from schemas.message import Message
 from schemas.policy_problems import PolicyRefused
 from schemas.refusals import Refusal
@@ -21,7 +22,9 @@ from services.domain.input_schema import SchemaCheck, misfit_in_place
 from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
 from services.domain.proposals import parsed
 from services.domain.state import Call, Execution
-from services.domain.tools import ToolRefused, tool_from_definition, tool_to_publish
+from services.domain.tools import ToolRefused, tool_from_definition, tool_to_publish, unreadable_tool
+
+UNREADABLE_MAX_CHARS = 300
 
 
 class Published(Struct, frozen=True):
@@ -57,6 +60,10 @@ class Definitions(Struct, frozen=True, kw_only=True):
         `trust` is what is known of the agent with this tool; None where that is not yet complete.
         """
         tool = self.tool(execution.tenant, call.tool)
+        unreadable = tool.unreadable if tool else ""
+        if unreadable:
+            # Judged as a tool that nobody published: at least held, with no hint or claim in its favour.
+            tool = None
         facts = CallFacts(
             tenant=execution.tenant,
             project=execution.project,
@@ -73,13 +80,17 @@ class Definitions(Struct, frozen=True, kw_only=True):
             context=parsed(execution.context),
             trust=trust,
         )
-        return judge(self.policies, facts, now_ms, self.evaluate)
+        verdict = judge(self.policies, facts, now_ms, self.evaluate)
+        if unreadable and verdict.reason == "unknown_tool":
+            return replace(verdict, detail=f"the tool's definition cannot be read: {unreadable}")
+        return verdict
 
     def since(self, offset: int) -> dict[str, int]:
-        """The versions published after an offset, by key."""
+        """The versions published after an offset, by key; of many, only the newest `ADOPTED_NAMED_MAX`."""
+        newer = sorted((row.offset, key) for key, row in self.published.items() if row.offset > offset)
         # In order of the keys: what is recorded must not depend on how a process hashes texts.
-        newer = sorted(key for key, row in self.published.items() if row.offset > offset)
-        return {key.decode(): self.published[key].version for key in newer}
+        named = sorted(key for _, key in newer[-ADOPTED_NAMED_MAX:])
+        return {key.decode(): self.published[key].version for key in named}
 
 
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
@@ -108,15 +119,40 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
             tenant, event.name, event.version, parse_strict(event.document)
         )
         definitions = replace(definitions, policies=policies)
-        key = definition_key(tenant, "policy", event.name)
     elif isinstance(event, ToolPublished):
         tool = tool_from_definition(event.name, event.definition, definitions.check_schema)
         definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
-        key = definition_key(tenant, "tool", event.name)
     else:
         return definitions
+    return _with_row(definitions, event, tenant, offset)
+
+
+def set_aside(
+    definitions: Definitions, event: Message, tenant: str, offset: int, error: Exception
+) -> Definitions:
+    """The definitions after a publication that `evolve` cannot read: what it is about is held from here on.
+
+    An earlier version is not fallen back on: it may allow what this one forbids.
+    """
+    why = f"{type(error).__name__}: {error}"[:UNREADABLE_MAX_CHARS]
+    if isinstance(event, PolicyPublished):
+        policies = definitions.policies.with_unreadable(tenant, event.name, event.version, why)
+        definitions = replace(definitions, policies=policies)
+    elif isinstance(event, ToolPublished):
+        tool = unreadable_tool(event.name, event.tool_version, why)
+        definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
+    else:
+        return definitions
+    return _with_row(definitions, event, tenant, offset)
+
+
+def _with_row(
+    definitions: Definitions, event: PolicyPublished | ToolPublished, tenant: str, offset: int
+) -> Definitions:
+    kind = "policy" if isinstance(event, PolicyPublished) else "tool"
     row = Published(event.version, _digest_of(event), offset)
-    return replace(definitions, published=definitions.published.set(key, row), through_offset=offset)
+    published = definitions.published.set(definition_key(tenant, kind, event.name), row)
+    return replace(definitions, published=published, through_offset=offset)
 
 
 def _published(

@@ -61,6 +61,16 @@ def decide_forgotten(command: Message, ctx: Context) -> Events:
     return _refuse_any(command, ctx, Refusal.EXECUTION_CLOSED, "the execution is closed")
 
 
+def decide_unreadable(command: Message, ctx: Context) -> Events:
+    """The refusal of a command for an execution with a fact that cannot be read: nothing is guessed about it."""
+    if isinstance(command, k.ExpireDue):
+        return []
+    detail = (
+        "a recorded fact of this execution cannot be read by this version: an operator must look at the log"
+    )
+    return _refuse_any(command, ctx, Refusal.UNAVAILABLE, detail)
+
+
 def _decide_nothing(command: Message, ctx: Context) -> Events:
     if isinstance(command, k.ExpireDue):
         return []

@@ -56,6 +56,23 @@ def tool_from_definition(name: str, text: str, check: SchemaCheck = misfit_in_pl
     )
 
 
+def unreadable_tool(name: str, version: str, why: str) -> Tool:
+    """A tool whose definition was published and cannot be read: its version, and nothing else.
+
+    Its calls are held, so nothing is said of their arguments; a person sees them as they are.
+    """
+    return Tool(
+        name=name,
+        version=version,
+        definition={},
+        input_schema="{}",
+        idempotent=False,
+        run_timeout_ms=RUN_TIMEOUT_MS,
+        validate=lambda arguments: None,
+        unreadable=why,
+    )
+
+
 def tool_to_publish(name: str, text: str) -> Tool:
     """The tool of a definition that somebody asks to publish.
 

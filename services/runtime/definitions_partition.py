@@ -31,7 +31,15 @@ class DefinitionsPartition:
 
     def apply(self, event: Event) -> None:
         """See `Aggregates.apply`."""
-        self.current = definitions.evolve(self.current, event.body, event.meta.tenant, event.offset)
+        self._note(event, definitions.evolve(self.current, event.body, event.meta.tenant, event.offset))
+
+    def set_aside(self, event: Event, error: Exception) -> None:
+        """See `Aggregates.set_aside`."""
+        tenant = event.meta.tenant
+        self._note(event, definitions.set_aside(self.current, event.body, tenant, event.offset, error))
+
+    def _note(self, event: Event, current: Definitions) -> None:
+        self.current = current
         if self.current.through_offset == event.offset:
             self.through_record = (event.meta.event_id, event.meta.term)
         self.versions[event.key] = event.meta.version

@@ -55,6 +55,7 @@ class ExecutionsPartition:
 
     An execution that has ended and has nothing left to settle moves to `recent`, where late commands still get
     their exact refusal; from there, in order of ending, only its key is kept, so that its id is never used again.
+    `unreadable` are executions with a fact that cannot be folded, and why: nothing of theirs is decided any more.
     """
 
     rules: Callable[[], Rules]
@@ -62,6 +63,7 @@ class ExecutionsPartition:
     live: dict[bytes, Entry] = field(default_factory=dict)
     recent: OrderedDict[bytes, Entry] = field(default_factory=OrderedDict)
     forgotten: set[bytes] = field(default_factory=set)
+    unreadable: dict[bytes, str] = field(default_factory=dict)
     orphans: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
@@ -70,6 +72,8 @@ class ExecutionsPartition:
             return []
         entry = self._entry(command.key)
         ctx = self._context(command, now_ms)
+        if command.key in self.unreadable:
+            return executions.decide_unreadable(command.body, ctx)
         if command.key in self.forgotten:
             return executions.decide_forgotten(command.body, ctx)
         return executions.decide(entry.state if entry else None, command.body, ctx)
@@ -82,10 +86,16 @@ class ExecutionsPartition:
         if entry is None:
             self._remember_orphan(event.meta.command_id)
             return
-        entry.state = evolve(entry.state, event.body, event.meta.at_ms)
+        if event.key not in self.unreadable:
+            entry.state = evolve(entry.state, event.body, event.meta.at_ms)
         entry.version = event.meta.version
         entry.commands.add(event.meta.command_id)
         self._settle(event.key, entry)
+
+    def set_aside(self, event: Event, error: Exception) -> None:
+        """See `Aggregates.set_aside`."""
+        self.unreadable[event.key] = f"{event.type} at offset {event.offset}: {type(error).__name__}: {error}"
+        self.apply(event)
 
     def answered_already(self, key: bytes, command_id: str) -> bool:
         """See `Aggregates.answered_already`."""
@@ -100,7 +110,7 @@ class ExecutionsPartition:
     def due_of(self, key: bytes) -> Due | None:
         """When the execution is to be looked at next, and for what; or None."""
         entry = self.live.get(key)
-        return next_moment(entry.state) if entry else None
+        return next_moment(entry.state) if entry and key not in self.unreadable else None
 
     def _entry(self, key: bytes) -> Entry | None:
         return self.live.get(key) or self.recent.get(key)
@@ -118,7 +128,7 @@ class ExecutionsPartition:
         )
 
     def _begin(self, event: Event) -> Entry | None:
-        if not isinstance(event.body, ExecutionStarted):
+        if not isinstance(event.body, ExecutionStarted) or event.key in self.unreadable:
             return None
         entry = Entry(start(split_execution_key(event.key), event.body), 0, set())
         self.live[event.key] = entry

@@ -1,9 +1,11 @@
 """The ledger: what the accepted records of one events partition say, whatever its aggregates are.
 
 It is a fold and nothing else: read in offset order, from the beginning or from a snapshot, it always comes to
-the same end. Live decisions and recovery go through the same `apply`.
+the same end. Live decisions and recovery go through the same `apply`. They differ where it fails: a decision that
+cannot be folded ends its writer before it is recorded, a recorded fact must not end every reader that comes by.
 """
 
+import logging
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,6 +14,9 @@ from schemas.headers import read_event
 from schemas.message import Message
 from schemas.record import Command, Event, RawRecord, UnreadableRecord
 from schemas.term import TermRule
+
+
+logger = logging.getLogger(__name__)
 
 
 class Aggregates(Protocol):
@@ -23,6 +28,10 @@ class Aggregates(Protocol):
 
     def apply(self, event: Event) -> None:
         """Fold an accepted event."""
+        ...
+
+    def set_aside(self, event: Event, error: Exception) -> None:
+        """Take an accepted event that `apply` failed on: decide nothing more by what it is about, and go on."""
         ...
 
     def answered_already(self, key: bytes, command_id: str) -> bool:
@@ -76,8 +85,16 @@ class Ledger:
             return None
         if not self.rule.admits(event):
             return None
-        self.apply(event)
+        self._take(event)
         return event
+
+    def _take(self, event: Event) -> None:
+        try:
+            self.apply(event)
+        except Exception as error:
+            what = f"{event.type} of {event.key.decode(errors='replace')} at offset {event.offset}"
+            logger.critical("%s cannot be read: it is set aside, an operator must look", what, exc_info=True)
+            self.aggregates.set_aside(event, error)
 
     def apply(self, event: Event) -> None:
         """Fold an event that counts."""

@@ -17,7 +17,7 @@ from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 COMPRESSION = 1
 
 
@@ -35,6 +35,7 @@ class SavedLedger(Struct, frozen=True, kw_only=True):
     live: list[tuple[bytes, Entry]]
     recent: list[tuple[bytes, Entry]]
     forgotten: list[bytes]
+    unreadable: list[tuple[bytes, str]]
     orphans: list[str]
 
 
@@ -52,6 +53,7 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
         live=list(executions.live.items()),
         recent=list(executions.recent.items()),
         forgotten=sorted(executions.forgotten),
+        unreadable=sorted(executions.unreadable.items()),
         orphans=list(executions.orphans),
     )
     return zlib.compress(_ENCODER.encode(saved), COMPRESSION)
@@ -78,6 +80,7 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     executions.live = dict(saved.live)
     executions.recent = OrderedDict(saved.recent)
     executions.forgotten = set(saved.forgotten)
+    executions.unreadable = dict(saved.unreadable)
     executions.orphans = OrderedDict.fromkeys(saved.orphans)
     for key in executions.live:
         executions.on_due(key, executions.due_of(key))

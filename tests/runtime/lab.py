@@ -212,6 +212,11 @@ class Lab:
                     assert found[0].type in ("PolicyPublished", "ToolPublished"), found[0].body
                     offset = found[0].offset
                 await asyncio.sleep(0.01)
+        await self.adopted(offset)
+
+    async def adopted(self, offset: int) -> None:
+        """Wait until every partition has adopted the definitions up to an offset."""
+        async with asyncio.timeout(DEADLINE_S):
             for partition in range(self.partitions):
                 while await self._adopted(partition) < offset:
                     await asyncio.sleep(0.01)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
@@ -124,11 +124,22 @@ def foreign_scope(document: PolicyDocument, tenant: str) -> Problem | None:
     return Problem(path="scope.tenant", code="foreign_tenant", message=message)
 
 
+class Unreadable(NamedTuple):
+    """A published version that cannot be read: `name@version`, and why."""
+
+    label: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """The newest version of every policy in force. Immutable: `with_policy` gives another set."""
+    """The newest version of every policy in force. Immutable: `with_policy` gives another set.
+
+    `unreadable` are those whose newest version nobody can read.
+    """
 
     policies: Mapping[tuple[str, str], CompiledPolicy] = field(default_factory=dict)
+    unreadable: Mapping[tuple[str, str], Unreadable] = field(default_factory=dict)
     _selected: dict[ScopeFacts, CompiledPolicy | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -157,7 +168,21 @@ class PolicySet:
         if foreign := foreign_scope(model, tenant):
             raise PolicyRefused((foreign,))
         compiled = compile_policy(model, tenant, version)
-        return PolicySet({**self.policies, (tenant, name): compiled})
+        unread = {key: policy for key, policy in self.unreadable.items() if key != (tenant, name)}
+        return PolicySet({**self.policies, (tenant, name): compiled}, unread)
+
+    def with_unreadable(self, tenant: str, name: str, version: int, why: str) -> "PolicySet":
+        """A set that knows of this version only that nobody can read it.
+
+        What is in force under the name stays, and may hold and deny; nothing of the tenant is allowed any more.
+        """
+        unread = Unreadable(f"{name}@{version}", why)
+        return PolicySet(self.policies, {**self.unreadable, (tenant, name): unread})
+
+    def unreadable_of(self, tenant: str) -> "Unreadable | None":
+        """A policy of a tenant that nobody can read: it might be for any of its calls, and stricter than others."""
+        found = sorted(key for key in self.unreadable if key[0] == tenant)
+        return self.unreadable[found[0]] if found else None
 
     def select(self, facts: ScopeFacts) -> CompiledPolicy | None:
         """The policy for a scope, or None; remembered."""

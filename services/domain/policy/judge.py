@@ -6,6 +6,7 @@
    still read, and can only make the verdict stricter, so that failing on purpose gains nothing.
 4. An unknown tool: at least what `defaults.unknown_tool` says, whatever the rule allows.
 5. What the agent claims of its own tool is judged too, and the stricter of the two verdicts counts.
+6. While a policy of the tenant cannot be read, nothing is allowed: it might be for this call, and say no.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ import msgspec
 from schemas.policy_document import Defaults, Effect, Hold
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import Evaluator, evaluate_in_process
-from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet
+from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet, Unreadable
 from services.domain.policy.failures import EvaluationFailed, PolicyTimeout
 from services.domain.policy.hold_terms import terms_of
 from services.domain.policy.paths import PathResolver
@@ -79,7 +80,9 @@ def judge(
         cases = [_Case(call, view, views[-1].risk, policy, _variables(call, view)) for view in views]
         verdicts = [_judge(case, now_ms, evaluate, resolve_path) for case in cases]
         # max keeps the first of equals: claims change a verdict only where they make it stricter.
-        return max(verdicts, key=lambda verdict: STRICTNESS[verdict.effect])
+        verdict = max(verdicts, key=lambda verdict: STRICTNESS[verdict.effect])
+        unread = policies.unreadable_of(call.tenant) if verdict.effect == "allow" else None
+        return verdict if unread is None else _unread(cases[-1], unread)
     except Exception as error:
         return _unjudged(call, error)
 
@@ -185,6 +188,14 @@ def _verdict(
         detail=_plain(detail),
         hold=terms_of(hold, case.defaults, case.variables) if effect == "hold" else None,
     )
+
+
+def _unread(case: _Case, policy: Unreadable) -> Verdict:
+    """What a readable policy would allow, and one that nobody can read may not."""
+    verdict = _verdict(
+        case, "hold", "policy_error", f"the policy {policy.label} cannot be read: {policy.why}"
+    )
+    return msgspec.structs.replace(verdict, policy_version=policy.label)
 
 
 def _unjudged(call: CallFacts, error: Exception) -> Verdict:
