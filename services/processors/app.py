@@ -15,6 +15,10 @@ from services.processors.watchdog import Lease
 
 ROUND_MAX_RECORDS = 2000
 ROUND_WITHIN_S = 0.5
+# Trust is read by the next decisions, not by anybody who waits: facts are fetched by the quarter of a second. One
+# by one, as faust would have them, they take a third of a busy machine from those who do wait.
+FETCH_MIN_BYTES = 256 * 1024
+FETCH_WITHIN_MS = 250
 
 
 class IdempotentProducer(driver.Producer):
@@ -22,6 +26,17 @@ class IdempotentProducer(driver.Producer):
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}
+
+
+class GatheringThread(driver.AIOKafkaConsumerThread):
+    """Faust's consumer thread; faust has no setting for how much a fetch waits for."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        # Read by aiokafka's consumer when it starts.
+        consumer._fetch_min_bytes = FETCH_MIN_BYTES
+        consumer._fetch_max_wait_ms = FETCH_WITHIN_MS
+        return consumer
 
 
 def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.Consumer]:
@@ -33,6 +48,9 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
     """
 
     class SeekingConsumer(driver.Consumer):
+        def _new_consumer_thread(self) -> GatheringThread:
+            return GatheringThread(self, loop=self.loop, beacon=self.beacon)
+
         async def seek_to_committed(self) -> Mapping[TP, int]:
             assigned = self.assignment()
             starts = {tp: offset for tp, offset in positions().items() if tp in assigned}
