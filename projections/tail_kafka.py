@@ -28,8 +28,8 @@ RETRY_S = 0.5
 FETCH_BYTES = 1024 * 1024
 # Views may be a moment behind (people's answers come from the gateway's own tail), so a busy log is fetched and
 # committed in larger pieces: one event at a time costs the broker and this process several times as much.
-FETCH_MIN_BYTES = 32 * 1024
-FETCH_WAIT_MS = 20
+FETCH_MIN_BYTES = 128 * 1024
+FETCH_WAIT_MS = 50
 
 
 class Partition(NamedTuple):
