@@ -37,6 +37,7 @@ from gateway.rates import Buckets
 from gateway.settings import GatewaySettings, read_kafka_settings
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
+from gateway.sockets.seats import Seats
 from gateway.views import Beginning, GatewayViews
 from projections.queries.views import open_views
 from projections.store.port import Position, ViewUnavailable
@@ -59,6 +60,7 @@ class Gateway:
     views: GatewayViews
     commands: KafkaCommandLog
     requests: Buckets
+    seats: Seats
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
@@ -213,6 +215,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         views,
         KafkaCommandLog(config),
         Buckets(settings.limits.requests_per_s),
+        Seats(settings.limits.sockets),
     )
 
 

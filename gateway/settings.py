@@ -28,6 +28,7 @@ class Limits:
         queue_messages: pushed messages waiting for a slow reader; more and it must subscribe anew.
         queue_bytes: likewise, in bytes.
         authenticate_s: time for the first message.
+        sockets: of one subject, open at once.
     """
 
     requests_per_s: int = DEFAULT_REQUESTS_PER_S
@@ -36,6 +37,7 @@ class Limits:
     queue_messages: int = 4_096
     queue_bytes: int = 16 * 1024 * 1024
     authenticate_s: float = 5.0
+    sockets: int = 2_000
 
 
 @dataclass(frozen=True, slots=True)

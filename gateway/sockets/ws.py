@@ -3,7 +3,8 @@
 Before anything is served, in this order:
 1. a token in the URL, or a browser's foreign origin, is refused before the socket is accepted;
 2. the bearer header, or the first message within 5 s, must name a believed token;
-3. the socket lives until it is closed or its token expires.
+3. its subject must not have too many sockets already;
+4. the socket lives until it is closed or its token expires.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from schemas.token import Claims
 
 SUBPROTOCOL = "placet.v1"
 FRAME_MAX_BYTES = 1024 * 1024
-NOT_AUTHENTICATED, TOO_FAST = 4401, 1008
+NOT_AUTHENTICATED, TOO_FAST, TRY_LATER = 4401, 1008, 1013
 CLOSE_REASON_MAX = 100
 # A flood is answered with refusals for a while; one that does not stop is cut off.
 FLOOD_REFUSALS_MAX = 1_000
@@ -45,10 +46,10 @@ async def endpoint(websocket: WebSocket) -> None:
     with suppress(WebSocketDisconnect):
         try:
             claims = await _authenticate(websocket, gateway)
+            with gateway.seats.seat(claims.actor):
+                await _serve(websocket, gateway, claims)
         except Problem as refused:
             await _turn_away(websocket, refused)
-            return
-        await _serve(websocket, gateway, claims)
 
 
 def _unwelcome(websocket: WebSocket, gateway: Gateway) -> Problem | None:
@@ -98,7 +99,8 @@ async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
     document = problem.document()
     error = {**document, "type": "error", "problem": document["type"]}
     await websocket.send_text(orjson.dumps(error).decode())
-    await websocket.close(NOT_AUTHENTICATED, problem.detail[:CLOSE_REASON_MAX])
+    code = TRY_LATER if problem.code is Refusal.QUOTA else NOT_AUTHENTICATED
+    await websocket.close(code, problem.detail[:CLOSE_REASON_MAX])
 
 
 async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
@@ -108,6 +109,28 @@ def test_case_15_flood_by_rest_is_429_says_when_to_come_back_and_leaves_others_a
         call = bot.post(path, propose).json()
     assert call["status"] == "held"
     assert tenant.decide(call, "reject").status_code == 200
+
+
+async def test_case_15_too_many_sockets_of_one_subject_leave_another_its_own(
+    site: Site, tight: str, tenant: Tenant
+) -> None:
+    greeted = {"Authorization": f"Bearer {tenant.rita.token}"}
+    async with AsyncExitStack() as opened:
+        for _ in range(LIMITS.sockets):
+            await opened.enter_async_context(socket(site, tenant.rita.token, url=tight))
+        async with socket(site, url=tight, additional_headers=greeted) as one_more:
+            refusal = await received(one_more)
+            assert (refusal["code"], refusal["status"], refusal["retry_after"]) == ("quota", 429, 5)
+            await asyncio.wait_for(one_more.wait_closed(), ANSWER_WITHIN_S)
+            assert one_more.close_code == 1013
+        async with socket(site, tenant.bot.token, url=tight) as another:
+            assert (await asked(another, "ping"))["type"] == "pong"
+    # The server notices each end a moment after the client.
+    async with asyncio.timeout(ANSWER_WITHIN_S):
+        said = ""
+        while said != "authenticated":
+            async with socket(site, url=tight, additional_headers=greeted) as freed:
+                said = (await received(freed))["type"]
 
 
 async def test_case_15_flood_meets_the_rate_limit_then_is_cut_off_and_others_go_on(

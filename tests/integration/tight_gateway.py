@@ -22,6 +22,7 @@ LIMITS = Limits(
     queue_messages=32,
     queue_bytes=512 * 1024,
     authenticate_s=5.0,
+    sockets=6,
 )
 
 
