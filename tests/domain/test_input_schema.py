@@ -69,10 +69,7 @@ DOUBLING = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in ran
         ({"$ref": "#"}, {}),
         ({"$ref": "#/$defs/d0", "$defs": {**DOUBLING, "d40": {"type": "string"}}}, {}),
         ({"properties": {"a": {"items": {"type": "string"}}}}, {"a": [1] * 60_000}),
-        (
-            {"prefixItems": [{"type": "string"}] * 2_000, "anyOf": [{"items": {}}] * 2_000},
-            {"a": [1] * 60_000},
-        ),
+        ({"properties": {"a": {"prefixItems": [{"type": "string"}] * 500}}}, {"a": [1] * 60_000}),
         ({"oneOf": [{"required": [f"r{n}"]} for n in range(1_000)]}, {"a": "x" * 250_000}),
         (
             {"properties": {"a": {"$schema": "http://json-schema.org/draft-03/schema#", "type": [{}]}}},
@@ -106,6 +103,24 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
     max_leaves=12,
 )
+
+
+@pytest.mark.parametrize(
+    "keyword", ["items", "additionalItems", "contains", "additionalProperties", "propertyNames"]
+)
+@pytest.mark.parametrize(
+    "value", [[1] * MAX_COST, {str(n): 1 for n in range(MAX_COST)}], ids=["list", "object"]
+)
+def test_cost_grows_with_what_a_keyword_looks_through(keyword: str, value: Any) -> None:
+    schema = canonical({"properties": {"a": {keyword: {"type": "string"}}}})
+
+    assert cost_of(schema, {"a": value}) > MAX_COST
+    assert cost_of(schema, {"a": 1}) < 10
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf", "prefixItems"])
+def test_cost_grows_with_what_a_keyword_lists(keyword: str) -> None:
+    assert cost_of(canonical({keyword: [{"type": "object"}] * MAX_COST}), {}) > MAX_COST
 
 
 def _applying(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import commands as k
+from schemas.canonical import canonical
 from schemas.events.calls import CALL_EVENTS
 from schemas.events.executions import EXECUTION_EVENTS
 from schemas.events.holds import HOLD_EVENTS
@@ -164,6 +165,20 @@ def test_everything_due_at_the_quota_expires_in_parts_that_each_fit_one_decision
     assert max(world.sizes[-2:]) < DECISION_MAX_BYTES
     assert {call.status for call in world.state(EXECUTION).calls.values()} == {"expired"}
     assert code(world.longest(decision, RITA)) == "expired"
+
+
+def test_command_that_does_not_fit_beside_what_expired_is_refused_and_taken_when_asked_again() -> None:
+    world = long_world([*RULES, rule("all", "large", "allow")], [*TOOLS, {"name": "large"}])
+    world.open(PART_MAX_BYTES // 4_000, "pay-nothing")
+    world.later(15 * 60)
+    text = canonical({"text": "a" * (ARGUMENTS_MAX_BYTES - 11)})
+    large = k.ProposeToolCall(call_id="large", tool="large", arguments=text, context=text)
+
+    first = world.longest(large)
+    assert code(first) == "unavailable"
+    assert names(first).count("HoldExpired") == PART_MAX_BYTES // 4_000
+    assert names(world.longest(large))[-1] == "ToolCallReleased"
+    assert max(world.sizes) < DECISION_MAX_BYTES < sum(world.sizes[-2:])
 
 
 def test_resume_at_the_quota_judges_all_in_parts_though_the_tool_grew_in_the_pause() -> None:

@@ -40,6 +40,7 @@ def test_resume_by_the_agent_of_its_own_pause_goes_through() -> None:
     assert the(paused(world, BOT), "ExecutionPaused").agent == "bot"
 
     assert names(resumed(world, BOT)) == ["ExecutionResumed"]
+    assert world.state().paused_by_agent == ""
     paused(world, RITA)
     assert code(resumed(world, BOT)) == "not_authorised", (
         "an earlier pause of its own gives it no right to this"
