@@ -23,9 +23,19 @@ AGENT = "bench"
 # One agent asks for all of it: what is measured is the gateway and not its rate limit.
 UNLIMITED = 1_000_000
 POLICY = Path(__file__).resolve().parents[2] / "policies" / "default.yaml"
+# Every proposal is checked against it, as a tool's real one would be.
+ARGUMENTS = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "minLength": 1, "maxLength": 4096},
+        "call": {"type": ["string", "integer"]},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
 TOOLS: tuple[Mapping[str, Any], ...] = (
-    {"name": "read_file", "annotations": {"readOnlyHint": True}, "inputSchema": {"type": "object"}},
-    {"name": "write_file", "annotations": {"readOnlyHint": False}, "inputSchema": {"type": "object"}},
+    {"name": "read_file", "annotations": {"readOnlyHint": True}, "inputSchema": ARGUMENTS},
+    {"name": "write_file", "annotations": {"readOnlyHint": False}, "inputSchema": ARGUMENTS},
 )
 
 
