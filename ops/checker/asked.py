@@ -96,8 +96,9 @@ def _check_once(command_id: str, facts: Sequence[Fact], report: Report) -> None:
     together = [fact for i, fact in enumerate(facts) if fact.offset == first.offset + i]
     again = facts[len(together) :]
     one = len({(fact.term, fact.command_offset) for fact in together}) == 1
-    # A run that ended long ago keeps only its id: a late repeat is refused anew, which changes nothing.
-    if one and all(_changes_nothing(fact) for fact in again):
+    # A run that ended long ago keeps only its id: a late repeat is refused anew, which changes nothing; and one
+    # that had been given up is given up anew.
+    if one and all(_changes_nothing(fact) or fact.type == first.type == "CommandAbandoned" for fact in again):
         return
     report(Violation("I2", facts[-1].where, "one command was decided twice", (command_id, facts[-1].type)))
 

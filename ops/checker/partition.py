@@ -21,6 +21,8 @@ LIFECYCLE = {
 }
 CLOSED = frozenset(CLOSING.values())
 LOG_EVENTS = frozenset({"WriterClaimed", "WriterAlive", "DefinitionsAdopted"})
+# So many writers must have tried a command alone, in vain, before it may be given up.
+TRIED_ALONE_MIN = 3
 REFUSALS = frozenset({"CommandRefused", "DecisionRefused", "CommandAbandoned"})
 
 
@@ -45,6 +47,7 @@ class PartitionSeen:
     now_ms: int = 0
     adopted_through: int = -1
     _versions: dict[str, int] = field(default_factory=dict)
+    _tried_alone: dict[int, set[int]] = field(default_factory=dict)
 
     def read(self, facts: Sequence[Fact]) -> None:
         """Take all counting facts of the partition, in order."""
@@ -55,6 +58,8 @@ class PartitionSeen:
             else:
                 self._check_version(fact)
                 self._check_tenant(fact)
+                if fact.type == "CommandAbandoned":
+                    self._check_abandoned(fact)
                 self._event(fact)
 
     def _check_time(self, fact: Fact) -> None:
@@ -85,7 +90,17 @@ class PartitionSeen:
         if fact.tenant and fact.key.split("/")[0] != fact.tenant:
             self._say("I9", fact, "an event of one tenant under another tenant's key", fact.tenant)
 
+    def _check_abandoned(self, fact: Fact) -> None:
+        """A command is no poison because one writer ended beside it: the terms that say so must be several."""
+        tried = self._tried_alone.get(fact.body.command_offset, set()) - {fact.term}
+        if len(tried) < TRIED_ALONE_MIN:
+            self._say(
+                "I3", fact, "a command was given up before it had been tried alone so often", len(tried)
+            )
+
     def _log_event(self, fact: Fact) -> None:
+        if fact.type == "WriterAlive" and fact.body.attempting >= 0:
+            self._tried_alone.setdefault(fact.body.attempting, set()).add(fact.term)
         if fact.type != "DefinitionsAdopted":
             return
         body = fact.body

@@ -69,7 +69,7 @@ class CommandRefused(Message):
 
 
 class CommandAbandoned(Message):
-    """A command killed its worker three times and was given up; what it was about stays as it was."""
+    """Several writers ended alone with a command, and it was given up; what it was about stays as it was."""
 
     command: str
     command_offset: Long

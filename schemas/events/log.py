@@ -19,7 +19,7 @@ class WriterAlive(Message):
     """The writer is there, and every command up to `commands_through` is dealt with.
 
     `attempting` is set when a writer goes carefully, after others died here: the offset of the command that
-    it decides next, alone. Found without a trace after it, that command has killed this writer as well.
+    it decides next, alone. Found without a trace after it, that command may have ended this writer as well.
     """
 
     commands_through: Long

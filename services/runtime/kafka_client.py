@@ -97,11 +97,12 @@ class KafkaSettings:
         }
         return AIOKafkaConsumer(**{**defaults, **settings, **self.security})
 
-    def group_consumer(self, group: str, worker_id: str, assignor: type) -> AIOKafkaConsumer:
-        """A consumer for which a group chooses the partitions."""
+    def group_consumer(self, group: str, instance: str, assignor: type) -> AIOKafkaConsumer:
+        """A consumer for which a group chooses the partitions; see `kafka_member` for what its name does."""
         return self.consumer(
             group_id=group,
-            client_id=worker_id,
+            group_instance_id=instance,
+            client_id=instance,
             partition_assignment_strategy=(assignor,),
             session_timeout_ms=SESSION_TIMEOUT_MS,
             rebalance_timeout_ms=SESSION_TIMEOUT_MS,

@@ -23,8 +23,9 @@ from aiokafka.structs import ConsumerRecord
 
 from schemas.record import RawRecord
 from services.runtime.kafka_client import KafkaSettings, start, stop
+from services.runtime.kafka_member import instance_id, leave_at_close, watch
 from services.runtime.kafka_reader import Bounds, raw_record, truncated
-from services.runtime.log import LogError, LogUnreachable, TopicPartition
+from services.runtime.log import LogError, LogUnreachable, MemberReplaced, TopicPartition
 
 Fetched = Mapping[KafkaPartition, Sequence[ConsumerRecord]]
 
@@ -55,6 +56,11 @@ class KafkaFeed:
         self._void: set[TopicPartition] = set()
         self._ended: LogError | None = None
 
+    @property
+    def ended(self) -> LogError | None:
+        """Why it delivers nothing any more, if so."""
+        return self._ended
+
     async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
         """See `CommandFeed.poll`."""
         if self._ended is not None:
@@ -67,7 +73,7 @@ class KafkaFeed:
             raise await truncated(error, self._bounds) from error
         except (KafkaError, ConsumerStoppedError) as error:
             # For good: behind a corrupt batch aiokafka would go on after it, and nothing may be skipped.
-            self._ended = self._settings.translate(error)
+            self._ended = self._ended or self._settings.translate(error)
             raise self._ended from error
 
     def assignment(self) -> frozenset[TopicPartition]:
@@ -99,7 +105,13 @@ class KafkaFeed:
         self._ended = self._ended or LogUnreachable(self._settings.bootstrap_servers, "the feed is closed")
         self._assigned = frozenset()
         self._forget(self)
+        leave_at_close(self._consumer)
         await stop(self._consumer)
+
+    def replaced(self, error: MemberReplaced) -> None:
+        """Another joined under this member's name: it is over, as `poll` says."""
+        self._ended = self._ended or error
+        self._changed.set()
 
     def revoked(self) -> None:
         """A rebalance began; nothing is delivered until it ends."""
@@ -184,7 +196,7 @@ async def open_feed(
     settings: KafkaSettings,
     bounds: Bounds,
     group: str,
-    worker_id: str,
+    member: str,
     topics: Sequence[str],
     forget: Callable[[KafkaFeed], None],
 ) -> KafkaFeed:
@@ -194,17 +206,23 @@ async def open_feed(
         settings: where the cluster is.
         bounds: asks for a partition's bounds.
         group: the group's name.
-        worker_id: names the member.
+        member: its name: who joins under it takes its place.
         topics: with the commands; they must exist.
         forget: told when the feed is closed.
 
     Raises:
+        MemberReplaced: another took its place while it joined.
         LogUnreachable: nobody answers.
         LogRefused: the broker does not let it read.
     """
     assignor = type("FeedAssignor", (StickyPartitionAssignor,), {})
-    consumer = settings.group_consumer(group, worker_id, assignor)
+    instance = instance_id(member, topics)
+    consumer = settings.group_consumer(group, instance, assignor)
     feed = KafkaFeed(consumer, settings, bounds, forget)
+    watch(consumer, instance, lambda: feed.replaced(MemberReplaced(group, member)))
     consumer.subscribe(topics, listener=_Listener(feed))
-    await start(consumer, settings)
+    try:
+        await start(consumer, settings)
+    except LogUnreachable as error:
+        raise feed.ended or error from error
     return feed

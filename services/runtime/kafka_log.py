@@ -104,13 +104,13 @@ class KafkaLog:
                     raise LogUnreachable(self._settings.bootstrap_servers, str(error)) from error
                 await asyncio.sleep(SEND_AGAIN_AFTER_S)
 
-    async def feed(self, group: str, worker_id: str, topics: Sequence[str]) -> KafkaFeed:
+    async def feed(self, group: str, member: str, topics: Sequence[str]) -> KafkaFeed:
         """See `Log.feed`."""
         self._check_open()
         for topic in topics:
             await self._cluster.topic(topic)
         feed = await open_feed(
-            self._settings, self._cluster.bounds, group, worker_id, topics, self._feeds.discard
+            self._settings, self._cluster.bounds, group, member, topics, self._feeds.discard
         )
         self._feeds.add(feed)
         return feed

@@ -15,6 +15,8 @@ from schemas.message import Message
 from schemas.record import Command, Event, RawRecord, UnreadableRecord
 from schemas.term import TermRule
 
+SPARED_MAX = 10
+
 
 logger = logging.getLogger(__name__)
 
@@ -50,25 +52,29 @@ class Ledger:
     Attributes:
         aggregates: the fold of its own events.
         rule: the term rule with the claim in force.
+        writer: who claimed it: a process, by a name that no other process has.
         next_offset: one past the last record read.
         last_record_id: the event id of the last record accepted.
         now_ms: the log's time: the newest time of any accepted record.
         commands_through: every command up to this offset is dealt with.
         adopted_through: the definitions in force here end at this offset.
         attempting: the command that a careful writer was about to decide, if it left no trace since.
-        idle_claims: claims that won since the last progress; 2 mean that two writers died here.
+        attempted_by: who tried it so, alone, one name for each term; none where `attempting` names none.
+        idle_claims: claims that won since the last progress that was not made one by one.
         events_since_snapshot: how many records were read since the fold began or its snapshot.
         unreadable: how many records could not be read at all.
     """
 
     aggregates: Aggregates
     rule: TermRule = field(default_factory=TermRule)
+    writer: str = ""
     next_offset: int = 0
     last_record_id: str = ""
     now_ms: int = 0
     commands_through: int = -1
     adopted_through: int = -1
     attempting: int = -1
+    attempted_by: tuple[str, ...] = ()
     idle_claims: int = 0
     events_since_snapshot: int = 0
     unreadable: int = 0
@@ -103,21 +109,44 @@ class Ledger:
         self.now_ms = max(self.now_ms, event.meta.at_ms)
         body = event.body
         if isinstance(body, WriterClaimed):
+            self.writer = body.worker
             self.idle_claims += 1
         elif isinstance(body, WriterAlive):
             self._progress(body.commands_through)
-            if body.attempting >= 0:
-                self.attempting = body.attempting
+            self._attempt(body.attempting)
         elif isinstance(body, DefinitionsAdopted):
             self.adopted_through = body.through_offset
         else:
             self._progress(event.meta.command_offset)
             self.aggregates.apply(event)
 
+    def deaths_at(self, command_offset: int, of: str) -> int:
+        """How many processes, apart from one that asks, may have ended of a command.
+
+        They tried it alone, and it left no trace. A process ends once, however often it tried, so each counts once;
+        but a command that leaves no trace although nobody ends of it must come to an end as well: after ten attempts
+        the further ones count.
+
+        Args:
+            command_offset: of the command.
+            of: the process that asks, and so lives.
+        """
+        if command_offset != self.attempting:
+            return 0
+        return max(len({*self.attempted_by} - {of}), len(self.attempted_by) - SPARED_MAX)
+
+    def _attempt(self, command_offset: int) -> None:
+        # One that is delivered again after it was dealt with leaves no trace however well it goes.
+        if command_offset > self.commands_through:
+            earlier = self.attempted_by if command_offset == self.attempting else ()
+            self.attempting, self.attempted_by = command_offset, (*earlier, self.writer)
+
     def _progress(self, command_offset: int) -> None:
         if command_offset <= self.commands_through:
             return
         self.commands_through = command_offset
-        self.idle_claims = 0
+        if command_offset != self.attempting:
+            # Progress one by one proves nothing about those that come next: whoever claims now goes carefully, too.
+            self.idle_claims = 0
         if self.attempting <= command_offset:
-            self.attempting = -1
+            self.attempting, self.attempted_by = -1, ()

@@ -105,6 +105,23 @@ class TopicMissing(LogError):
         self.topic = topic
 
 
+class MemberReplaced(LogError):
+    """Another process joined a group under this one's name and has its partitions. The operator ends one of the two.
+
+    Attributes:
+        group: the group.
+        member: the name.
+    """
+
+    def __init__(self, group: str, member: str) -> None:
+        super().__init__(
+            f"Another process runs as {member} in {group} and took this one's place: end one of the two, or give "
+            "each a worker id of its own."
+        )
+        self.group = group
+        self.member = member
+
+
 class LogTruncated(LogError):
     """A partition does not hold an offset that was asked for. The operator acts; nothing may be skipped.
 
@@ -171,6 +188,7 @@ class CommandFeed(Protocol):
 
         Raises:
             LogTruncated: a partition does not hold the offset that it should go on from.
+            MemberReplaced: another joined under this member's name; it never takes the place back.
             LogUnreachable: the log is lost for good.
         """
         ...
@@ -294,16 +312,18 @@ class Log(Protocol):
         """
         ...
 
-    async def feed(self, group: str, worker_id: str, topics: Sequence[str]) -> CommandFeed:
+    async def feed(self, group: str, member: str, topics: Sequence[str]) -> CommandFeed:
         """Join a group that shares the partitions of the topics.
 
         Args:
             group: its name; every member asks for the same topics.
-            worker_id: names this member to people, in the broker's logs and tools.
+            member: its name in the group, the same each time it is started. Whoever joins under it takes the place
+                of the one that has it, with its partitions and at once: no session has to end.
             topics: with the commands.
 
         Raises:
             TopicMissing: a topic does not exist.
+            MemberReplaced: another took its place while it joined.
             LogUnreachable: nobody answers.
         """
         ...

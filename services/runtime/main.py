@@ -5,6 +5,7 @@ import gc
 import logging
 import random
 import signal
+import socket
 import sys
 import uuid
 from collections.abc import Coroutine, Mapping, Sequence
@@ -78,21 +79,32 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> No
     await book.load()
     trust = TrustTail(log)
     await trust.load()
+    # In claims: what ended with this process must not count for the one that is started after it.
+    name = f"{settings['worker_id']}/{uuid.uuid4().hex[:12]}"
     assembly = Assembly(
         log=log,
         verifier=_verifier(Path(settings["keys_dir"])),
         book=book,
         empty=empty,
-        worker_id=settings["worker_id"],
+        worker_id=name,
         partitions=await log.partition_count(log.topics.executions),
         fresh_id=lambda: str(uuid.uuid4()),
         trust=trust.trust_for,
     )
-    worker = Worker(log, settings["worker_id"], assembly.build, random.random)
+    worker = Worker(log, name, assembly.build, random.random, member_name(settings))
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
     status_file = settings.get("status_file", "")
     await _together(worker, [book.follow(), trust.follow(), _tell_status(worker, status_file)])
+
+
+def member_name(settings: Mapping[str, str]) -> str:
+    """This decider's name in its group: the same whenever it is started, and no other decider's.
+
+    So one that was killed has its partitions again as soon as it is back. Its worker id alone would not do: every
+    replica of a container, and every installation on a shared Kafka, has the same one by default.
+    """
+    return f"{settings['worker_id']}@{socket.gethostname()}:{settings['data_dir']}"
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:

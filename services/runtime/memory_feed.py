@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from schemas.record import RawRecord
-from services.runtime.log import LogUnreachable, TopicPartition
+from services.runtime.log import LogUnreachable, MemberReplaced, TopicPartition
 from services.runtime.memory_storage import Partition, Signal
 
 FindPartition = Callable[[TopicPartition], Partition]
@@ -13,12 +13,19 @@ FindPartition = Callable[[TopicPartition], Partition]
 class Group:
     """The members of one group in the order in which they joined."""
 
-    def __init__(self, partitions: Sequence[TopicPartition]) -> None:
+    def __init__(self, name: str, partitions: Sequence[TopicPartition]) -> None:
+        self.name = name
         self._partitions = sorted(partitions)
         self._members: list[MemoryFeed] = []
 
     def join(self, member: "MemoryFeed") -> None:
-        """Let a member in and share anew."""
+        """Let a member in and share anew, or give it the place of the one that had its name."""
+        for index, other in enumerate(self._members):
+            if other.name == member.name and other is not member:
+                self._members[index] = member
+                member.assign(other.assigned)
+                other.replaced()
+                return
         self._members.append(member)
         self._rebalance()
 
@@ -52,8 +59,8 @@ def share(
 class MemoryFeed:
     """See `CommandFeed`."""
 
-    def __init__(self, worker_id: str, group: Group, find: FindPartition, signal: Signal) -> None:
-        self.worker_id = worker_id
+    def __init__(self, name: str, group: Group, find: FindPartition, signal: Signal) -> None:
+        self.name = name
         self._group = group
         self._find = find
         self._signal = signal
@@ -62,6 +69,7 @@ class MemoryFeed:
         self._paused: set[TopicPartition] = set()
         self._changed = False
         self._closed = False
+        self._replaced = False
 
     async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
         """See `CommandFeed.poll`."""
@@ -113,9 +121,16 @@ class MemoryFeed:
         self.assigned = assigned
         self._signal.notify()
 
+    def replaced(self) -> None:
+        """Another joined under this member's name: it is over, as `poll` says."""
+        self._replaced = True
+        self._signal.notify()
+
     def _take(self) -> dict[TopicPartition, Sequence[RawRecord]]:
         if self._closed:
             raise LogUnreachable("memory", "the feed is closed")
+        if self._replaced:
+            raise MemberReplaced(self._group.name, self.name)
         found: dict[TopicPartition, Sequence[RawRecord]] = {}
         for tp in sorted((self._next.keys() & self.assigned) - self._paused):
             partition = self._find(tp)

@@ -90,11 +90,11 @@ class MemoryLog:
         await asyncio.sleep(0)
         return self.land(tp, [record])
 
-    async def feed(self, group: str, worker_id: str, topics: Sequence[str]) -> MemoryFeed:
+    async def feed(self, group: str, member: str, topics: Sequence[str]) -> MemoryFeed:
         """See `Log.feed`."""
         partitions = [partition.tp for topic in topics for partition in self._topic(topic).partitions]
-        members = self._groups.setdefault(group, Group(partitions))
-        feed = MemoryFeed(worker_id, members, self.partition, self._signal)
+        members = self._groups.setdefault(group, Group(group, partitions))
+        feed = MemoryFeed(member, members, self.partition, self._signal)
         members.join(feed)
         return feed
 

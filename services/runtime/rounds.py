@@ -21,7 +21,9 @@ from services.runtime.addressing import check_address
 from services.runtime.claim import log_key
 from services.runtime.ledger import Ledger
 
-ABANDON_AFTER_ATTEMPTS = 3
+ABANDON_AFTER_DEATHS = 3
+# Giving it up reads it, and that may be what ends writers.
+BURY_AFTER_DEATHS = 6
 
 logger = logging.getLogger(__name__)
 
@@ -102,30 +104,50 @@ class Rounds:
             size_bytes = _size_bytes(records)
         self._join(round_, records, size_bytes)
 
-    def abandon(self, round_: Round, raw: RawRecord) -> None:
-        """Give up a command that killed its writers; what it was about stays as it was.
+    def decide_alone(self, round_: Round, raw: RawRecord, deaths: int) -> None:
+        """Decide a command that earlier writers may have ended of, or give it up.
+
+        Args:
+            round_: an empty one.
+            raw: the command.
+            deaths: how many terms may have ended of it (see `Ledger.deaths_at`). After three it is given up,
+                after six without even being read.
+        """
+        if deaths < ABANDON_AFTER_DEATHS:
+            self.decide_one(round_, raw)
+        elif deaths < BURY_AFTER_DEATHS:
+            self._abandon(round_, raw, deaths)
+        else:
+            self._bury(round_, raw, f"{deaths} writers ended at it")
+
+    def _abandon(self, round_: Round, raw: RawRecord, deaths: int) -> None:
+        """Give up a command; what it was about stays as it was.
 
         A repeat is not given up: it leaves no trace however well it goes, and its command was decided long ago.
         """
-        round_.commands += 1
-        round_.through = raw.offset
         try:
             command = self.verifier.read(raw)
             check_address(command, self.partition, self.partitions)
         except Exception as error:
-            # Not even reading it may end this writer too; and what cannot be believed is no command of its key.
-            round_.dead_letters.append(DeadLetter(raw, "abandoned", f"{type(error).__name__}: {error}"))
+            # What cannot be believed is no command of its key.
+            self._bury(round_, raw, f"{type(error).__name__}: {error}")
             return
+        round_.commands += 1
+        round_.through = raw.offset
         if self.ledger.aggregates.answered_already(command.key, command.command_id):
             return
         body = CommandAbandoned(
-            command=type(command.body).__name__,
-            command_offset=raw.offset,
-            attempts=ABANDON_AFTER_ATTEMPTS,
+            command=type(command.body).__name__, command_offset=raw.offset, attempts=deaths
         )
         records = self._encoded(round_, command, [body], max(command.at_ms, self.ledger.now_ms))
         self._join(round_, records, _size_bytes(records))
-        logger.error("command at offset %d killed its writers and was abandoned", raw.offset)
+        logger.error("the command at offset %d was abandoned after %d deaths", raw.offset, deaths)
+
+    def _bury(self, round_: Round, raw: RawRecord, detail: str) -> None:
+        round_.commands += 1
+        round_.through = raw.offset
+        round_.dead_letters.append(DeadLetter(raw, "abandoned", detail))
+        logger.error("the command at offset %d went to the dead letters: %s", raw.offset, detail)
 
     def _encoded(
         self, round_: Round, command: Command, bodies: list[Message], now_ms: int

@@ -17,7 +17,7 @@ from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 COMPRESSION = 1
 
 
@@ -25,12 +25,14 @@ class SavedLedger(Struct, frozen=True, kw_only=True):
     """Everything of a ledger but its unread tail."""
 
     claim: int
+    writer: str
     next_offset: int
     last_record_id: str
     now_ms: int
     commands_through: int
     adopted_through: int
     attempting: int
+    attempted_by: tuple[str, ...]
     idle_claims: int
     live: list[tuple[bytes, Entry]]
     recent: list[tuple[bytes, Entry]]
@@ -43,12 +45,14 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
     """The ledger as compressed bytes."""
     saved = SavedLedger(
         claim=ledger.rule.claim,
+        writer=ledger.writer,
         next_offset=ledger.next_offset,
         last_record_id=ledger.last_record_id,
         now_ms=ledger.now_ms,
         commands_through=ledger.commands_through,
         adopted_through=ledger.adopted_through,
         attempting=ledger.attempting,
+        attempted_by=ledger.attempted_by,
         idle_claims=ledger.idle_claims,
         live=list(executions.live.items()),
         recent=list(executions.recent.items()),
@@ -70,12 +74,14 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     except (zlib.error, msgspec.MsgspecError) as error:
         raise ValueError(f"not a saved ledger: {error}") from error
     ledger.rule.claim = saved.claim
+    ledger.writer = saved.writer
     ledger.next_offset = saved.next_offset
     ledger.last_record_id = saved.last_record_id
     ledger.now_ms = saved.now_ms
     ledger.commands_through = saved.commands_through
     ledger.adopted_through = saved.adopted_through
     ledger.attempting = saved.attempting
+    ledger.attempted_by = saved.attempted_by
     ledger.idle_claims = saved.idle_claims
     executions.live = dict(saved.live)
     executions.recent = OrderedDict(saved.recent)

@@ -6,6 +6,7 @@ so nothing here has to be quick or exact about who lost what.
 
 import asyncio
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -54,18 +55,23 @@ class Worker:
 
     Attributes:
         log: where the partitions are.
-        worker_id: its name in the group and in claims.
+        worker_id: names this process, and no other, in claims; in the group, too, where `member` is empty.
         build: makes a writer for a commands partition.
         jitter: a number in [0, 1), for back-off.
+        member: its name in the group, which no other worker may have.
     """
 
     log: Log
     worker_id: str
     build: BuildWriter
     jitter: Callable[[], float]
+    member: str = ""
     _slots: dict[TopicPartition, Slot] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _appenders: Appenders = field(init=False)
+    _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # How many writers of this process died of a command that they tried alone, by its offset.
+    _died_of: defaultdict[TopicPartition, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
     def __post_init__(self) -> None:
         self._appenders = Appenders(self.log)
@@ -97,7 +103,7 @@ class Worker:
             LogError: the operator has to act; see its kinds.
         """
         topics = (self.log.topics.commands, self.log.topics.definition_commands)
-        feed = await self.log.feed(GROUP, self.worker_id, topics)
+        feed = await self.log.feed(GROUP, self.member or self.worker_id, topics)
         try:
             while not self._stop.is_set():
                 await self._turn(feed)
@@ -158,11 +164,13 @@ class Worker:
         failures = 0
         while not slot.stopping:
             appender: Appender | None = None
+            deposed = False
             try:
                 appender = await self._appenders.current()
                 # While a connection was opened the partition may have gone to somebody else: claim nothing then.
                 if not slot.stopping:
                     slot.writer = self.build(slot.tp, appender, feed)
+                    slot.writer.alone, slot.writer.died_of = self._alone, self._died_of[slot.tp]
                     await slot.writer.run()
             except FATAL:
                 raise
@@ -172,10 +180,15 @@ class Worker:
                     await self._appenders.spoiled(appender)
             except (Deposed, LogUnreachable) as error:
                 logger.warning("%s: %s", slot.tp, error)
+                deposed = isinstance(error, Deposed)
             except Exception:
-                # A command that kills its writer is tried again under a new claim, then alone, then abandoned.
+                # A command that kills its writer is tried again under new claims, then alone, then given up.
                 logger.exception("the writer of %s died", slot.tp)
-            failures = 0 if slot.writer is not None and slot.writer.serving else failures + 1
+                if slot.writer is not None and slot.writer.ledger.attempting >= 0:
+                    self._died_of[slot.tp][slot.writer.ledger.attempting] += 1
+            # Two that both believe to own a partition must not depose each other at every turn.
+            served = slot.writer is not None and slot.writer.serving and not deposed
+            failures = 0 if served else failures + 1
             slot.writer = None
             if not slot.stopping:
                 await self._back_off(failures)

@@ -11,7 +11,7 @@ The steps, in the order that makes them safe (design, section 1):
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -28,7 +28,7 @@ from services.runtime.rounds import Round, Rounds
 
 ALIVE_EVERY_S = 60.0
 ALIVE_EVERY_RECORDS = 1_000
-# The claim of this writer is one; two more without progress mean that two writers died on the same command.
+# The claim of this writer is one; two more without progress mean that two writers ended at the same place.
 CAREFUL_AFTER_CLAIMS = 3
 CAREFUL_COMMANDS = 100
 INBOX_HIGH = 5_000
@@ -76,9 +76,12 @@ class PartitionWriter:
     Attributes:
         log: where both are.
         commands_tp, events_tp: the pair.
-        worker_id: named in the claim, for people.
+        worker_id: named in the claim: a name that no other process has.
         rounds: decides commands; holds the ledger.
         adoption: the definitions, or None where none are needed.
+        died_of: how often earlier writers of this process died of the command at an offset, which they tried alone.
+        alone: held while a command is tried alone, for all partitions of a process: or one that kills it would leave
+            others behind that look as if they had.
         start_commands: asks the feed for the partition's commands from an offset on.
     """
 
@@ -94,6 +97,8 @@ class PartitionWriter:
     deadlines: Deadlines | None = None
     snapshots: Snapshotting | None = None
     clock: LogClock = field(default_factory=LogClock)
+    died_of: Mapping[int, int] = field(default_factory=dict)
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     stopping: bool = False
     serving: bool = False
     _inbox: deque[RawRecord] = field(default_factory=deque)
@@ -200,17 +205,17 @@ class PartitionWriter:
         return raw
 
     async def _carefully(self, raw: RawRecord) -> None:
-        """Decide one command alone, having said so first; give up one that was dared before and left no trace."""
-        if self.ledger.attempting == raw.offset:
-            round_ = self._begin()
-            self.rounds.abandon(round_, raw)
-            await self._finish(round_)
-            await self._say_alive(raw.offset)
-        else:
+        """Decide one command alone, having said so first; one that writers ended of is given up."""
+        if raw.offset <= self.ledger.commands_through:
+            return
+        async with self.alone:
+            deaths = self.ledger.deaths_at(raw.offset, self.worker_id) + self.died_of.get(raw.offset, 0)
             round_ = self._begin()
             self.rounds.alive(round_, raw.offset - 1, attempting=raw.offset)
             await self._append(round_)
-            await self._round(iter((raw,)))
+            round_ = self._begin()
+            self.rounds.decide_alone(round_, raw, deaths)
+            await self._finish(round_)
             await self._say_alive(raw.offset)
         self._careful -= 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,6 +63,46 @@ def test_held_call_survives_kill_of_each_process_and_runs_once(site: Site, compo
         assert agent.call(execution_id, "pay").status == "succeeded"
 
 
+def test_killed_decider_has_its_partitions_back_without_waiting_for_its_session(site: Site) -> None:
+    """It joins under its name, so the group hands its place on: the same generation, and nobody is waited for."""
+    before = generations(site)
+    kill(site, "decider")
+
+    assert before
+    assert generations(site) == [*before, before[-1]]
+
+
+def generations(site: Site) -> list[int]:
+    """The group's generation at every time that the stack's own decider joined."""
+    log = (site.stack.data_dir / "logs" / "decider.log").read_text(encoding="utf-8")
+    return [int(found) for found in re.findall(r"Joined group 'placet-decider' \(generation (\d+)\)", log)]
+
+
+def test_two_deciders_of_one_name_never_write_as_one_and_the_replaced_one_says_why_it_ends(
+    site: Site, tmp_path: Path
+) -> None:
+    """Started twice by mistake: the second takes the place of the first, whose supervisor starts it once more."""
+    execution_id, log = fresh("twins"), tmp_path / "twin.log"
+    first = site.stack.pid("decider")
+    with site.agent() as agent:
+        call = held(agent, execution_id)
+        twin = second_decider(site, log, name="decider")
+        try:
+            assert twin.wait(60) == 3
+        finally:
+            twin.kill()
+        site.stack.wait_ready()
+        approve(site, call.hold_id, call.digest)
+        released = agent.wait(execution_id, "pay", timeout_s=60)
+        agent.consume(execution_id, "pay", released.digest, attempt_id="only")
+        agent.result(execution_id, "pay", "only", "succeeded", output="paid")
+
+    said = "took this one's place: end one of the two, or give each a worker id of its own."
+    assert log.read_text(encoding="utf-8").strip().splitlines()[-1].endswith(said)
+    assert said in (site.stack.data_dir / "logs" / "decider.log").read_text(encoding="utf-8")
+    assert site.stack.pid("decider") != first
+
+
 def test_acknowledged_decision_survives_kill_of_broker_and_decider_together(site: Site) -> None:
     execution_id = fresh("both")
     with site.agent() as agent:
@@ -103,7 +144,7 @@ def test_frozen_decider_is_replaced_and_changes_nothing_when_it_wakes(site: Site
         assert events.count("DecisionRecorded") == events.count("GrantConsumed") == 1
 
 
-def second_decider(site: Site, log: Path) -> subprocess.Popen[bytes]:
+def second_decider(site: Site, log: Path, name: str = "decider-2") -> subprocess.Popen[bytes]:
     config = site.stack.data_dir / "placet.json"
     command = [
         sys.executable,
@@ -113,7 +154,7 @@ def second_decider(site: Site, log: Path) -> subprocess.Popen[bytes]:
         "--config",
         str(config),
         "--worker-id",
-        "decider-2",
+        name,
     ]
     with log.open("wb") as file:
         return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)

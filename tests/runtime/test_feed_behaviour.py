@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from services.runtime.log import LogTruncated, LogUnreachable, TopicMissing, TopicPartition
+from services.runtime.kafka_client import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from services.runtime.log import (
+    CommandFeed,
+    Log,
+    LogTruncated,
+    LogUnreachable,
+    MemberReplaced,
+    TopicMissing,
+    TopicPartition,
+)
 from tests.runtime.logs import PARTITIONS, World, poll, polled_until, record
 
 
@@ -147,6 +157,41 @@ async def test_feed_member_leaves_the_other_takes_over(world: World) -> None:
         second.start_from(tp, 0)
     assert sorted(await poll(second, 2)) == sorted(str(tp.partition) for tp in second.assignment() - kept)
     await second.close()
+
+
+async def test_feed_member_of_the_same_name_takes_its_place_at_once_and_for_good(world: World) -> None:
+    """As a worker that was killed does when it is back. Should the other live: it is told, and stays away."""
+    topic = world.log.topics.commands
+    first = await world.log.feed("group", "worker", [topic])
+    other = await joined(world.another_log(), [first], "other")
+    mine = first.assignment()
+    assert len(mine) == 2
+
+    async with asyncio.timeout(SESSION_TIMEOUT_MS / 2_000):
+        second = await world.another_log().feed("group", "worker", [topic])
+    assert second.assignment() == mine
+    with pytest.raises(MemberReplaced, match="Another process runs as worker in group"):
+        await polled_until([first], lambda: False)
+    with pytest.raises(MemberReplaced):
+        await first.poll(0)
+    await first.close()
+
+    # The one whose place it was does not take it back, nor does its good-bye take it away.
+    await asyncio.gather(*(feed.poll(HEARTBEAT_INTERVAL_MS * 4) for feed in (second, other)))
+    for tp in mine:
+        second.start_from(tp, 0)
+        await world.log.send(tp, record(str(tp.partition)))
+    assert sorted(await poll(second, 2)) == sorted(str(tp.partition) for tp in mine)
+    assert (second.assignment(), len(other.assignment())) == (mine, PARTITIONS - 2)
+    await asyncio.gather(second.close(), other.close())
+
+
+async def joined(log: Log, others: Sequence[CommandFeed], member: str) -> CommandFeed:
+    """One more member, while the others are polled, as they must be to let it in."""
+    joining = asyncio.ensure_future(log.feed("group", member, [log.topics.commands]))
+    await polled_until(others, joining.done)
+    await polled_until(others, lambda: sum(len(other.assignment()) for other in others) < PARTITIONS)
+    return await joining
 
 
 async def test_feed_other_group_gets_everything_too(world: World) -> None:

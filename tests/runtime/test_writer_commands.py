@@ -1,19 +1,16 @@
-"""What a writer does with commands: good ones, repeated ones, poison, forged, misplaced, far too large ones."""
+"""What a writer does with commands: good ones, repeated ones, forged, misplaced, far too large ones."""
 
 import asyncio
 import json
 from typing import Any
 
-import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas import commands as k
 from schemas.envelope import Draft, Signer
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.record import OutRecord
-from services.runtime import rounds
 from services.runtime.log import TopicPartition
-from services.runtime.rounds import Rounds
 from tests.runtime.lab import AGENT, Lab, body_of, types
 
 
@@ -171,45 +168,6 @@ async def test_publish_then_propose_is_judged_by_it_on_every_partition(lab: Lab)
         command = k.ProposeToolCall(call_id=effect, tool="ping", arguments="{}")
         traces = await asyncio.gather(*(lab.ask(name, command) for name in ids))
         assert [trace[-1].type for trace in traces] == [last] * len(ids)
-
-
-async def test_poison_command_kills_three_writers_then_is_abandoned(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It cascades over workers: each dies on it, and the last one gives it up and goes on."""
-    await lab.start_worker("zero")
-    await lab.ask("x", k.StartExecution(agent="bot"))
-    await lab.workers[0].stop()
-    decide_one, deaths = Rounds.decide_one, []
-
-    def deadly(self: Rounds, round_: rounds.Round, raw: Any) -> None:
-        if b"poison" in raw.value:
-            deaths.append(self.ledger.rule.claim)
-            raise RuntimeError("this command kills its writer")
-        decide_one(self, round_, raw)
-
-    monkeypatch.setattr(Rounds, "decide_one", deadly)
-    before = await lab.send("x", k.PauseExecution(reason="before"), lab.olga)
-    poison = await lab.send("x", k.PauseExecution(reason="poison"), lab.olga)
-    after = await lab.send("x", k.ResumeExecution(), lab.olga)
-    await lab.start_worker("one")
-
-    assert types(await lab.trace("x", before)) == ["ExecutionPaused"]
-    assert types(await lab.trace("x", poison)) == ["CommandAbandoned"]
-    assert types(await lab.trace("x", after)) == ["ExecutionResumed"]
-    assert len(deaths) == len(set(deaths)) == 3, "each under a claim of its own"
-
-
-async def test_quiet_restarts_do_not_abandon_a_good_command(lab: Lab) -> None:
-    for name in "abcde":
-        running = await lab.start_worker(name)
-        async with asyncio.timeout(20):
-            while len(running.worker.writing) < lab.partitions + 1:
-                await asyncio.sleep(0.01)
-        await running.stop()
-    await lab.start_worker("last")
-
-    assert types(await lab.ask("x", k.StartExecution(agent="bot"))) == ["ExecutionStarted"]
 
 
 async def test_agent_of_another_name_finds_nothing(lab: Lab) -> None:

@@ -1,4 +1,4 @@
-"""In which turn a writer takes commands, and what it gives up: each case was found by the simulation."""
+"""In which turn a writer takes commands: each case was found by the simulation."""
 
 import asyncio
 import random
@@ -6,14 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas import commands as k
-from schemas.envelope import Draft, Signer
 from schemas.events.holds import HoldCancelled
-from schemas.events.log import WriterAlive, WriterClaimed
+from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
-from schemas.ids import derived_id
 from schemas.record import Event, EventMeta, OutRecord
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
 from services.domain.deadlines import due_id_of_call
@@ -23,7 +20,7 @@ from services.runtime.claim import log_key
 from services.runtime.definitions_book import Adoption, DefinitionsBook
 from services.runtime.log import LogUnreachable, TopicPartition
 from services.runtime.memory_log import MemoryLog
-from services.runtime.writer import CAREFUL_AFTER_CLAIMS, PartitionWriter
+from services.runtime.writer import PartitionWriter
 from tests.domain.world import BOT, OLGA, World, the
 from tests.runtime.lab import Lab, types
 
@@ -37,21 +34,6 @@ async def lab(seed: int) -> AsyncIterator[Lab]:
         yield lab
     finally:
         await lab.close()
-
-
-async def dead_writers(lab: Lab, attempting: int) -> None:
-    """What writers leave that died one after the other, the last one when it dared a command alone."""
-    tp = lab.events_tp("x")
-    appender = await lab.log.appender()
-    term = -1
-    for _ in range(CAREFUL_AFTER_CLAIMS):
-        name = derived_id("dead", term)
-        body = WriterClaimed(claim_id=name, after=term, worker="dead")
-        meta = EventMeta(name, 0, term, 0, name, "", "")
-        term = await appender.append(tp, [event_record(body, meta, log_key(tp.partition))])
-    alive = WriterAlive(commands_through=attempting - 1, attempting=attempting)
-    meta = EventMeta(derived_id("alive"), 0, term, 0, derived_id("alive"), "", "")
-    await appender.append(tp, [event_record(alive, meta, log_key(tp.partition))])
 
 
 async def test_commands_handed_over_before_the_writer_asked_for_them_are_not_taken_out_of_turn(
@@ -78,40 +60,6 @@ async def test_commands_handed_over_before_the_writer_asked_for_them_are_not_tak
         e.meta.command_offset for e in await lab.facts(lab.events_tp("x")) if e.meta.command_offset >= 0
     ]
     assert decided == sorted(decided)
-
-
-async def test_repeat_that_a_careful_writer_died_on_is_not_recorded_as_abandoned(lab: Lab) -> None:
-    first = await lab.start_worker("one")
-    await lab.ask("x", k.StartExecution(agent="bot"), command_id="start")
-    await first.stop()
-    await lab.send("x", k.StartExecution(agent="bot"), command_id="start")
-    term = max(e.offset for e in await lab.facts(lab.events_tp("x")) if e.type == "WriterClaimed")
-    alive = WriterAlive(commands_through=0, attempting=1)
-    meta = EventMeta(derived_id("alive"), START_MS, term, 0, derived_id("alive"), "", "")
-    appender = await lab.log.appender()
-    await appender.append(lab.events_tp("x"), [event_record(alive, meta, log_key(0))])
-
-    await lab.start_worker("two")
-    await lab.ask("x", k.PauseExecution(), lab.olga)
-
-    assert types(await lab.trace("x", "start")) == ["ExecutionStarted"]
-    assert "CommandAbandoned" not in types(await lab.facts(lab.events_tp("x")))
-
-
-async def test_forged_command_that_a_careful_writer_died_on_leaves_no_event(lab: Lab) -> None:
-    """Giving up is no way around the proof of who asks: what cannot be believed is a dead letter."""
-    forger = Signer("gateway-1", Ed25519PrivateKey.generate())
-    draft = Draft(k.StartExecution(agent="bot"), lab.agent, "forged", lab.key_of("x"))
-    await lab.log.send(lab.commands_tp("x"), forger.sign([draft])[0])
-    await dead_writers(lab, attempting=0)
-
-    await lab.start_worker("next")
-    await lab.ask("x", k.StartExecution(agent="bot"))
-
-    facts = await lab.facts(lab.events_tp("x"))
-    letters = await lab.raws(TopicPartition(lab.log.topics.dead_letters, 0))
-    assert "forged" not in [event.meta.command_id for event in facts]
-    assert [dict(raw.headers)["placet_reason"] for raw in letters] == [b"abandoned"]
 
 
 async def test_adoption_names_the_record_of_the_newest_definition(lab: Lab) -> None:

@@ -57,8 +57,9 @@ class Nemesis:
             self.rng.choice(harms)()
 
     def mend(self) -> None:
-        """No more harm: whoever is paused goes on, and everybody runs who should."""
+        """No more harm: whoever is paused goes on, everybody runs who should, and each under a name of its own."""
         for machine in self.machines:
+            machine.member = machine.name
             machine.resume()
             machine.start()
 

@@ -160,6 +160,14 @@ def run_what_changed_after_the_release(patch: Patch) -> None:
     patch.setattr(calls, "stricter_now", lambda state, call, ctx: [])
 
 
+def take_a_rivals_claim_for_a_death(patch: Patch) -> None:
+    patch.setattr(rounds, "ABANDON_AFTER_DEATHS", 1)
+
+
+def never_give_a_command_up(patch: Patch) -> None:
+    patch.setattr(rounds, "ABANDON_AFTER_DEATHS", 1_000)
+
+
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -179,5 +187,7 @@ BUGS = {
         PlantedBug(let_an_editor_approve_the_edit, ("I10",)),
         PlantedBug(never_look_at_the_time, ("I12",)),
         PlantedBug(run_what_changed_after_the_release, ("I1",)),
+        PlantedBug(take_a_rivals_claim_for_a_death, ("I3",)),
+        PlantedBug(never_give_a_command_up, ("I12",)),
     )
 }

@@ -104,9 +104,9 @@ class ProcessLog:
         await self._wait()
         return offset
 
-    async def feed(self, group: str, worker_id: str, topics: Sequence[str]) -> ProcessFeed:
+    async def feed(self, group: str, member: str, topics: Sequence[str]) -> ProcessFeed:
         await self._over_the_network()
-        feed = await self.log.feed(group, worker_id, topics)
+        feed = await self.log.feed(group, member, topics)
         self.process.feed = feed
         return ProcessFeed(feed, self.process, self.faults)
 

@@ -31,6 +31,7 @@ HAPPENS = (
     "clock_moved",
     "snapshot_spoiled",
     "not_counting",
+    "poison_abandoned",
     "effects",
     "WriterClaimed",
     "DefinitionsAdopted",
@@ -76,6 +77,7 @@ def test_worlds_break_no_promise(part: range) -> None:
         outcome = run_world(seed)
         assert outcome.violations == [], complaint(outcome)
         happened.update(outcome.happened)
+    assert happened["innocent_abandoned"] == 0
     if len(part) > 1:
         assert [what for what in HAPPENS if not happened[what]] == []
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from schemas.envelope import Verifier
@@ -14,13 +15,15 @@ from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.assembly import Assembly
 from services.runtime.definitions_book import DefinitionsBook
-from services.runtime.log import LogError
+from services.runtime.log import LogError, MemberReplaced
 from services.runtime.memory_log import MemoryLog
 from services.runtime.worker import Worker
 from tests.simulation.faults import Faults
 from tests.simulation.process import Process, ProcessLog
 
 SESSION_S = 6.0
+# Where the code that runs now runs.
+RUNS_ON: ContextVar[Machine | None] = ContextVar("RUNS_ON", default=None)
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Machine:
     """Where a decider runs: its supervisor starts a new process whenever one ended without being asked to."""
 
     name: str
+    member: str
     log: MemoryLog
     faults: Faults
     rng: random.Random
@@ -78,6 +82,11 @@ class Machine:
         life.task.cancel()
         asyncio.get_running_loop().call_later(SESSION_S, _expel, life.process)
 
+    def crash(self) -> None:
+        """Kill it, and let its supervisor start it again."""
+        self.kill()
+        asyncio.get_running_loop().call_later(self.rng.uniform(0.2, 3.0), self.start)
+
     def pause(self) -> None:
         """Let it do nothing (SIGSTOP). Past its session, the group gives its partitions to others."""
         process = None if self.life is None else self.life.process
@@ -114,13 +123,14 @@ class Machine:
             _expel(process)
 
     async def _supervise(self, life: Life) -> None:
+        RUNS_ON.set(self)
         while life.wanted:
             self.incarnations += 1
             life.process = process = Process(f"{self.name}.{self.incarnations}")
             try:
                 await self._run(life, process)
-            except LogError:
-                self.happened["restarted"] += 1
+            except LogError as error:
+                self.happened["replaced" if isinstance(error, MemberReplaced) else "restarted"] += 1
                 _expel(process)
             finally:
                 life.worker = None
@@ -142,7 +152,7 @@ class Machine:
             fresh_id=lambda: derived_id(process.name, self.rng.random()),
             local_ms=lambda: self.now_ms() + self.clock_ahead_ms,
         )
-        worker = Worker(log, process.name, assembly.build, self.rng.random)
+        worker = Worker(log, process.name, assembly.build, self.rng.random, self.member)
         book.listeners.add(worker.wake)
         if life.wanted:
             life.worker = worker
@@ -173,6 +183,9 @@ def _expel(process: Process) -> None:
 def _rejoin(process: Process) -> None:
     feed = process.feed
     if feed is None or feed._closed or process.dead or feed in feed._group._members:
+        return
+    if any(other.name == feed.name for other in feed._group._members):
+        feed.replaced()
         return
     # What it held when it was expelled is not its any more; it sees the change only if it gets something else.
     feed.assigned = frozenset()

@@ -16,6 +16,7 @@ from unittest.mock import patch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ops.checker import Violation, check, check_view, counting_facts, read_log
+from ops.checker.facts import Fact
 from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
 from schemas.record import RawRecord
@@ -31,6 +32,7 @@ from tests.simulation.gateway import Gateway
 from tests.simulation.history import History
 from tests.simulation.nemesis import Broker, Nemesis
 from tests.simulation.people import REVIEWERS, Operator, Reviewer
+from tests.simulation.poison import Poisoner, deadly, is_poison
 from tests.simulation.process import Process, ProcessLog
 from tests.simulation.replay import check_replay
 from tests.simulation.workers import Machine
@@ -80,10 +82,13 @@ class World:
         self.history = History(self.broker.now_ms)
         self.key = Ed25519PrivateKey.from_private_bytes(self.rng.randbytes(32))
         self.happened = self.faults.happened
+        # Sometimes somebody gave two deciders the same name.
+        self.are_twins = self.rng.random() < 0.1
         self.machines = [self._machine(i) for i in range(self.rng.randint(1, 3))]
         self.gateways = [self._gateway(f"gateway-{i}") for i in range(2)]
         self.nemesis = Nemesis(self.log, self.machines, self.broker, self.rng, self.happened)
         self.effects: Counter[str] = Counter()
+        self.is_poisoned = self.rng.random() < 0.25
 
     async def live(self) -> Outcome:
         """Let the world run to its rest, and look at what is left."""
@@ -96,12 +101,14 @@ class World:
         keys = [agent.key for agent in agents]
         runs = [asyncio.create_task(agent.run()) for agent in agents]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
-        steering = asyncio.create_task(operator.run(keys))
+        steering = [asyncio.create_task(operator.run(keys))]
+        if self.is_poisoned:
+            steering.append(asyncio.create_task(Poisoner(self.gateways[0], self.rng).run(keys)))
 
         await self.nemesis.run(HARM_S)
         self.faults.stop()
         self.nemesis.mend()
-        await _cancel([steering])
+        await _cancel(steering)
         await operator.resume_all(keys)
         await asyncio.sleep(SETTLE_S / 2)
         await _cancel([*runs, *people])
@@ -130,12 +137,23 @@ class World:
             self.happened[fact.type] += 1
         every = sum(len(raws) for tp, raws in records.items() if tp.topic == self.log.topics.executions)
         self.happened["not_counting"] += every - len(facts)
+        self._count_abandoned(facts, records)
         self.happened["effects"] += sum(self.effects.values())
         return Outcome(self.seed, violations, self.history, records, self.happened)
+
+    def _count_abandoned(
+        self, facts: Sequence[Fact], records: Mapping[TopicPartition, Sequence[RawRecord]]
+    ) -> None:
+        commands = self.log.topics.commands
+        for fact in facts:
+            if fact.type == "CommandAbandoned":
+                raw = records[TopicPartition(commands, fact.tp.partition)][fact.command_offset]
+                self.happened["poison_abandoned" if is_poison(raw) else "innocent_abandoned"] += 1
 
     def _machine(self, number: int) -> Machine:
         return Machine(
             name=f"decider-{number}",
+            member="decider" if self.are_twins else f"decider-{number}",
             log=self.log,
             faults=self.faults,
             rng=self.rng,
@@ -169,8 +187,12 @@ def run_world(seed: int) -> Outcome:
     async def main() -> Outcome:
         return await World(seed).live()
 
-    with small_limits():
-        return loop.run(main)
+    with small_limits(), deadly() as deaths:
+        outcome = loop.run(main)
+    outcome.violations += deaths.violations()
+    outcome.happened["poison_deaths"] += deaths.of.total()
+    outcome.happened["most_poison_deaths"] = max(deaths.of.values(), default=0)
+    return outcome
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from ops.checker.calls import digest_of
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
-from schemas.events.log import DefinitionsAdopted, WriterClaimed
+from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import event_id
 from schemas.message import Message
@@ -64,6 +64,12 @@ class Story:
             through_offset=offset, through_record_id=record_id, through_term=0, versions={}
         )
         self._add(body, b"_log/0", self.term, 0, f"adopted-{offset}", "")
+
+    def tries_alone(self, command_offset: int) -> None:
+        """A new writer that says which command it decides next."""
+        self.claim(self.term)
+        body = WriterAlive(commands_through=command_offset - 1, attempting=command_offset)
+        self._add(body, b"_log/0", self.term, 0, f"alive-{self.term}", "")
 
     def starts(self) -> None:
         self.says(x.ExecutionStarted(agent="bot", user="", workspace="", request="", context="{}", by="bot"))

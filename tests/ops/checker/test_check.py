@@ -156,6 +156,19 @@ def adopted_what_is_not_there(story: Story) -> None:
     story.adopts(7, "nothing")
 
 
+def given_up_after_two_writers_had_tried_it(story: Story) -> None:
+    story.starts()
+    story.tries_alone(7)
+    story.tries_alone(7)
+    gives_up(story)
+
+
+def gives_up(story: Story) -> None:
+    """By a writer that says as well which command it takes next, and by its own word does not count."""
+    story.tries_alone(7)
+    story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=3))
+
+
 WRONGS: list[tuple[Wrong, str]] = [
     (other_digest_released, "I1"),
     (other_arguments_released, "I1"),
@@ -177,6 +190,7 @@ WRONGS: list[tuple[Wrong, str]] = [
     (lost_record, "I6"),
     (time_run_backwards, "I5"),
     (adopted_what_is_not_there, "I7"),
+    (given_up_after_two_writers_had_tried_it, "I3"),
 ]
 
 
@@ -186,6 +200,39 @@ def test_check_tells_what_is_wrong_by_its_number(wrong: Wrong, number: str) -> N
     wrong(story)
 
     assert number in {violation.invariant for violation in told(story)}
+
+
+def test_check_command_given_up_after_three_writers_had_tried_it_finds_nothing() -> None:
+    story = Story()
+    story.starts()
+    for _ in range(3):
+        story.tries_alone(7)
+    gives_up(story)
+
+    assert told(story) == []
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("placet_term", b"0x0"),
+        ("placet_term", b"9" * 5_000),
+        ("placet_version", b"one"),
+        ("placet_command_offset", b"1_0"),
+        ("ce_time", b"yesterday"),
+        ("ce_time", b"2026-01-01T00:00:00"),
+    ],
+)
+def test_check_foreign_record_with_a_header_that_is_no_number_or_time_changes_nothing(
+    header: str, value: bytes
+) -> None:
+    story = Story()
+    story.released()
+    last = story.raws[-1]
+    headers = tuple((name, value if name == header else old) for name, old in last.headers)
+    story.raws.append(last._replace(offset=last.offset + 1, headers=headers))
+
+    assert told(story) == []
 
 
 def test_check_command_decided_twice_is_told() -> None:
