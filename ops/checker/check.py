@@ -19,25 +19,42 @@ from services.runtime.log import Log, TopicPartition
 Records = Mapping[TopicPartition, Sequence[RawRecord]]
 
 
-async def read_log(log: Log) -> dict[TopicPartition, list[RawRecord]]:
-    """Every record of every partition that the checker looks at, from the first to the high watermark."""
+async def read_log(
+    log: Log, told: Callable[[int, int], None] = lambda done, of: None
+) -> dict[TopicPartition, list[RawRecord]]:
+    """Every record of every partition that the checker looks at, from the first to the high watermark.
+
+    Events are read before the commands that they answer, so that a log may move meanwhile.
+
+    Args:
+        log: the log.
+        told: hears how many offsets were read, and of how many.
+    """
     names = log.topics
-    found: dict[TopicPartition, list[RawRecord]] = {}
-    for topic in (
+    topics = (
         names.executions,
         names.commands,
         names.definitions,
         names.definition_commands,
         names.dead_letters,
-    ):
-        for partition in range(await log.partition_count(topic)):
-            tp = TopicPartition(topic, partition)
-            first, end = await log.bounds(tp)
-            records: list[RawRecord] = []
-            async with aclosing(log.read(tp, first, end)) as chunks:
-                async for chunk in chunks:
-                    records.extend(chunk)
-            found[tp] = records
+    )
+    every = [
+        TopicPartition(name, number) for name in topics for number in range(await log.partition_count(name))
+    ]
+    known = {tp: await log.bounds(tp) for tp in every}
+    found: dict[TopicPartition, list[RawRecord]] = {}
+    done, of = 0, sum(end - first for first, end in known.values())
+    for tp in every:
+        # Anew: what is read later must not end before what was read earlier speaks of it.
+        first, end = await log.bounds(tp)
+        of += end - known[tp][1]
+        records = found[tp] = []
+        async with aclosing(log.read(tp, first, end)) as chunks:
+            async for chunk in chunks:
+                records.extend(chunk)
+                told(done + chunk[-1].offset + 1 - first, of)
+        done += end - first
+    told(done, of)
     return found
 
 

@@ -19,6 +19,21 @@ Line = Mapping[str, Any]
 Report = Callable[[Violation], None]
 # What a client asked for is held against the event that took it: op → (event, field).
 ASKED = {"decide": "DecisionRecorded", "consume": "GrantConsumed"}
+# What a line must have, and what one of an op must have besides.
+COMMON = ("at", "client", "op")
+NEEDED = {
+    "ack": ("tenant", "command_id", "events"),
+    "effect": ("tenant", "project", "execution_id", "call_id", "attempt_id", "digest"),
+    **dict.fromkeys(ASKED, ("command_id",)),
+}
+
+
+def missing_fields(line: Any) -> list[str]:
+    """The fields that a history line lacks; all that every line has where it is no JSON object."""
+    if not isinstance(line, dict):
+        return list(COMMON)
+    needed = (*COMMON, *NEEDED.get(str(line.get("op")), ()))
+    return [name for name in needed if name not in line]
 
 
 def check_histories(facts: Sequence[Fact], histories: Iterable[Line], report: Report) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json as jsonlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ops.checker.check import Records, check, read_log
+from ops.checker.clients import missing_fields
 from ops.checker.violations import INVARIANTS, Violation
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
@@ -30,14 +34,20 @@ def audit_log(
         list[Path] | None,
         typer.Option(help="A client's own history, one JSON object a line; may be repeated."),
     ] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="By default the stack's.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Read the whole log and say every broken invariant: exit code 0 when there is none, 1 otherwise."""
     with errors_as_exit_codes():
         lines = [line for path in history or () for line in read_history(path)]
         settings = load_config(DataDir(data_dir.expanduser().absolute()).config).settings_for("audit-log")
+        if bootstrap_servers:
+            settings["bootstrap_servers"] = bootstrap_servers
         topics = Topics(settings["topic_prefix"])
-        records = asyncio.run(_read(settings, topics))
+        with _progress(show=not json) as told:
+            records = asyncio.run(_read(settings, topics, told))
         violations = check(records, lines, topics=topics)
     _tell(records, violations, json)
     if violations:
@@ -45,16 +55,16 @@ def audit_log(
 
 
 def read_history(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a client's history.
+    """The lines of a client's history (see `ops.checker.clients` for what they hold).
 
     Raises:
-        UsageError: the file cannot be read, or a line is not a JSON object.
+        UsageError: the file cannot be read, or a line is not what a history line must be.
     """
     try:
         for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             line = jsonlib.loads(text)
-            if not isinstance(line, dict) or not {"at", "client", "op"} <= line.keys():
-                raise UsageError(f"Line {number} of {path} is not an object with at, client and op: mend it.")
+            if missing := missing_fields(line):
+                raise UsageError(f"Line {number} of {path} has no {', '.join(missing)}: mend it.")
             yield line
     except (OSError, ValueError) as error:
         raise UsageError(
@@ -62,15 +72,26 @@ def read_history(path: Path) -> Iterator[dict[str, Any]]:
         ) from error
 
 
-async def _read(settings: dict[str, str], topics: Topics) -> Records:
+@contextmanager
+def _progress(*, show: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, and what moves it: records read, of how many."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
+        task = bar.add_task("reading the log", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+async def _read(settings: dict[str, str], topics: Topics, told: Callable[[int, int], None]) -> Records:
     try:
-        clients = client_settings(settings.get("kafka_settings", ""))
+        clients = client_settings(settings["kafka_settings"])
         log: Log = KafkaLog(settings["bootstrap_servers"], topics, clients)
         try:
-            return await read_log(log)
+            return await read_log(log, told)
         finally:
             await log.close()
-    except (LogError, KafkaSettingsRefused) as error:
+    except KafkaSettingsRefused as error:
+        raise UsageError(str(error)) from error
+    except LogError as error:
         raise OpsError(str(error)) from error
 
 
@@ -83,4 +104,4 @@ def _tell(records: Records, violations: Sequence[Violation], as_json: bool) -> N
         typer.echo(str(found))
     for number in sorted({found.invariant for found in violations}):
         typer.echo(f"{number}: {INVARIANTS[number]}")
-    typer.echo(f"{count} records read, {len(violations)} violations")
+    typer.echo(f"{count:,} records read, {len(violations)} violations")

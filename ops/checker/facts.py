@@ -6,6 +6,7 @@ Only the Avro codec is shared, since its bytes are held by golden tests.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from schemas.record import RawRecord, UnreadableRecord
 from services.runtime.log import TopicPartition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+NUMBERS = ("placet_term", "placet_version", "placet_command_offset")
 LABELS = ("ce_id", "ce_type", "ce_subject", "ce_time", "placet_term", "placet_version", "placet_command_id")
 
 
@@ -55,14 +58,14 @@ def read_facts(tp: TopicPartition, raws: Iterable[RawRecord]) -> Iterator[Fact]:
         parsed = _parsed(raw)
         if parsed is None:
             continue
-        body, headers = parsed
+        body, headers, at_ms = parsed
         term = int(headers["placet_term"])
         if type(body).__name__ == "WriterClaimed":
             counts = body.after == claim
             claim = raw.offset if counts else claim
         else:
             counts = claim >= 0 and term == claim
-        yield _fact(tp, raw, body, headers, counts)
+        yield _fact(tp, raw, body, headers, at_ms, counts)
 
 
 def counting(tp: TopicPartition, raws: Iterable[RawRecord]) -> list[Fact]:
@@ -70,21 +73,26 @@ def counting(tp: TopicPartition, raws: Iterable[RawRecord]) -> list[Fact]:
     return [fact for fact in read_facts(tp, raws) if fact.counts]
 
 
-def _parsed(raw: RawRecord) -> tuple[Any, dict[str, str]] | None:
-    """Body and headers; None for a foreign record, which has no term and changes nothing."""
+def _parsed(raw: RawRecord) -> tuple[Any, dict[str, str], int] | None:
+    """Body, headers and time; None for a foreign record, which has no term and changes nothing."""
     try:
         body = codec.decode(raw.value)
         headers = {name: value.decode() for name, value in raw.headers if value is not None}
-    except (UnreadableRecord, UnicodeDecodeError):
+        at = datetime.fromisoformat(headers["ce_time"]) - _EPOCH
+    except (UnreadableRecord, KeyError, ValueError, TypeError):
+        return None
+    if any(not _NUMBER.fullmatch(headers.get(name, "-1")) for name in NUMBERS):
         return None
     if len(headers) != len(raw.headers) or any(name not in headers for name in LABELS):
         return None
     fits = headers["ce_type"] == f"placet.events.{type(body).__name__}"
-    return (body, headers) if fits and headers["ce_subject"].encode() == raw.key else None
+    at_ms = round(at.total_seconds() * 1000)
+    return (body, headers, at_ms) if fits and headers["ce_subject"].encode() == raw.key else None
 
 
-def _fact(tp: TopicPartition, raw: RawRecord, body: Any, headers: dict[str, str], counts: bool) -> Fact:
-    at = datetime.fromisoformat(headers["ce_time"]) - _EPOCH
+def _fact(
+    tp: TopicPartition, raw: RawRecord, body: Any, headers: dict[str, str], at_ms: int, counts: bool
+) -> Fact:
     return Fact(
         tp=tp,
         offset=raw.offset,
@@ -92,7 +100,7 @@ def _fact(tp: TopicPartition, raw: RawRecord, body: Any, headers: dict[str, str]
         type=type(body).__name__,
         body=body,
         event_id=headers["ce_id"],
-        at_ms=round(at.total_seconds() * 1000),
+        at_ms=at_ms,
         term=int(headers["placet_term"]),
         version=int(headers["placet_version"]),
         command_id=headers["placet_command_id"],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from ops.checker import check, read_log
@@ -17,3 +20,22 @@ async def test_checker_finds_no_violation_after_kills_and_abuse(site: Site) -> N
         violations = check(records, topics=log.log.topics)
     assert sum(map(len, records.values())) > 0
     assert [str(violation) for violation in violations] == []
+
+
+def test_audit_log_of_a_running_stack_finds_no_violation_and_tells_a_client_that_dreamt(
+    site: Site, tmp_path: Path
+) -> None:
+    clean = site.stack.placet("audit-log", "--json")
+    where = {"tenant": "default", "project": "default", "execution_id": "never", "call_id": "pay"}
+    dreamt = {"at": 1, "client": "bot", "op": "effect", **where, "attempt_id": "a", "digest": "0" * 64}
+    history = tmp_path / "history.jsonl"
+    history.write_text(json.dumps(dreamt) + "\n")
+    told = site.stack.placet("audit-log", "--history", str(history))
+
+    assert clean.returncode == 0, clean.stderr
+    answer = json.loads(clean.stdout)
+    assert answer["records"] > 0
+    assert answer["violations"] == []
+    assert told.returncode == 1, told.stderr
+    assert "I1 bot at 1: an effect without a consumed release" in told.stdout
+    assert "reading the log" in told.stderr

@@ -11,11 +11,18 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner, Result
 
+from ops.checker.command import audit_log
 from ops.commands.doctor import doctor
 from ops.commands.stack import down, status, up
 from ops.ports import free_port
 
-COMMANDS: dict[str, Callable[..., None]] = {"up": up, "down": down, "status": status, "doctor": doctor}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "up": up,
+    "down": down,
+    "status": status,
+    "doctor": doctor,
+    "audit-log": audit_log,
+}
 
 
 def run(name: str, *arguments: str) -> Result:

@@ -1,0 +1,129 @@
+"""`placet audit-log`: one sentence and its exit code for what can be wrong, and a log that is on a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from ops.checker.command import audit_log
+from ops.config import StackConfig, save_config
+from schemas import commands as k
+from tests.runtime.lab import Lab
+from tests.runtime.logs import PARTITIONS, kafka_world
+
+NOWHERE = "127.0.0.1:1"
+
+
+def audit(data_dir: Path, *arguments: str) -> Result:
+    app = typer.Typer()
+    app.command("audit-log")(audit_log)
+    return CliRunner().invoke(app, ["--data-dir", str(data_dir), *arguments])
+
+
+def stack(data_dir: Path, bootstrap_servers: str = NOWHERE, **settings: Any) -> Path:
+    """A directory with a configuration, and nothing that runs."""
+    save_config(
+        StackConfig(
+            data_dir=str(data_dir),
+            bootstrap_servers=bootstrap_servers,
+            embedded_kafka=False,
+            database_url="",
+            gateway_port=1,
+            url="",
+            **settings,
+        )
+    )
+    return data_dir
+
+
+def sentence(done: Result, exit_code: int) -> str:
+    assert done.exit_code == exit_code, done.output
+    assert done.stdout == ""
+    last = done.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    return last
+
+
+def test_audit_log_without_a_stack_is_a_usage_error(tmp_path: Path) -> None:
+    assert "start a stack with placet up" in sentence(audit(tmp_path), 2)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_audit_log_without_its_kafka_is_not_reachable(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = audit(stack(tmp_path), *arguments)
+
+    assert f"The log at {NOWHERE} cannot be reached" in sentence(done, 3)
+    assert ("reading the log" in done.stderr) == (arguments == ())
+
+
+def test_audit_log_with_settings_that_are_not_known_is_a_usage_error(tmp_path: Path) -> None:
+    settings = tmp_path / "kafka.json"
+    settings.write_text(json.dumps({"sasl_plain_pasword": "x"}))
+
+    done = audit(stack(tmp_path, kafka_settings=str(settings)))
+
+    assert "unknown names (sasl_plain_pasword)" in sentence(done, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no json", "cannot be read"),
+        ("[1]", "Line 1 of {path} has no at, client, op: mend it."),
+        ('{"at": 1, "client": "bot", "op": "ack", "tenant": "acme"}', "has no command_id, events: mend it."),
+        ('{"at": 1, "client": "bot", "op": "effect"}', "has no tenant, project, execution_id, call_id"),
+        ('{"at": 1, "client": "bot", "op": "consume"}', "has no command_id: mend it."),
+    ],
+)
+def test_audit_log_with_a_history_that_is_none_is_a_usage_error(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(text + "\n")
+
+    assert said.format(path=path) in sentence(audit(tmp_path, "--history", str(path)), 2)
+
+
+def test_audit_log_with_a_history_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "missing.jsonl"
+
+    assert f"The history {path} cannot be read" in sentence(audit(tmp_path, "--history", str(path)), 2)
+
+
+@pytest.mark.broker
+def test_audit_log_of_topics_that_nobody_made_says_how_to_make_them(tmp_path: Path, kafka: str) -> None:
+    done = audit(stack(tmp_path, topic_prefix="nobody"), "--bootstrap-servers", kafka)
+
+    assert "The topic nobody.executions" in sentence(done, 3)
+
+
+@pytest.mark.broker
+async def test_audit_log_of_a_log_that_a_client_remembers_otherwise_names_the_promise(
+    tmp_path: Path, kafka: str, topic_prefix: str, seed: int
+) -> None:
+    async with kafka_world(kafka, topic_prefix) as world:
+        lab = Lab(world.log, PARTITIONS, random.Random(seed))
+        await lab.start_worker("one")
+        await lab.ask("x", k.StartExecution(agent="bot"))
+        await lab.close()
+    stack(tmp_path, kafka, topic_prefix=topic_prefix)
+    remembered = {"at": 0, "client": "bot", "op": "ack", "tenant": "acme", "command_id": "r", "events": ["e"]}
+    history = tmp_path / "history.jsonl"
+    history.write_text(json.dumps(remembered) + "\n")
+
+    clean = await asyncio.to_thread(audit, tmp_path)
+    broken = await asyncio.to_thread(audit, tmp_path, "--history", str(history))
+    as_json = await asyncio.to_thread(audit, tmp_path, "--history", str(history), "--json")
+
+    assert clean.exit_code == 0, clean.output
+    assert clean.stdout.endswith(" records read, 0 violations\n")
+    assert broken.exit_code == as_json.exit_code == 1
+    assert "I3 bot at 0: an acknowledged answer is not in the log" in broken.stdout
+    assert "I3: every acknowledged command is in the log" in broken.stdout
+    assert [found["invariant"] for found in json.loads(as_json.stdout)["violations"]] == ["I3"]
+    assert as_json.stderr == ""
