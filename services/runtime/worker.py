@@ -7,7 +7,7 @@ so nothing here has to be quick or exact about who lost what.
 import asyncio
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from schemas.record import RawRecord
@@ -108,7 +108,7 @@ class Worker:
             while not self._stop.is_set():
                 await self._turn(feed)
         finally:
-            await self._end_all()
+            await self._end_all(self._slots.keys())
             await feed.close()
             await self._appenders.close()
 
@@ -138,26 +138,26 @@ class Worker:
 
     async def _reconcile(self, feed: CommandFeed) -> None:
         assigned = feed.assignment()
-        for tp in sorted(self._slots.keys() - assigned):
-            await self._end(self._slots.pop(tp))
+        await self._end_all(self._slots.keys() - assigned)
         for tp in sorted(assigned - self._slots.keys()):
             slot = Slot(tp)
             slot.task = asyncio.create_task(self._keep_writing(slot, feed), name=f"writer {tp}")
             self._slots[tp] = slot
 
-    async def _end_all(self) -> None:
-        slots, self._slots = list(self._slots.values()), {}
-        await asyncio.gather(*(self._end(slot) for slot in slots))
+    async def _end_all(self, tps: Iterable[TopicPartition]) -> None:
+        await asyncio.gather(*(self._end(self._slots.pop(tp)) for tp in sorted(tps)))
 
     async def _end(self, slot: Slot) -> None:
         slot.stopping = True
         if slot.writer is not None:
             slot.writer.stop()
-        if slot.task is not None:
-            done, pending = await asyncio.wait([slot.task], timeout=BACKOFF_MAX_S * 2)
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*done, *pending, return_exceptions=True)
+        if slot.task is None:
+            return
+        try:
+            await asyncio.wait([slot.task], timeout=BACKOFF_MAX_S * 2)
+        finally:
+            slot.task.cancel()
+        await asyncio.gather(slot.task, return_exceptions=True)
 
     async def _keep_writing(self, slot: Slot, feed: CommandFeed) -> None:
         """Keep a writer on the partition until it is taken away, with a fresh claim after every failure."""

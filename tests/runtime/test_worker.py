@@ -1,0 +1,83 @@
+"""What a worker does with the partitions that its group gives and takes."""
+
+import asyncio
+import random
+
+import pytest
+
+from schemas import commands as k
+from schemas.topics import Topics
+from services.runtime import worker
+from services.runtime.log import TopicPartition
+from services.runtime.memory_log import MemoryLog
+from services.runtime.rounds import Round
+from services.runtime.worker import Worker
+from services.runtime.writer import Deposed, PartitionWriter
+from tests.runtime.lab import Lab
+
+START_MS = 1_780_000_000_000
+PARTITIONS = 8
+
+
+def memory_lab(seed: int, partitions: int) -> Lab:
+    return Lab(MemoryLog(Topics(), partitions, lambda: START_MS), partitions, random.Random(seed))
+
+
+async def test_worker_whose_partitions_are_taken_away_ends_all_of_them_at_the_same_time(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each may take its four seconds: whoever gets the last one must not wait for all of them."""
+    lab, finish, stuck = memory_lab(seed, PARTITIONS), PartitionWriter._finish, list[TopicPartition]()
+
+    async def never_ends(self: PartitionWriter, round_: Round) -> None:
+        if round_.commands:
+            stuck.append(self.commands_tp)
+            await asyncio.Event().wait()
+        await finish(self, round_)
+
+    monkeypatch.setattr(PartitionWriter, "_finish", never_ends)
+    try:
+        first = await lab.start_worker("one")
+        for partition in range(PARTITIONS):
+            await lab.send(lab.execution_on(partition), k.StartExecution(agent="bot"))
+        async with asyncio.timeout(20):
+            while len(stuck) < PARTITIONS:
+                await asyncio.sleep(0.01)
+            slots = list(first.worker._slots.values())
+            await lab.start_worker("two")
+            while not any(slot.stopping for slot in slots):
+                await asyncio.sleep(0.01)
+
+        leaving = [slot for slot in slots if slot.tp in stuck and slot.tp not in first.worker._slots]
+        assert len(leaving) > 1
+        assert all(slot.writer is not None and slot.writer.stopping for slot in leaving)
+        assert not any(slot.task is None or slot.task.done() for slot in leaving)
+    finally:
+        monkeypatch.setattr(worker, "BACKOFF_MAX_S", 0.01)
+        await lab.close()
+
+
+async def test_worker_that_is_deposed_again_and_again_waits_longer_each_time(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or two that both believe to own a partition would depose each other at every turn."""
+    lab, enough = memory_lab(seed, 1), asyncio.Event()
+
+    async def deposed(self: PartitionWriter) -> None:
+        raise Deposed("another one claimed it")
+
+    async def back_off(self: Worker, failures: int) -> None:
+        if failures == 3:
+            enough.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(PartitionWriter, "_serve", deposed)
+    monkeypatch.setattr(PartitionWriter, "_wait", lambda self: asyncio.sleep(0))
+    monkeypatch.setattr(Worker, "_back_off", back_off)
+    monkeypatch.setattr(worker, "BACKOFF_MAX_S", 0.01)
+    try:
+        await lab.start_worker("one")
+        async with asyncio.timeout(20):
+            await enough.wait()
+    finally:
+        await lab.close()
