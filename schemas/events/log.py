@@ -7,7 +7,7 @@ class WriterClaimed(Message):
     """A worker asks for a partition by compare-and-set.
 
     It counts only if `after` is the offset of the claim in force where it lands (−1: none). The term is
-    this record's own offset.
+    this record's own offset. `worker` names the process, and no other.
     """
 
     claim_id: str

@@ -110,8 +110,8 @@ class Rounds:
         Args:
             round_: an empty one.
             raw: the command.
-            deaths: how many terms may have ended of it (see `Ledger.deaths_at`). After three it is given up,
-                after six without even being read.
+            deaths: how many processes and writers may have ended of it (see `PartitionWriter`). After three it is
+                given up, after six without even being read.
         """
         if deaths < ABANDON_AFTER_DEATHS:
             self.decide_one(round_, raw)

@@ -205,7 +205,10 @@ class PartitionWriter:
         return raw
 
     async def _carefully(self, raw: RawRecord) -> None:
-        """Decide one command alone, having said so first; one that writers ended of is given up."""
+        """Decide one command alone, having said so first; one that others ended of is given up.
+
+        Those are processes that the log knows to have tried it so, and earlier writers of this one that died of it.
+        """
         if raw.offset <= self.ledger.commands_through:
             return
         async with self.alone:
