@@ -52,9 +52,18 @@ def widened(roles: tuple[str, ...], escalate_roles: tuple[str, ...]) -> tuple[st
 
 
 def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:
-    """Whom today's terms would ask where this hold stands: also those of the escalation, once it has escalated."""
-    escalated = bool(hold.escalate_roles) and set(hold.escalate_roles) <= set(hold.roles)
-    return widened(terms.roles, terms.escalate_roles) if escalated else terms.roles
+    """Whom today's terms would ask where this hold stands: also those of the escalation, once it has escalated.
+
+    Terms that first ask somebody else are of another rule, whose own escalation has not come.
+    """
+    same_rule = set(terms.roles) <= set(hold.roles)
+    return widened(terms.roles, terms.escalate_roles) if same_rule and _has_escalated(hold) else terms.roles
+
+
+def _has_escalated(hold: Hold) -> bool:
+    # An escalation leaves no other to come; that a rule first asks those whom it also escalates to is none.
+    to_come = hold.escalate_at_ms is not None or hold.on_timeout == "escalate"
+    return not to_come and bool(hold.escalate_roles) and set(hold.escalate_roles) <= set(hold.roles)
 
 
 def requesters_of(hold: Hold, call: Call | None) -> tuple[str, ...]:

@@ -84,6 +84,45 @@ def test_consume_of_an_escalated_call_after_other_people_are_asked_for_is_held_a
     assert the(consumed(world, digest), "HoldOpened").cause == "definition_changed"
 
 
+def test_consume_of_a_call_that_never_escalated_asks_whom_the_rule_asks_first() -> None:
+    """That a rule escalates to somebody whom it asks at once as well is no escalation."""
+    before = asking("treasurer", "cfo", escalate=("cfo",))
+    world = started(definitions=published(Definitions(policies=PolicySet()), before, TOOLS))
+    hold = held(world)
+    decided(world, hold, "approve", CLARA)
+    world.definitions = published(world.definitions, asking("treasurer", escalate=("cfo",)))
+
+    assert the(consumed(world, hold.digest), "HoldOpened").roles == ("treasurer",)
+
+
+@pytest.mark.parametrize("waited_s", [0, 300], ids=["before it escalates", "once it has escalated"])
+def test_edit_into_a_rule_that_asks_others_first_is_refused_though_it_would_escalate_to_the_editor(
+    waited_s: int,
+) -> None:
+    """The escalation that came, if any, was of another rule: those whom this one asks were never asked."""
+    large = {**asking("ceo", escalate=("cfo",))[0], "id": "large", "when": "args.amount > 100.0"}
+    rules = [large, *asking("treasurer", "cfo", escalate=("cfo",))]
+    world = started(definitions=published(Definitions(policies=PolicySet()), rules, TOOLS))
+    hold = held(world)
+    world.later(waited_s)
+
+    assert code(decided(world, hold, "edit", CLARA, edited_arguments='{"amount":100000}')) == "edit_denied"
+
+
+def test_edit_within_the_rule_that_escalated_is_released_by_whom_it_escalated_to() -> None:
+    world = started(
+        definitions=published(
+            Definitions(policies=PolicySet()), asking("treasurer", escalate=("cfo",)), TOOLS
+        )
+    )
+    hold = held(world)
+    world.later(300)
+
+    said = decided(world, hold, "edit", CLARA, edited_arguments='{"amount":6}')
+
+    assert names(said)[-1] == "ToolCallReleased"
+
+
 @pytest.mark.parametrize(
     ("before", "now", "consumes"),
     [
