@@ -168,10 +168,17 @@ def _validator(schema_text: str) -> Validator:
 
 
 def _target(root: Any, reference: Any) -> Any:
-    if not isinstance(reference, str) or not reference.startswith("#"):
+    """What a reference is to, by a plain JSON pointer; None for every other, which jsonschema may read otherwise.
+
+    A name (`#name`) is an anchor somewhere, `%` an encoding, and inside of a part with an id of its own the same
+    pointer is to something else.
+    """
+    if not isinstance(reference, str) or "%" in reference or not f"{reference}/".startswith("#/"):
         return None
     found = root
-    for step in reference.removeprefix("#").split("/")[1:]:
+    for step in reference.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         found = found.get(name) if isinstance(found, Mapping) else None
+        if isinstance(found, Mapping) and any(isinstance(found.get(own), str) for own in ("$id", "id")):
+            return None
     return found

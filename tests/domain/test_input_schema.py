@@ -57,6 +57,7 @@ def test_misfit_of_something_large_is_told_in_a_few_words() -> None:
     assert len(found or "") == MISFIT_MAX_CHARS
 
 
+BACKTRACKING = {"pattern": "^(a+)+$"}
 DOUBLING = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
 
 
@@ -77,6 +78,24 @@ DOUBLING = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in ran
         ),
         ({"$ref": "http://127.0.0.1:1/schema"}, {}),
         ({"$ref": "#/nowhere"}, {}),
+        (
+            {"properties": {"a": {"$ref": "#h"}}, "$defs": {"h": {"$anchor": "h", **BACKTRACKING}}},
+            {"a": "a" * 40 + "!"},
+        ),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/a%41"}}, "$defs": {"a%41": True, "aA": BACKTRACKING}},
+            {"a": "a" * 40 + "!"},
+        ),
+        (
+            {
+                "properties": {"a": {"$ref": "#/$defs/own/$defs/b"}},
+                "$defs": {
+                    "c": True,
+                    "own": {"$id": "http://own/", "$defs": {"b": {"$ref": "#/$defs/c"}, "c": BACKTRACKING}},
+                },
+            },
+            {"a": "a" * 40 + "!"},
+        ),
     ],
     ids=lambda value: "",
 )
