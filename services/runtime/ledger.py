@@ -97,6 +97,9 @@ class Ledger:
     def _take(self, event: Event) -> None:
         try:
             self.apply(event)
+        except MemoryError:
+            # It says nothing of the fact, and other readers, or this one started again, can read it.
+            raise
         except Exception as error:
             what = f"{event.type} of {event.key.decode(errors='replace')} at offset {event.offset}"
             logger.critical("%s cannot be read: it is set aside, an operator must look", what, exc_info=True)

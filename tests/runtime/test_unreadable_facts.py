@@ -7,9 +7,11 @@ import pytest
 
 from schemas import commands as k
 from schemas.events.definitions import ToolPublished
+from schemas.events.executions import ExecutionPaused
 from schemas.headers import event_record
 from schemas.ids import definition_key
-from schemas.record import EventMeta
+from schemas.record import EventMeta, RawRecord
+from schemas.term import TermRule
 from services.domain import definitions as domain_definitions
 from services.domain.evolve import evolve
 from services.domain.tools import tool_from_definition
@@ -114,6 +116,23 @@ async def test_execution_with_a_fact_that_cannot_be_folded_is_refused_and_the_pa
     assert body_of(again, "CommandRefused").code == "unavailable"
     assert types(await lab.ask(other, k.CompleteExecution())) == ["ExecutionCompleted"]
     assert any("ExecutionPaused of acme/main/x" in record.getMessage() for record in caplog.records)
+
+
+async def test_want_of_memory_sets_no_fact_aside() -> None:
+    """It passes, and a snapshot would keep what it made of the execution."""
+
+    class Starved(ExecutionsPartition):
+        def apply(self, event: Any) -> None:
+            raise MemoryError
+
+    starved = Starved(lambda: None)  # type: ignore[arg-type, return-value]
+    ledger = Ledger(starved, TermRule(0))
+    meta = EventMeta("e", 1, 0, 1, "c", "", TENANT)
+    record = event_record(ExecutionPaused(reason="", by="olga"), meta, b"acme/main/x")
+
+    with pytest.raises(MemoryError):
+        ledger.read(RawRecord(0, 1, 1, record.key, record.value, record.headers))
+    assert not starved.unreadable
 
 
 async def test_execution_whose_start_cannot_be_folded_is_not_started_again(
