@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import orjson
@@ -60,23 +61,27 @@ async def stream_events(door: Door) -> StreamingResponse:
     """The messages of the channels in the query, from the cursor of `Last-Event-ID` or `cursor` on.
 
     Raises:
-        Problem: a channel or cursor that there is not, or that this reader may not have.
+        Problem: a channel or cursor that there is not, or that this reader may not have; 429, the subject has
+            as many sockets and streams open as it may.
     """
     gateway = door.gateway
     channels = (door.query("channels") or "events").split(",")
     cursor = door.request.headers.get("last-event-id") or door.query("cursor")
     stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, Outgoing(gateway.settings.limits))
-    await subscribe(gateway.hub, door.gate, stream, channels, cursor)
-    left_s = door.claims.expires_at_s - gateway.authenticator.clock()
-    return EventStream(stream, left_s)
+    with ExitStack() as taken:
+        taken.enter_context(gateway.seats.seat(door.actor))
+        await subscribe(gateway.hub, door.gate, stream, channels, cursor)
+        left_s = door.claims.expires_at_s - gateway.authenticator.clock()
+        return EventStream(stream, left_s, taken.pop_all())
 
 
 class EventStream(StreamingResponse):
-    """A stream as a response. Its reader leaves the hub however it ends, even before the first message."""
+    """A stream as a response. Its reader leaves hub and seat however it ends, even before the first message."""
 
-    def __init__(self, stream: Stream, left_s: float) -> None:
+    def __init__(self, stream: Stream, left_s: float, seat: ExitStack) -> None:
         super().__init__(_frames(stream, left_s), media_type="text/event-stream", headers=HEADERS)
         self.reader = stream
+        self.seat = seat
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the stream."""
@@ -88,6 +93,7 @@ class EventStream(StreamingResponse):
             reader.metrics.sockets.dec()
             reader.out.close()
             reader.hub.forget(reader)
+            self.seat.close()
 
 
 async def _frames(stream: Stream, left_s: float) -> AsyncIterator[bytes]:

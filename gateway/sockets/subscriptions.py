@@ -56,8 +56,9 @@ async def subscribe(
     looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
     vector = None if cursor is None else _vector(gate, cursor)
     if vector is None or is_unfinished(vector):
+        shown = [look() for look in looks]
         hub.subscribe(receiver, wanted)
-        _show(gate, receiver, [look() for look in looks])
+        _show(gate, receiver, shown)
     elif hub.replay(receiver, set(wanted), vector, gate.live):
         hub.subscribe(receiver, wanted)
     else:

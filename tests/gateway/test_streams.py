@@ -1,0 +1,100 @@
+"""What a reader holds of the gateway while it is served: its place among its subject's own, and its subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from gateway.metrics import Metrics
+from gateway.problems import Problem
+from gateway.settings import Limits
+from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.seats import Seats
+from gateway.sockets.sse import EventStream, Stream, stream_events
+from gateway.sockets.subscriptions import subscribe
+from projections.folds.rows import Row
+from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
+from tests.gateway.test_hub import ANNA
+
+LIMITS = Limits(sockets=2)
+
+
+class Forgetful:
+    """Finds a row when it is asked, and has it no longer at hand a moment later."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    async def read(self, subject: Any) -> Row:
+        return self.row
+
+    def at_hand(self, subject: Any) -> None:
+        return None
+
+
+def door_of(seats: Seats, channels: str = "events") -> Any:
+    live, hub = new_live()
+    gateway = SimpleNamespace(
+        seats=seats,
+        hub=hub,
+        metrics=Metrics(),
+        settings=SimpleNamespace(limits=LIMITS),
+        authenticator=SimpleNamespace(clock=lambda: 0.0),
+    )
+    return SimpleNamespace(
+        gateway=gateway,
+        gate=SimpleNamespace(live=live),
+        actor=ANNA,
+        claims=SimpleNamespace(expires_at_s=60.0),
+        request=SimpleNamespace(headers={}),
+        query=lambda name: channels if name == "channels" else None,
+    )
+
+
+async def served(stream: Any) -> None:
+    """Serve a stream to a reader who has gone."""
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        await asyncio.sleep(0)
+
+    await stream({"type": "http"}, receive, send)
+
+
+async def test_stream_takes_one_of_its_subjects_places_until_it_ends() -> None:
+    seats = Seats(LIMITS.sockets)
+    streams = [await stream_events(door_of(seats)) for _ in range(LIMITS.sockets)]
+    with pytest.raises(Problem) as refused:
+        await stream_events(door_of(seats))
+    assert (refused.value.status, refused.value.code) == (429, "quota")
+
+    for stream in streams:
+        assert isinstance(stream, EventStream)
+        await served(stream)
+    assert len(seats) == 0
+
+
+async def test_stream_that_is_refused_takes_no_place() -> None:
+    seats = Seats(LIMITS.sockets)
+    with pytest.raises(Problem):
+        await stream_events(door_of(seats, "nonsense"))
+    assert len(seats) == 0
+
+
+async def test_subscribe_to_a_row_that_has_just_gone_is_refused_and_leaves_no_subscription() -> None:
+    live, hub = new_live()
+    Partition(live).write(key_of("e1"), "start", started(), *HELD_CALL)
+    row = live.cache.executions.get(key_of("e1"))
+    assert row is not None
+    gate: Any = SimpleNamespace(live=live, reader=Forgetful(row))
+    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(LIMITS))
+
+    with pytest.raises(Problem):
+        await subscribe(hub, gate, stream, ["executions:e1"], None)
+    assert stream.channels == set()
