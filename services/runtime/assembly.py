@@ -1,5 +1,6 @@
 """Puts a writer together: which aggregates a partition has, and what they are decided by."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ from services.runtime.log import Appender, CommandFeed, Log, TopicPartition
 from services.runtime.rounds import Rounds
 from services.runtime.snapshots import LedgerSnapshots, Snapshots
 from services.runtime.writer import PartitionWriter
+
+# One is folded while the next is fetched, and one more may wait for a broker that is slow to answer.
+RECOVERED_TOGETHER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class Assembly:
     fresh_id: Callable[[], str]
     local_ms: Callable[[], int] = field(default=wall_ms)
     trust: TrustFor = unknown_trust
+    _recovering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RECOVERED_TOGETHER))
 
     def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
         """A writer for a commands partition, on an empty ledger."""
@@ -66,6 +71,7 @@ class Assembly:
             fresh_id=self.fresh_id,
             deadlines=deadlines,
             snapshots=LedgerSnapshots(Snapshots(self.log, events_tp), ledger, executions),
+            recovering=self._recovering,
             clock=clock,
         )
 

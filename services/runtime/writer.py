@@ -83,6 +83,8 @@ class PartitionWriter:
         alone: held while a command is tried alone, for all partitions of a process: or one that kills it would leave
             others behind that look as if they had.
         start_commands: asks the feed for the partition's commands from an offset on.
+        recovering: held from the first record read to the last; shared, so that partitions come back one after the
+            other, the first of them soon, instead of all at the end.
     """
 
     log: Log
@@ -99,6 +101,7 @@ class PartitionWriter:
     clock: LogClock = field(default_factory=LogClock)
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    recovering: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
     stopping: bool = False
     serving: bool = False
     _inbox: deque[RawRecord] = field(default_factory=deque)
@@ -145,15 +148,11 @@ class PartitionWriter:
             Deposed: the claim was lost, or a batch landed elsewhere than expected.
             LogError: the log failed; see its kinds.
         """
-        if self.snapshots is not None:
-            await self.snapshots.restore()
-        claim_id = self.fresh_id()
-        if not await claim(self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id):
-            raise Deposed(f"another worker claimed {self.events_tp} first")
-        if self.snapshots is not None:
-            await self.snapshots.save_if_worthwhile(claim_id)
-        if self.adoption is not None:
-            await self.adoption.catch_up()
+        async with self.recovering:
+            # While others came back the partition may have gone to somebody else: claim nothing then.
+            if self.stopping:
+                return
+            await self._recover()
         if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:
             self._careful = CAREFUL_COMMANDS
         self._alive_at_s = _loop_time_s()
@@ -164,6 +163,17 @@ class PartitionWriter:
         while not self.stopping:
             await self._wait()
             await self._serve()
+
+    async def _recover(self) -> None:
+        if self.snapshots is not None:
+            await self.snapshots.restore()
+        claim_id = self.fresh_id()
+        if not await claim(self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id):
+            raise Deposed(f"another worker claimed {self.events_tp} first")
+        if self.snapshots is not None:
+            await self.snapshots.save_if_worthwhile(claim_id)
+        if self.adoption is not None:
+            await self.adoption.catch_up()
 
     async def _wait(self) -> None:
         if self._inbox or self.stopping:

@@ -8,6 +8,7 @@ import pytest
 from schemas import commands as k
 from schemas.topics import Topics
 from services.runtime import worker
+from services.runtime.assembly import RECOVERED_TOGETHER
 from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from services.runtime.rounds import Round
@@ -79,5 +80,35 @@ async def test_worker_that_is_deposed_again_and_again_waits_longer_each_time(
         await lab.start_worker("one")
         async with asyncio.timeout(20):
             await enough.wait()
+    finally:
+        await lab.close()
+
+
+async def test_worker_recovers_few_partitions_at_once_so_that_the_first_serves_before_the_last_begins(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab, recover = memory_lab(seed, PARTITIONS), PartitionWriter._recover
+    under_way, most, serving_then = set[TopicPartition](), 0, list[int]()
+
+    async def watched(self: PartitionWriter) -> None:
+        nonlocal most
+        if self.commands_tp.topic == lab.log.topics.commands:
+            under_way.add(self.commands_tp)
+            most = max(most, len(under_way))
+            serving_then.append(len(one.worker.writing))
+        await recover(self)
+        # The others get their turn meanwhile, as they do where the log is long.
+        for _ in range(20):
+            await asyncio.sleep(0)
+        under_way.discard(self.commands_tp)
+
+    monkeypatch.setattr(PartitionWriter, "_recover", watched)
+    try:
+        one = await lab.start_worker("one")
+        async with asyncio.timeout(20):
+            while not (one.worker.settled and len(serving_then) == PARTITIONS):
+                await asyncio.sleep(0.01)
+        assert most == RECOVERED_TOGETHER
+        assert serving_then[-1] >= PARTITIONS - RECOVERED_TOGETHER
     finally:
         await lab.close()
