@@ -17,6 +17,7 @@ from services.domain.authority import acts_for_agent, may_resume, may_steer
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.evolve import evolve, start_digest
+from services.domain.input_schema import NotNow
 from services.domain.parked import judge_parked
 from services.domain.proposals import arguments_problem
 from services.domain.refusing import Events, refuse, refuse_decision
@@ -42,7 +43,12 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     if expiry.first_due(state, ctx.now_ms) is not None:
         # Judged now, it could be let through by what should have ended before it came.
         return expired + _not_yet(command, ctx)
-    own = _HANDLERS[type(command)](state, command, ctx)
+    try:
+        own = _HANDLERS[type(command)](state, command, ctx)
+    except NotNow as error:
+        own = _refuse_any(
+            command, ctx, Refusal.UNAVAILABLE, f"the arguments cannot be checked now ({error}): ask again"
+        )
     if expired and events_bytes(state, ctx, expired + own) > DECISION_MAX_BYTES:
         return expired + _not_yet(command, ctx)
     return expired + own

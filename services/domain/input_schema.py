@@ -57,6 +57,10 @@ class SchemaRefused(ValueError):
     """The schema cannot be published; the message says what to mend."""
 
 
+class NotNow(Exception):
+    """Nobody can apply the schema at this moment, and a little later somebody can: the arguments may well fit."""
+
+
 def check_schema(schema: dict[str, Any]) -> None:
     """Look whether a schema may be published.
 

@@ -2,7 +2,7 @@
 
 Small work is done here. A larger one goes to a helper process with a time budget; when it is overrun the helper is
 killed, the call is held (its condition) or its arguments do not fit (their schema), and another helper starts. Until
-that one is ready, so it goes with all larger work.
+that one is ready, calls with larger conditions are held, and whoever brings much to check is told to ask again.
 """
 
 import socket
@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from services.domain.input_schema import MAX_COST as MAX_SCHEMA_COST
+from services.domain.input_schema import NotNow, misfit, unchecked
 from services.domain.input_schema import cost_of as cost_of_schema
-from services.domain.input_schema import misfit, unchecked
 from services.domain.policy import (
     Bindings,
     CompiledExpression,
@@ -73,9 +73,17 @@ class CelHelper:
 
         Returns:
             `JSON path: reason`, also where no answer came within the budget; None where they fit.
+
+        Raises:
+            NotNow: the helper is starting, because of other work than this.
         """
         if cost_of_schema(schema_text, arguments) <= MAX_SCHEMA_COST:
             return misfit(schema_text, arguments)
+        try:
+            with self._lock:
+                self._await_ready(time.monotonic())
+        except (EvaluationFailed, PolicyTimeout) as error:
+            raise NotNow(str(error)) from error
         try:
             found = self._answer(msgspec.json.encode({"schema": schema_text, "arguments": arguments}))
         except (EvaluationFailed, PolicyTimeout) as error:

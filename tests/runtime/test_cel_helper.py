@@ -8,10 +8,21 @@ from typing import Any
 
 import pytest
 
-from services.domain.policy import Bindings, EvaluationFailed, ExpressionTooLarge, PolicyTimeout, judge
+from services.domain.definitions import Definitions
+from services.domain.input_schema import NotNow
+from services.domain.policy import (
+    Bindings,
+    EvaluationFailed,
+    ExpressionTooLarge,
+    PolicySet,
+    PolicyTimeout,
+    judge,
+)
 from services.domain.policy.cel import compile_expression
 from services.runtime.cel_helper import CelHelper
 from tests.domain.policy.builders import NOW_MS, call, rules
+from tests.domain.steps import code, consumed, decided, proposed, started
+from tests.domain.world import RULES, TOOLS, names, published, the
 
 NESTED = "args.l.all(x, args.l.all(y, x + y >= 0.0))"
 WAIT_MS = 20_000
@@ -141,7 +152,8 @@ def test_misfit_that_would_not_end_is_said_in_time_and_the_helper_comes_back() -
 
 def test_misfit_while_the_helper_starts_or_after_it_was_killed_is_never_none() -> None:
     with CelHelper(budget_ms=WAIT_MS) as helper:
-        assert "still starting" in str(helper.misfit(SLOW_SCHEMA, {"a": "aaa"}))
+        with pytest.raises(NotNow, match="still starting"):
+            helper.misfit(SLOW_SCHEMA, {"a": "aaa"})
         helper.wait_ready(WAIT_MS)
         os.kill(helper.process_id, signal.SIGKILL)
         assert "could not be applied" in str(helper.misfit(SLOW_SCHEMA, {"a": "aaa"}))
@@ -175,3 +187,30 @@ def _alive(process_id: int) -> bool:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+PATTERN = {"name": "pay", "inputSchema": {"properties": {"to": {"pattern": "^[A-Z]+$"}}}}
+TO_GB = '{"amount":5,"to":"GB"}'
+
+
+def test_propose_while_the_helper_starts_is_asked_again_and_not_called_invalid() -> None:
+    """Other work than this call's had it killed, so it says nothing of these arguments."""
+    with CelHelper() as helper:
+        empty = Definitions(policies=PolicySet(), check_schema=helper.misfit)
+        world = started(definitions=published(empty, RULES, [*TOOLS, PATTERN]))
+
+        assert code(proposed(world, "pay", arguments=TO_GB)) == "unavailable"
+        helper.wait_ready(WAIT_MS)
+        assert names(proposed(world, "pay", arguments=TO_GB))[-1] == "HoldOpened"
+
+
+def test_consume_of_an_approved_call_while_the_helper_starts_leaves_it_as_it_is() -> None:
+    with CelHelper() as helper:
+        empty = Definitions(policies=PolicySet(), check_schema=helper.misfit)
+        world = started(definitions=published(empty, RULES, TOOLS))
+        hold = the(proposed(world, "pay", arguments=TO_GB), "HoldOpened")
+        decided(world, hold, "approve")
+        world.definitions = published(world.definitions, tools=[PATTERN])
+
+        assert code(consumed(world, hold.digest)) == "unavailable"
+        assert world.state().calls["c"].status == "released"
