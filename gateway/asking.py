@@ -32,14 +32,17 @@ from schemas.refusals import Refusal
 LOOK_AFTER_S = 0.2
 SWEEP_S = 0.025
 ATTEMPTS_MAX = 64
+# Refusals that say when to ask again, and so are no answer for ever.
+PASSING = frozenset({Refusal.QUOTA, Refusal.UNAVAILABLE})
 
 
 class CommandName(NamedTuple):
     """How a command's id is made.
 
     `parts` are what it is derived from; None for a fresh one. With an idempotency key the first answer stands
-    for ever (`keyed`). Without one, the id of a body that names its own subject is derived from that body, so
-    that a repeat is the same command; but a refusal is not kept for it, since it may be accepted later.
+    for ever (`keyed`), unless it was to ask again. Without one, the id of a body that names its own subject is
+    derived from that body, so that a repeat is the same command; but no refusal is kept for it, since it may be
+    accepted later.
     """
 
     parts: tuple[str, ...] | None
@@ -49,14 +52,12 @@ class CommandName(NamedTuple):
         """The id of the command with this body digest."""
         if self.parts is None:
             return str(uuid.uuid4())
-        if self.keyed:
-            return derived_id(*self.parts)
-        return derived_id(*self.parts, digest, *([attempt] if attempt else []))
+        body = () if self.keyed else (digest,)
+        return derived_id(*self.parts, *body, *([attempt] if attempt else []))
 
-    @property
-    def asks_again(self) -> bool:
+    def asks_again(self, refusal: Refusal) -> bool:
         """Whether a refusal leaves room for another attempt under another id."""
-        return self.parts is not None and not self.keyed
+        return refusal in PASSING if self.keyed else refusal is not Refusal.DUPLICATE
 
 
 def name_of(
@@ -145,8 +146,9 @@ class Asker:
         digest = command_digest(codec.encode(ask.body))
         command_id = ask.name.id_of(digest, attempt)
         while (outcome := self._remembered(command_id)) is not None:
-            if not (_was_refused(outcome) and ask.name.asks_again and attempt < ATTEMPTS_MAX):
-                answered(_same_body(outcome, digest, ask.key))
+            answer = _same_body(outcome, digest, ask.key)
+            if not _may_ask_again(ask, attempt, answer):
+                answered(answer)
                 return command_id
             attempt += 1
             command_id = ask.name.id_of(digest, attempt)
@@ -171,7 +173,7 @@ class Asker:
         )
         wait.answered.append(answered)
         self.live.waiters.add(wait)
-        if ask.name.asks_again:
+        if ask.name.parts is not None:
             self._again[command_id] = (ask, attempt)
             wait.answered.append(self._forget(command_id))
         draft = Draft(ask.body, actor, command_id, ask.key)
@@ -209,16 +211,18 @@ class Asker:
         if wait is None:
             return
         again = self._again.get(command_id)
-        if again is None or not _was_refused(outcome) or again[1] >= ATTEMPTS_MAX:
-            self.live.waiters.answer(command_id, _same_body(outcome, wait.digest, wait.key))
+        answer = _same_body(outcome, wait.digest, wait.key)
+        if again is None or not _may_ask_again(*again, answer):
+            self.live.waiters.answer(command_id, answer)
             return
         ask, attempt = again
         left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
         self._ask(ask, lambda later: self.live.waiters.answer(command_id, later), left_s, attempt + 1)
 
 
-def _was_refused(outcome: Outcome) -> bool:
-    return outcome.refused is not None and outcome.refused.code is not Refusal.DUPLICATE
+def _may_ask_again(ask: Ask, attempt: int, answer: Outcome | Problem) -> bool:
+    refused = None if isinstance(answer, Problem) else answer.refused
+    return refused is not None and ask.name.asks_again(refused.code) and attempt < ATTEMPTS_MAX
 
 
 def _same_body(outcome: Outcome, digest: str, key: bytes) -> Outcome | Problem:

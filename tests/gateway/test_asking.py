@@ -170,6 +170,43 @@ async def test_answer_refused_body_with_a_chosen_id_is_asked_anew(bench: Bench) 
     assert len(bench.topic.appended) == 2
 
 
+@pytest.mark.parametrize("code", ["quota", "unavailable"])
+async def test_answer_keyed_that_was_told_to_ask_again_is_asked_anew_with_the_same_key(
+    bench: Bench, code: str
+) -> None:
+    """Whoever waits for `retry_after` and repeats what it sent gets an answer of then, whatever was said before."""
+    first = bench.ask()
+    (first_id,) = await bench.sent(1)
+    bench.partition.write(KEY, first_id, refused(code), digest=_digest())
+    await first
+    with pytest.raises(Problem) as other_body:
+        await bench.ask(OTHER)
+    assert other_body.value.code is Refusal.IDEMPOTENCY_KEY_REUSED
+
+    second = bench.ask()
+    _, second_id = await bench.sent(2)
+    assert second_id != first_id
+    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    await second
+    third = await bench.ask()
+
+    assert third is not None
+    assert third.refused is None
+    assert len(bench.topic.appended) == 2
+
+
+async def test_answer_keyed_told_to_ask_again_before_a_restart_is_asked_anew(bench: Bench) -> None:
+    asked = bench.ask()
+    (first_id,) = await bench.sent(1)
+    bench.past.known[first_id] = Outcome(_digest(), KEY, Refused(Refusal.QUOTA, "full"), old=True)
+    _, second_id = await bench.sent(2)
+    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    outcome = await asked
+
+    assert outcome is not None
+    assert outcome.refused is None
+
+
 async def test_answer_refusal_in_the_views_of_a_chosen_id_is_asked_anew(bench: Bench) -> None:
     asked = bench.ask(name=CHOSEN)
     (first_id,) = await bench.sent(1)
