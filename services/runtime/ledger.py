@@ -55,6 +55,7 @@ class Ledger:
         writer: who claimed it: a process, by a name that no other process has.
         next_offset: one past the last record read.
         last_record_id: the event id of the last record accepted.
+        last_offset: where that record stands; −1 before the first.
         now_ms: the log's time: the newest time of any accepted record.
         commands_through: every command up to this offset is dealt with.
         adopted_through: the definitions in force here end at this offset.
@@ -70,6 +71,7 @@ class Ledger:
     writer: str = ""
     next_offset: int = 0
     last_record_id: str = ""
+    last_offset: int = -1
     now_ms: int = 0
     commands_through: int = -1
     adopted_through: int = -1
@@ -108,7 +110,7 @@ class Ledger:
     def apply(self, event: Event) -> None:
         """Fold an event that counts."""
         self.next_offset = event.offset + 1
-        self.last_record_id = event.meta.event_id
+        self.last_record_id, self.last_offset = event.meta.event_id, event.offset
         self.now_ms = max(self.now_ms, event.meta.at_ms)
         body = event.body
         if isinstance(body, WriterClaimed):

@@ -29,6 +29,7 @@ from services.runtime.identity import check_identity
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.keys import PublicKeyFile
 from services.runtime.log import Log, LogError
+from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
 from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
 
@@ -95,7 +96,8 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> No
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
     status_file = settings.get("status_file", "")
-    await _together(worker, [book.follow(), trust.follow(), _tell_status(worker, status_file)])
+    keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
+    await _together(worker, [book.follow(), trust.follow(), keeper.run(), _tell_status(worker, status_file)])
 
 
 def member_name(settings: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 COMPRESSION = 1
 
 
@@ -28,6 +28,7 @@ class SavedLedger(Struct, frozen=True, kw_only=True):
     writer: str
     next_offset: int
     last_record_id: str
+    last_offset: int
     now_ms: int
     commands_through: int
     adopted_through: int
@@ -48,6 +49,7 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
         writer=ledger.writer,
         next_offset=ledger.next_offset,
         last_record_id=ledger.last_record_id,
+        last_offset=ledger.last_offset,
         now_ms=ledger.now_ms,
         commands_through=ledger.commands_through,
         adopted_through=ledger.adopted_through,
@@ -77,6 +79,7 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     ledger.writer = saved.writer
     ledger.next_offset = saved.next_offset
     ledger.last_record_id = saved.last_record_id
+    ledger.last_offset = saved.last_offset
     ledger.now_ms = saved.now_ms
     ledger.commands_through = saved.commands_through
     ledger.adopted_through = saved.adopted_through

@@ -1,7 +1,8 @@
 """Snapshots of a partition: chunks under a fresh key, then a manifest. Losing all of them costs only time.
 
-A snapshot is taken where a writer has just claimed: then every record of its ledger was read back from the log
-under the term rule, never remembered from what was sent. Steps, in this order:
+A snapshot is taken of a ledger whose every record was read back from the log under the term rule, never remembered
+from what was sent: that of a writer that has just claimed, or one that was read for the purpose (`snapshot_once`).
+Steps, in this order:
 
 1. write the chunks under keys that no other snapshot has;
 2. write the manifest, which names the chunks by hash and the place in the log;
@@ -38,6 +39,7 @@ class Manifest:
     topic_id: str
     next_offset: int
     last_record_id: str
+    last_offset: int
     term: int
     commands_through: int
     chunk_hashes: tuple[str, ...]
@@ -93,6 +95,7 @@ class Snapshots:
             topic_id=await self.log.topic_id(self.events_tp.topic),
             next_offset=ledger.next_offset,
             last_record_id=ledger.last_record_id,
+            last_offset=ledger.last_offset,
             term=ledger.rule.claim,
             commands_through=ledger.commands_through,
             chunk_hashes=tuple(hashlib.sha256(chunk).hexdigest() for chunk in chunks),
@@ -131,8 +134,8 @@ class Snapshots:
         first, end = await self.log.bounds(self.events_tp)
         if manifest.next_offset > end:
             raise LogTruncated(self.events_tp, manifest.next_offset, first, end)
-        # The last record read is the writer's own claim: its offset is its term.
-        async with aclosing(self.log.read(self.events_tp, manifest.term, manifest.term + 1)) as chunks:
+        at = manifest.last_offset
+        async with aclosing(self.log.read(self.events_tp, at, at + 1)) as chunks:
             async for chunk in chunks:
                 return dict(chunk[0].headers).get("ce_id", b"").decode() == manifest.last_record_id
         return False

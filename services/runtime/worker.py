@@ -86,6 +86,14 @@ class Worker:
         """Whether every partition that the group gave has a writer that serves it."""
         return bool(self._slots) and len(self.writing) == len(self._slots)
 
+    def ends(self) -> dict[int, int]:
+        """Partition of the executions → one past its last event, of each that a writer of this worker serves now."""
+        return {
+            tp.partition: slot.writer.ledger.next_offset
+            for tp, slot in self._slots.items()
+            if tp.topic == self.log.topics.commands and slot.writer is not None and slot.writer.serving
+        }
+
     def wake(self) -> None:
         """Let every writer look again: new definitions are there."""
         for slot in self._slots.values():

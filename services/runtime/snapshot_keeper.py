@@ -1,0 +1,94 @@
+"""Keeps a restart short however long its writers live: a snapshot of each partition every so many events.
+
+A writer snapshots only what it has just read back, which is when it claims. One that lives for months would leave
+months of reading to the next; so another process reads what was added, from the log like everybody else, while the
+writer goes on.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+LOOK_EVERY_S = 30.0
+# Some four seconds of reading, after which a writer serves again.
+EVERY_EVENTS = 100_000
+
+logger = logging.getLogger(__name__)
+
+
+class SnapshotFailed(RuntimeError):
+    """The snapshot was not written; the message says why."""
+
+
+@dataclass(slots=True)
+class SnapshotKeeper:
+    """Looks at the partitions that this process writes.
+
+    Attributes:
+        ends: partition → one past its last event, of each that is written here now.
+        take: takes a snapshot of a partition; answers up to where it goes.
+        every_events: how many events may come before the next.
+    """
+
+    ends: Callable[[], Mapping[int, int]]
+    take: Callable[[int], Awaitable[int]]
+    every_events: int = EVERY_EVENTS
+    _taken_at: dict[int, int] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            await self.look()
+
+    async def look(self) -> None:
+        """Take the snapshots that are due, one after the other.
+
+        A partition that is new here was read back a moment ago: it counts from there. One whose snapshot fails is
+        tried again after as many more events; nothing but the next start depends on it.
+        """
+        ends = self.ends()
+        self._taken_at = {partition: self._taken_at.get(partition, end) for partition, end in ends.items()}
+        for partition, end in ends.items():
+            if end - self._taken_at[partition] < self.every_events:
+                continue
+            try:
+                self._taken_at[partition] = await self.take(partition)
+            except SnapshotFailed as error:
+                logger.warning("no snapshot of partition %d: %s", partition, error)
+                self._taken_at[partition] = end
+
+
+async def take_in_process(settings: Mapping[str, str], partition: int) -> int:
+    """Take a snapshot in a process of its own, so that no decision waits for the reading.
+
+    Args:
+        settings: the decider's.
+        partition: of the executions topic.
+
+    Returns:
+        Up to where it goes.
+
+    Raises:
+        SnapshotFailed: the process said why, or ended without a word.
+    """
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "services.runtime.snapshot_once", str(partition)),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+    )
+    try:
+        said, complained = await process.communicate(json.dumps(dict(settings)).encode())
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode != 0:
+        words = complained.decode(errors="replace").strip().splitlines()
+        raise SnapshotFailed(words[-1] if words else f"its process ended with {process.returncode}")
+    return int(json.loads(said)["next_offset"])

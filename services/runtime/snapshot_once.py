@@ -1,0 +1,67 @@
+"""One snapshot of one partition, read for the purpose: the process that `snapshot_keeper` starts.
+
+python -m services.runtime.snapshot_once PARTITION reads the decider's settings (JSON) from its input and prints up to
+where the snapshot goes (JSON).
+"""
+
+import json
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+
+import uvloop
+
+from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.topics import Topics
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
+from services.runtime.claim import read_up_to
+from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.kafka_log import KafkaLog
+from services.runtime.ledger import Ledger
+from services.runtime.log import Log, LogError, TopicPartition
+from services.runtime.snapshots import Manifest, Snapshots
+
+# Nobody waits for it, and those that somebody waits for run on the same cores.
+NICENESS = 10
+
+
+async def take_snapshot(log: Log, partition: int, snapshot_id: str) -> Manifest:
+    """Read an executions partition from its newest snapshot to its end, and write the next.
+
+    Raises:
+        LogError: the log cannot be read, or the snapshot not be written.
+    """
+    events_tp = TopicPartition(log.topics.executions, partition)
+    snapshots = Snapshots(log, events_tp)
+    # A fold decides nothing, so it needs no rules.
+    executions = ExecutionsPartition(lambda: Definitions(policies=PolicySet()))
+    ledger = Ledger(executions)
+    await snapshots.restore(ledger, executions)
+    _, end = await log.bounds(events_tp)
+    await read_up_to(log, events_tp, ledger, end)
+    return await snapshots.save(ledger, executions, snapshot_id)
+
+
+async def _take(settings: Mapping[str, str], partition: int) -> Manifest:
+    topics = Topics(settings.get("topic_prefix") or "placet")
+    log = KafkaLog(settings["bootstrap_servers"], topics, client_settings(settings.get("kafka_settings")))
+    try:
+        return await take_snapshot(log, partition, str(uuid.uuid4()))
+    finally:
+        await log.close()
+
+
+def main(partition: int) -> None:
+    """Take the snapshot, or end with one sentence."""
+    os.nice(NICENESS)
+    try:
+        manifest = uvloop.run(_take(json.load(sys.stdin), partition))
+    except (LogError, KafkaSettingsRefused) as error:
+        raise SystemExit(str(error)) from error
+    sys.stdout.write(json.dumps({"next_offset": manifest.next_offset}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
