@@ -80,7 +80,8 @@ REFS = f"""
 
 Every message that asks for something carries a `ref`. It names the reply, and it is the idempotency key: the same
 subject sending the same message with the same `ref` again, on this socket or another, or as `Idempotency-Key` over
-REST, gets the first answer again, and nothing happens twice. Use a fresh random one for each thing that you ask for.
+REST, gets the first answer again, and nothing happens twice; after a 429 or 503 it is asked anew. Use a fresh random
+one for each thing that you ask for.
 The same `ref` with another body is refused with `idempotency_key_reused`.
 
 Messages may be pipelined: send as many as you like without waiting. Replies come as they are ready. A `status`

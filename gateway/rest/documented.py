@@ -35,7 +35,7 @@ def documented(
     """
     parameters = [_parameter("query", *one) for one in query]
     if writes:
-        text = "A repeat under the same key gets the first answer again."
+        text = "A repeat under the same key gets the first answer again, unless that was 429 or 503."
         parameters.append(_parameter("header", "Idempotency-Key", "string", text))
     extra: dict[str, Any] = {"parameters": parameters} if parameters else {}
     if body is not None:
