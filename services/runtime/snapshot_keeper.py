@@ -57,6 +57,9 @@ class SnapshotKeeper:
                 continue
             try:
                 self._taken_at[partition] = await self.take(partition)
+                logger.info(
+                    "partition %d: the next start reads from %d", partition, self._taken_at[partition]
+                )
             except SnapshotFailed as error:
                 logger.warning("no snapshot of partition %d: %s", partition, error)
                 self._taken_at[partition] = end
