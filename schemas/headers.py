@@ -53,20 +53,19 @@ def read_event(raw: RawRecord) -> Event:
     body = codec.decode(raw.value)
     headers = headers_by_name(raw.headers)
     _check_labels(raw.key, body, headers)
-    try:
-        meta = EventMeta(
-            event_id=headers["ce_id"].decode(),
-            at_ms=epoch_ms(headers["ce_time"].decode()),
-            term=_integer(headers["placet_term"]),
-            version=_integer(headers["placet_version"]),
-            command_id=headers["placet_command_id"].decode(),
-            command_digest=headers["placet_command_digest"].decode(),
-            tenant=headers["placet_tenant"].decode(),
-            command_offset=_integer(headers["placet_command_offset"]),
-        )
-    except (KeyError, ValueError) as error:
-        raise UnreadableRecord("malformed", f"event headers: {error!r}") from error
+    meta = _meta(headers)
     return Event(body, meta, raw.key, raw.partition, raw.offset)
+
+
+def read_meta(raw: RawRecord) -> EventMeta:
+    """What the headers of an event say, whether or not its body can be read.
+
+    Raises:
+        UnreadableRecord: a header is missing or does not fit, or they are another record's.
+    """
+    headers = headers_by_name(raw.headers)
+    _check_subject(raw.key, headers)
+    return _meta(headers)
 
 
 @lru_cache(maxsize=1024)
@@ -90,12 +89,32 @@ def epoch_ms(text: str) -> int:
     return delta.days * 86_400_000 + delta.seconds * 1000 + delta.microseconds // 1000
 
 
+def _meta(headers: dict[str, bytes]) -> EventMeta:
+    try:
+        return EventMeta(
+            event_id=headers["ce_id"].decode(),
+            at_ms=epoch_ms(headers["ce_time"].decode()),
+            term=_integer(headers["placet_term"]),
+            version=_integer(headers["placet_version"]),
+            command_id=headers["placet_command_id"].decode(),
+            command_digest=headers["placet_command_digest"].decode(),
+            tenant=headers["placet_tenant"].decode(),
+            command_offset=_integer(headers["placet_command_offset"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise UnreadableRecord("malformed", f"event headers: {error!r}") from error
+
+
 def _check_labels(key: bytes, body: Message, headers: dict[str, bytes]) -> None:
     expected = _TYPES.get(type(body))
     if expected is None:
         raise UnreadableRecord("malformed", "a command stands on an events topic")
     if headers.get("ce_type") != expected:
         raise UnreadableRecord("malformed", "ce_type is not the type of the body")
+    _check_subject(key, headers)
+
+
+def _check_subject(key: bytes, headers: dict[str, bytes]) -> None:
     if not key or headers.get("ce_subject") != key:
         raise UnreadableRecord("malformed", "ce_subject is not the record's key")
 

@@ -69,7 +69,10 @@ class CommandRefused(Message):
 
 
 class CommandAbandoned(Message):
-    """Several writers ended alone with a command, and it was given up; what it was about stays as it was."""
+    """A command killed its worker three times and was given up; what it was about stays as it was.
+
+    A worker counts as killed where it ended while it tried the command alone; `attempts` says how many did.
+    """
 
     command: str
     command_offset: Long

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from schemas.message import Message
-from schemas.record import Command, Event
+from schemas.record import Command, Event, EventMeta
 from services.domain import definitions
 from services.domain.definitions import Definitions
 
@@ -37,6 +37,10 @@ class DefinitionsPartition:
         """See `Aggregates.set_aside`."""
         tenant = event.meta.tenant
         self._note(event, definitions.set_aside(self.current, event.body, tenant, event.offset, error))
+
+    def set_unread_aside(self, key: bytes, meta: EventMeta, error: Exception) -> bool:
+        """See `Aggregates.set_unread_aside`: what it would hold or forbid nobody can tell, so nothing is decided."""
+        return False
 
     def _note(self, event: Event, current: Definitions) -> None:
         self.current = current

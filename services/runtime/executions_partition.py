@@ -10,7 +10,7 @@ from msgspec import Struct
 from schemas.events.executions import ExecutionStarted
 from schemas.ids import split_execution_key
 from schemas.message import Message
-from schemas.record import Command, Event
+from schemas.record import Command, Event, EventMeta
 from services.domain import executions
 from services.domain.context import Context, Tool
 from services.domain.evolve import evolve, start
@@ -88,14 +88,22 @@ class ExecutionsPartition:
             return
         if event.key not in self.unreadable:
             entry.state = evolve(entry.state, event.body, event.meta.at_ms)
-        entry.version = event.meta.version
-        entry.commands.add(event.meta.command_id)
-        self._settle(event.key, entry)
+        self._count(event.key, entry, event.meta)
 
     def set_aside(self, event: Event, error: Exception) -> None:
         """See `Aggregates.set_aside`."""
         self.unreadable[event.key] = f"{event.type} at offset {event.offset}: {type(error).__name__}: {error}"
         self.apply(event)
+
+    def set_unread_aside(self, key: bytes, meta: EventMeta, error: Exception) -> bool:
+        """See `Aggregates.set_unread_aside`."""
+        self.unreadable[key] = f"event {meta.event_id}: {error}"
+        entry = self._entry(key)
+        if entry is None:
+            self._remember_orphan(meta.command_id)
+        else:
+            self._count(key, entry, meta)
+        return True
 
     def answered_already(self, key: bytes, command_id: str) -> bool:
         """See `Aggregates.answered_already`."""
@@ -111,6 +119,11 @@ class ExecutionsPartition:
         """When the execution is to be looked at next, and for what; or None."""
         entry = self.live.get(key)
         return next_moment(entry.state) if entry and key not in self.unreadable else None
+
+    def _count(self, key: bytes, entry: Entry, meta: EventMeta) -> None:
+        entry.version = meta.version
+        entry.commands.add(meta.command_id)
+        self._settle(key, entry)
 
     def _entry(self, key: bytes) -> Entry | None:
         return self.live.get(key) or self.recent.get(key)

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
-from schemas.headers import read_event
+from schemas.headers import read_event, read_meta
 from schemas.message import Message
-from schemas.record import Command, Event, RawRecord, UnreadableRecord
-from schemas.term import TermRule
+from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecord
+from schemas.term import NO_CLAIM, TermRule
+from services.runtime.log import LogFromNewerVersion
 
 SPARED_MAX = 10
-
+# The keys of records about the log itself (`claim.log_key`).
+LOG_KEYS = b"_log/"
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,14 @@ class Aggregates(Protocol):
 
     def set_aside(self, event: Event, error: Exception) -> None:
         """Take an accepted event that `apply` failed on: decide nothing more by what it is about, and go on."""
+        ...
+
+    def set_unread_aside(self, key: bytes, meta: EventMeta, error: Exception) -> bool:
+        """Take an accepted record whose body cannot be read: decide nothing more by its key, and go on.
+
+        Returns:
+            Whether that can be; if not, nothing can be decided on the partition.
+        """
         ...
 
     def answered_already(self, key: bytes, command_id: str) -> bool:
@@ -87,14 +97,33 @@ class Ledger:
         self.events_since_snapshot += 1
         try:
             event = read_event(raw)
-        except UnreadableRecord:
-            # A foreign record on the events topic holds no term, so by the term rule it changes nothing.
+        except UnreadableRecord as error:
             self.unreadable += 1
+            self._take_unread(raw, error)
             return None
         if not self.rule.admits(event):
             return None
         self._take(event)
         return event
+
+    def _take_unread(self, raw: RawRecord, error: UnreadableRecord) -> None:
+        """A record whose body cannot be read, which may be a fact that a newer version wrote.
+
+        A foreign record holds no term in force, so by the term rule it changes nothing.
+        """
+        try:
+            meta = read_meta(raw)
+        except UnreadableRecord:
+            return
+        if meta.term != self.rule.claim or meta.term == NO_CLAIM:
+            return
+        what = f"The record of {raw.key.decode(errors='replace')} at partition {raw.partition}, offset {raw.offset}"
+        logger.critical("%s cannot be read (%s): it is set aside, an operator must look", what, error)
+        self._pass(meta, raw.offset)
+        if raw.key.startswith(LOG_KEYS) or not self.aggregates.set_unread_aside(raw.key, meta, error):
+            # Who writes, or which rules are in force, is not known from here on.
+            raise LogFromNewerVersion(what, str(error))
+        self._progress(meta.command_offset)
 
     def _take(self, event: Event) -> None:
         try:
@@ -109,9 +138,7 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Fold an event that counts."""
-        self.next_offset = event.offset + 1
-        self.last_record_id, self.last_offset = event.meta.event_id, event.offset
-        self.now_ms = max(self.now_ms, event.meta.at_ms)
+        self._pass(event.meta, event.offset)
         body = event.body
         if isinstance(body, WriterClaimed):
             self.writer = body.worker
@@ -124,6 +151,11 @@ class Ledger:
         else:
             self._progress(event.meta.command_offset)
             self.aggregates.apply(event)
+
+    def _pass(self, meta: EventMeta, offset: int) -> None:
+        self.next_offset = offset + 1
+        self.last_record_id, self.last_offset = meta.event_id, offset
+        self.now_ms = max(self.now_ms, meta.at_ms)
 
     def deaths_at(self, command_offset: int, of: str) -> int:
         """How many processes, apart from one that asks, may have ended of a command.

@@ -143,6 +143,21 @@ class LogTruncated(LogError):
         self.end = end
 
 
+class LogFromNewerVersion(LogError):
+    """A fact that all others depend on cannot be read by this version. The operator runs the one that wrote it.
+
+    Attributes:
+        where: partition and offset.
+    """
+
+    def __init__(self, where: str, detail: str) -> None:
+        super().__init__(
+            f"{where} is a fact of the log that this version cannot read ({detail}): run the version that wrote it, "
+            "or a newer one."
+        )
+        self.where = where
+
+
 class Appender(Protocol):
     """Appends batches for one worker, to any partition, one after the other on each partition.
 

@@ -17,6 +17,7 @@ from services.runtime.log import (
     AppendFailed,
     CommandFeed,
     Log,
+    LogFromNewerVersion,
     LogRefused,
     LogTruncated,
     LogUnreachable,
@@ -30,7 +31,7 @@ POLL_MS = 500
 CROWDED_POLL_MS = 20
 BACKOFF_S = 0.05
 BACKOFF_MAX_S = 2.0
-FATAL = (TopicMissing, LogTruncated, LogRefused)
+FATAL = (TopicMissing, LogTruncated, LogRefused, LogFromNewerVersion)
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,7 @@
 """Snapshots beside writers that live for long: taken in time, from the log alone, by a process of their own."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -103,7 +104,9 @@ async def test_snapshot_taken_beside_a_writer_is_what_the_log_says_and_the_next_
     assert types(trace) == ["DecisionRecorded", "ToolCallReleased"]
 
 
-async def test_next_snapshot_reads_only_what_came_after_the_last(seed: int) -> None:
+async def test_next_snapshot_reads_only_what_came_after_the_last(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab = Lab(MemoryLog(Topics(), 1, lambda: 1_780_000_000_000), 1, random.Random(seed))
     try:
         await some_history(lab)
@@ -112,12 +115,12 @@ async def test_next_snapshot_reads_only_what_came_after_the_last(seed: int) -> N
         read_from: list[int] = []
         read = lab.log.read
 
-        def watched(wanted: TopicPartition, start: int, stop: int):  # type: ignore[no-untyped-def]
+        def watched(wanted: TopicPartition, start: int, stop: int) -> Any:
             if wanted == tp:
                 read_from.append(start)
             return read(wanted, start, stop)
 
-        lab.log.read = watched  # type: ignore[method-assign]
+        monkeypatch.setattr(lab.log, "read", watched)
         second = await take_snapshot(lab.log, 0, "second")
         assert second.next_offset >= first.next_offset
         assert min(read_from) == first.last_offset

@@ -1,5 +1,6 @@
 """A recorded fact that today's code cannot fold: set aside and told loudly, and everything else goes on."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -8,17 +9,20 @@ import pytest
 from schemas import commands as k
 from schemas.events.definitions import ToolPublished
 from schemas.events.executions import ExecutionPaused
+from schemas.events.log import WriterAlive
 from schemas.headers import event_record
 from schemas.ids import definition_key
-from schemas.record import EventMeta, RawRecord
+from schemas.message import Message
+from schemas.record import EventMeta, OutRecord, RawRecord
 from schemas.term import TermRule
 from services.domain import definitions as domain_definitions
 from services.domain.evolve import evolve
 from services.domain.tools import tool_from_definition
 from services.runtime import executions_partition, snapshots
+from services.runtime.claim import log_key
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import TopicPartition
+from services.runtime.log import LogFromNewerVersion, TopicPartition
 from services.runtime.snapshot_state import encode_ledger, restore_ledger
 from tests.runtime.lab import TENANT, Lab, body_of, types
 
@@ -163,3 +167,85 @@ async def test_snapshot_keeps_what_was_set_aside(lab: Lab, monkeypatch: pytest.M
     restore_ledger(encode_ledger(Ledger(executions), executions), Ledger(restored), restored)
 
     assert restored.unreadable == executions.unreadable
+
+
+def of_a_newer_version(body: Any, meta: EventMeta, key: bytes) -> OutRecord:
+    """A fact as a version writes it that has more schemas than this one."""
+    record = event_record(body, meta, key)
+    return record._replace(value=b"\0" + (9_999).to_bytes(4, "big") + record.value[5:])
+
+
+async def until_ended(lab: Lab) -> None:
+    """Start a worker and see it end."""
+    worker = await lab.start_worker("two")
+    async with asyncio.timeout(20):
+        await asyncio.gather(*worker.tasks)
+
+
+async def claimed(lab: Lab, tp: TopicPartition) -> Any:
+    """The claim in force."""
+    return [event for event in await lab.facts(tp) if event.type == "WriterClaimed"][-1]
+
+
+async def test_fact_of_a_newer_version_leaves_its_execution_undecided_and_the_partition_going(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Passed over, a pause that only the newer version can read would leave the run going."""
+    first = await lab.start_worker("one")
+    other = next(f"y{i}" for i in range(1_000) if lab.partition_of(f"y{i}") == lab.partition_of("x"))
+    for execution_id in ("x", other):
+        await lab.ask(execution_id, k.StartExecution(agent="bot"))
+    await first.stop()
+    tp = lab.events_tp("x")
+    claim = await claimed(lab, tp)
+    meta = EventMeta("newer", claim.meta.at_ms, claim.offset, 2, "newer", "", TENANT)
+    pause = ExecutionPaused(reason="", by="olga")
+    await (await lab.log.appender()).append(tp, [of_a_newer_version(pause, meta, lab.key_of("x"))])
+
+    await lab.start_worker("two")
+    refused = body_of(await lab.ask("x", READ), "CommandRefused")
+
+    assert refused.code == "unavailable"
+    assert types(await lab.ask(other, k.CompleteExecution())) == ["ExecutionCompleted"]
+    assert any("acme/main/x" in record.getMessage() for record in caplog.records if record.levelno >= 50)
+
+
+@pytest.mark.parametrize("topic", ["executions", "definitions"])
+async def test_fact_of_a_newer_version_that_all_others_depend_on_ends_the_worker_in_one_sentence(
+    lab: Lab, topic: str
+) -> None:
+    first = await lab.start_worker("one")
+    await lab.publish_basics()
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    await first.stop()
+    body: Message = WriterAlive(commands_through=0, attempting=-1)
+    if topic == "executions":
+        tp = lab.events_tp("x")
+        key = log_key(tp.partition)
+    else:
+        tp = TopicPartition(lab.log.topics.definitions, 0)
+        key = definition_key(TENANT, "tool", "read_file")
+        body = ToolPublished(name="read_file", version=9, tool_version="f" * 64, definition="{}", by="o")
+    claim = await claimed(lab, tp)
+    meta = EventMeta("newer", claim.meta.at_ms, claim.offset, 9, "newer", "", TENANT)
+    await (await lab.log.appender()).append(tp, [of_a_newer_version(body, meta, key)])
+
+    with pytest.raises(LogFromNewerVersion, match="run the version that wrote it"):
+        await until_ended(lab)
+
+
+async def test_foreign_record_without_the_term_in_force_changes_nothing(lab: Lab) -> None:
+    await lab.start_worker("one")
+    await lab.publish_basics()
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    tp, appender = lab.events_tp("x"), await lab.log.appender()
+    claim = await claimed(lab, tp)
+    for term in (-1, claim.offset + 1_000):
+        meta = EventMeta("foreign", claim.meta.at_ms, term, 2, "foreign", "", TENANT)
+        pause = ExecutionPaused(reason="", by="olga")
+        await appender.append(tp, [of_a_newer_version(pause, meta, lab.key_of("x"))])
+
+    await lab.workers[0].kill()
+    await lab.start_worker("two")
+
+    assert types(await lab.ask("x", READ))[-1] == "ToolCallReleased"
