@@ -57,7 +57,8 @@ from the snapshot.
 
 Snapshots come in parts, and nothing else comes between them: join the `items` of a channel until `more` is false. The
 parts stand at the cursor of the last one of the last channel. Come back with the cursor of one before it, and the
-snapshots begin again.
+snapshots begin again. What is too much to be shown is left out of the channels with the most rows, and `total` tells;
+executions and calls that are too large to be shown together are refused with `too_large`: subscribe to fewer at once.
 
 A write's answer carries a cursor too: `GET …?after=CURSOR` on any gateway answers no older than that.
 """

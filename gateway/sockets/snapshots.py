@@ -22,6 +22,10 @@ ITEMS_MAX = 1_000
 UNFINISHED = 0
 
 
+class SnapshotsTooLarge(ValueError):
+    """The channels of one row each have more to show than fits, and one without its row would tell nothing."""
+
+
 class Shown(NamedTuple):
     """How one channel stands: its rows, and how one is shown."""
 
@@ -33,18 +37,29 @@ class Shown(NamedTuple):
 def snapshot_frames(shown: Sequence[Shown], position: Position, bytes_max: int) -> list[bytes]:
     """The messages that show some channels, in order.
 
+    Room goes to the channels of fewer rows first: a full inbox never takes the one row of an execution or a call.
+
     Args:
         shown: the channels.
         position: of the moment.
         bytes_max: how long all items together may be; those beyond are left out, and `total` tells.
+
+    Raises:
+        SnapshotsTooLarge: there is no room for the only row of a channel.
     """
-    parts: list[tuple[Shown, list[bytes], bool]] = []
+    runs_of: dict[str, list[list[bytes]]] = {}
     left = bytes_max
-    for one in shown:
+    for one in sorted(shown, key=lambda one: len(one.rows)):
         runs, left = _runs(one, left)
-        parts += [
-            (one, run, more) for run, more in zip(runs, [True] * (len(runs) - 1) + [False], strict=True)
-        ]
+        if len(one.rows) == 1 and not runs[0]:
+            raise SnapshotsTooLarge(
+                f"what these channels show is over {bytes_max} bytes: subscribe to fewer at once"
+            )
+        runs_of[one.channel] = runs
+    parts: list[tuple[Shown, list[bytes], bool]] = []
+    for one in shown:
+        *early, last = runs_of[one.channel]
+        parts += [*((one, run, True) for run in early), (one, last, False)]
     unfinished = position.cursor_within(0, UNFINISHED, 1)
     cursors = [*[unfinished] * (len(parts) - 1), position.cursor()]
     return [_frame(*part, cursor) for part, cursor in zip(parts, cursors, strict=True)]

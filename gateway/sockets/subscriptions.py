@@ -14,7 +14,7 @@ from gateway.settings import Limits
 from gateway.sockets.cursor import CursorRefused, Vector
 from gateway.sockets.hub import Hub, Receiver
 from gateway.sockets.messages import EVENTS, HOLDS
-from gateway.sockets.snapshots import Shown, is_unfinished, snapshot_frames
+from gateway.sockets.snapshots import Shown, SnapshotsTooLarge, is_unfinished, snapshot_frames
 from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
@@ -48,7 +48,8 @@ async def subscribe(
     nothing can happen unseen, for both are in one turn of the event loop.
 
     Raises:
-        Problem: a channel that there is not, or that this reader may not have; a cursor that is none of ours.
+        Problem: a channel that there is not, or that this reader may not have; a cursor that is none of ours;
+            413, the executions and calls among the channels are together too large to be shown.
     """
     wanted = list(dict.fromkeys(channels))
     if not 1 <= len(wanted) <= CHANNELS_MAX or len(receiver.channels) + len(wanted) > CHANNELS_MAX:
@@ -56,9 +57,9 @@ async def subscribe(
     looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
     vector = None if cursor is None else _vector(gate, cursor)
     if vector is None or is_unfinished(vector):
-        shown = [look() for look in looks]
+        frames = _snapshots(gate, receiver, [look() for look in looks])
         hub.subscribe(receiver, wanted)
-        _show(gate, receiver, shown)
+        _show(receiver, wanted[0], frames)
     elif hub.replay(receiver, set(wanted), vector, gate.live):
         hub.subscribe(receiver, wanted)
     else:
@@ -72,12 +73,19 @@ def _vector(gate: Gate, cursor: str) -> Vector:
         raise Problem(Refusal.INVALID, f"cursor: {error}") from error
 
 
-def _show(gate: Gate, receiver: Subscriber, shown: list[Shown]) -> None:
+def _snapshots(gate: Gate, receiver: Subscriber, shown: list[Shown]) -> list[bytes]:
     # What happens next must find room behind the snapshots, which all wait at once.
     bytes_max = receiver.limits.queue_bytes // 2
-    for frame in snapshot_frames(shown, gate.live.position, bytes_max):
+    try:
+        return snapshot_frames(shown, gate.live.position, bytes_max)
+    except SnapshotsTooLarge as error:
+        raise Problem(Refusal.TOO_LARGE, str(error)) from error
+
+
+def _show(receiver: Subscriber, channel: str, frames: list[bytes]) -> None:
+    for frame in frames:
         receiver.push(frame)
-        if shown[0].channel not in receiver.channels:
+        if channel not in receiver.channels:
             return  # it was too slow already, and was told to subscribe anew
 
 

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.sockets.protocol import Snapshot
-from gateway.sockets.snapshots import ITEMS_MAX, PART_MAX_BYTES, Shown, is_unfinished, snapshot_frames
+from gateway.sockets.snapshots import (
+    ITEMS_MAX,
+    PART_MAX_BYTES,
+    Shown,
+    SnapshotsTooLarge,
+    is_unfinished,
+    snapshot_frames,
+)
 from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
 
 HEAD_BYTES = 400
@@ -65,6 +72,23 @@ def test_more_bytes_than_allowed_are_left_out_of_all_channels_together() -> None
     found = messages(show([1_000] * 5), show([1_000] * 5, "executions:e1"), bytes_max=7_000)
     counts = [(part["channel"], len(part["items"]), part["total"], part["more"]) for part in found]
     assert counts == [("holds", 5, 5, False), ("executions:e1", 1, 5, False)]
+
+
+def test_full_inbox_leaves_the_channels_of_one_row_theirs_in_the_order_asked_for() -> None:
+    shown = [show([1_000] * 10), show([500], "executions:e1"), show([], "events"), show([500], "calls:e1/c1")]
+    found = messages(*shown, bytes_max=5_000)
+    counts = [(part["channel"], len(part["items"]), part["total"], part["more"]) for part in found]
+    assert counts == [
+        ("holds", 3, 10, False),
+        ("executions:e1", 1, 1, False),
+        ("events", 0, 0, False),
+        ("calls:e1/c1", 1, 1, False),
+    ]
+
+
+def test_rows_of_channels_of_one_row_over_the_bytes_allowed_are_refused_instead_of_left_out() -> None:
+    with pytest.raises(SnapshotsTooLarge, match="subscribe to fewer"):
+        messages(show([600], "calls:e1/c1"), show([600], "calls:e1/c2"), bytes_max=1_000)
 
 
 @pytest.mark.parametrize("channel", ["holds", 'executions:"odd"'])

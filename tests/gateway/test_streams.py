@@ -98,3 +98,30 @@ async def test_subscribe_to_a_row_that_has_just_gone_is_refused_and_leaves_no_su
     with pytest.raises(Problem):
         await subscribe(hub, gate, stream, ["executions:e1"], None)
     assert stream.channels == set()
+
+
+class AtHand:
+    """Has the row of every subject at hand."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    async def read(self, subject: Any) -> Row:
+        return self.row
+
+    def at_hand(self, subject: Any) -> Row:
+        return self.row
+
+
+async def test_subscribe_to_more_than_can_be_shown_is_refused_and_leaves_no_subscription() -> None:
+    live, hub = new_live()
+    Partition(live).write(key_of("e1"), "start", started(), *HELD_CALL)
+    row = live.cache.executions.get(key_of("e1"))
+    assert row is not None
+    gate: Any = SimpleNamespace(live=live, reader=AtHand(row))
+    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(Limits(queue_bytes=100)))
+
+    with pytest.raises(Problem, match="subscribe to fewer") as refused:
+        await subscribe(hub, gate, stream, ["executions:e1"], None)
+    assert (refused.value.status, refused.value.code) == (413, "too_large")
+    assert stream.channels == set()
