@@ -2,7 +2,8 @@
 
 Small work is done here. A larger one goes to a helper process with a time budget; when it is overrun the helper is
 killed, the call is held (its condition) or its arguments do not fit (their schema), and another helper starts. Until
-that one is ready, calls with larger conditions are held, and whoever brings much to check is told to ask again.
+that one is ready, calls with larger conditions are held, and whoever brings much to check is told to ask again. What
+had it killed twice within a minute is not tried again for the rest of it (`overruns`).
 """
 
 import socket
@@ -27,8 +28,10 @@ from services.domain.policy import (
 )
 from services.domain.policy.cel import MAX_COST, cost_of, run
 from services.runtime.frames import receive_frame, send_frame
+from services.runtime.overruns import Overruns
 
 BUDGET_MS = 250
+BARRED = "it took too long twice within a minute and is not tried for now"
 
 
 class CelHelper:
@@ -37,6 +40,7 @@ class CelHelper:
     def __init__(self, budget_ms: int = BUDGET_MS) -> None:
         self._budget_ms = budget_ms
         self._lock = threading.Lock()
+        self._overruns = Overruns(time.monotonic)
         self._start()
 
     def _start(self) -> None:
@@ -57,7 +61,7 @@ class CelHelper:
         """Evaluate here if it is surely small, else in the helper.
 
         Raises:
-            PolicyTimeout: the helper did not answer within the budget.
+            PolicyTimeout: the helper did not answer within the budget, or did not do so lately.
             EvaluationFailed: an error, or no answer of true or false.
         """
         if cost_of(expression, bindings) <= MAX_COST:
@@ -66,7 +70,9 @@ class CelHelper:
             raise ExpressionTooLarge(
                 "real_path() with links cannot be evaluated in the helper; use smaller arguments"
             )
-        return self._answer(_question(expression, bindings)) is True
+        if self._overruns.bars(expression.source):
+            raise PolicyTimeout(BARRED)
+        return self._answer(_question(expression, bindings), expression.source) is True
 
     def misfit(self, schema_text: str, arguments: Any) -> str | None:
         """Why arguments do not fit a schema: found here if it is surely little work, else in the helper.
@@ -75,24 +81,34 @@ class CelHelper:
             `JSON path: reason`, also where no answer came within the budget; None where they fit.
 
         Raises:
-            NotNow: the helper is starting, because of other work than this.
+            NotNow: the helper is starting, because of other work than this; or this schema has it killed too often.
         """
         if cost_of_schema(schema_text, arguments) <= MAX_SCHEMA_COST:
             return misfit(schema_text, arguments)
+        if self._overruns.bars(schema_text):
+            raise NotNow(BARRED)
         try:
             with self._lock:
                 self._await_ready(time.monotonic())
         except (EvaluationFailed, PolicyTimeout) as error:
             raise NotNow(str(error)) from error
         try:
-            found = self._answer(msgspec.json.encode({"schema": schema_text, "arguments": arguments}))
+            question = msgspec.json.encode({"schema": schema_text, "arguments": arguments})
+            found = self._answer(question, schema_text)
         except (EvaluationFailed, PolicyTimeout) as error:
             return unchecked(str(error))
         return None if found is None else str(found)
 
-    def _answer(self, question: bytes) -> object:
+    def _answer(self, question: bytes, text: str) -> object:
         with self._lock:
-            reply = self._ask(question)
+            # The decider does not wait for a helper that starts: while one is starting, the call is held at once.
+            self._await_ready(time.monotonic())
+            asked = self._process
+            try:
+                reply = self._ask(question)
+            finally:
+                if self._process is not asked:
+                    self._overruns.note(text)
         if "error" in reply:
             raise EvaluationFailed(str(reply["error"]))
         return reply["answer"]
@@ -107,8 +123,6 @@ class CelHelper:
             self._await_ready(time.monotonic() + timeout_ms / 1000)
 
     def _ask(self, question: bytes) -> dict[str, object]:
-        # The decider does not wait for a helper that starts: while one is starting, the call is held at once.
-        self._await_ready(time.monotonic())
         deadline = time.monotonic() + self._budget_ms / 1000
         try:
             self._connection.settimeout(_remaining(deadline))

@@ -150,6 +150,36 @@ def test_misfit_that_would_not_end_is_said_in_time_and_the_helper_comes_back() -
         assert helper.misfit(SLOW_SCHEMA, {"a": "aaa"}) is None
 
 
+def test_misfit_of_a_schema_that_had_the_helper_killed_twice_harms_no_other_any_more() -> None:
+    with CelHelper(budget_ms=150) as helper:
+        for _ in range(2):
+            helper.wait_ready(WAIT_MS)
+            assert "could not be applied" in str(helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS))
+        helper.wait_ready(WAIT_MS)
+        living = helper.process_id
+
+        with pytest.raises(NotNow, match="twice within a minute"):
+            helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS)
+
+        assert helper.process_id == living
+        assert helper.misfit('{"properties":{"a":{"pattern":"^b+$"}}}', {"a": "bbb"}) is None
+
+
+def test_evaluate_condition_that_had_the_helper_killed_twice_is_held_without_another_try() -> None:
+    with CelHelper(budget_ms=150) as helper:
+        for _ in range(2):
+            helper.wait_ready(WAIT_MS)
+            with pytest.raises(PolicyTimeout, match="did not end"):
+                ask(helper, NESTED, {"l": [1.0] * 5000})
+        helper.wait_ready(WAIT_MS)
+        living = helper.process_id
+
+        with pytest.raises(PolicyTimeout, match="twice within a minute"):
+            ask(helper, NESTED, {"l": [1.0] * 5000})
+
+        assert helper.process_id == living
+
+
 def test_misfit_while_the_helper_starts_or_after_it_was_killed_is_never_none() -> None:
     with CelHelper(budget_ms=WAIT_MS) as helper:
         with pytest.raises(NotNow, match="still starting"):
