@@ -205,20 +205,51 @@ async def test_pushed_for_a_call_of_another_process_subscribes_and_reads_the_sna
     assert script.frames("subscribe")[0]["channels"] == ["calls:run/c1"]
 
 
-async def test_pushed_across_a_lost_connection_resumes_from_the_last_cursor() -> None:
-    async def lose_and_resume(peer: Peer, message: dict[str, Any]) -> None:
+async def test_pushed_across_a_lost_connection_subscribes_anew_and_reads_the_snapshot() -> None:
+    async def lose_and_show(peer: Peer, message: dict[str, Any]) -> None:
         if message["type"] == "propose":
             await peer.reply(message, call(status="held"), 202, cursor="k7")
         elif message["type"] == "subscribe" and peer.number == 0:
             await peer.end()
-        elif message["type"] == "subscribe" and message.get("cursor") == "k7":
-            await peer.say(type="tool_call_decided", cursor="k8", **call())
+        elif message["type"] == "subscribe":
+            await peer.say(type="snapshot", channel="calls:run/c1", items=[call()], cursor="k8")
 
-    async with serving(Scripted(on_frame=lose_and_resume)) as script, connected(script) as transport:
+    async with serving(Scripted(on_frame=lose_and_show)) as script, connected(script) as transport:
         await transport.send(propose())
         pushed = await transport.pushed(KEY, DEADLINE_S)
     assert pushed is not None
-    assert script.peers[1].received[1] == {"type": "subscribe", "channels": ["calls:run/c1"], "cursor": "k7"}
+    assert pushed["status"] == "released"
+    assert script.peers[1].received[1] == {"type": "subscribe", "channels": ["calls:run/c1"]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"type": "authenticated", "subject": "bot", "roles": ["agent"]},
+        {"type": "reply", "ref": "another", "status": 200, "body": {}},
+        {"type": "pong", "ref": None},
+        {"type": "error", "code": "quota", "detail": "too many messages: slow down", "ref": None},
+        {"type": "tool_call_decided", **call("c2")},
+    ],
+    ids=lambda said: said["type"],
+)
+async def test_pushed_over_a_connection_lost_before_what_was_missed_came_still_gets_it(
+    said: dict[str, Any],
+) -> None:
+    async def lose_twice(peer: Peer, message: dict[str, Any]) -> None:
+        if message["type"] != "subscribe":
+            return
+        if peer.number < 2:
+            await peer.say(**said, cursor="past the decision")
+            await peer.end()
+        elif "cursor" not in message:
+            await peer.say(type="snapshot", channel="calls:run/c1", items=[call()], cursor="k9")
+
+    async with serving(Scripted(on_frame=lose_twice)) as script, connected(script) as transport:
+        pushed = await transport.pushed(KEY, 2.0)
+    assert pushed is not None
+    assert pushed["status"] == "released"
+    assert len(script.peers) == 3
 
 
 async def test_pushed_after_resync_required_tells_the_waiting_one_to_read() -> None:

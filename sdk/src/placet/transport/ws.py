@@ -2,12 +2,16 @@
 
 What happens on every connection, in this order:
 1. the token is shown as the first message;
-2. the channels of calls that somebody waits for are subscribed to, from the last cursor seen;
+2. the channels of calls that somebody waits for are subscribed to, from their snapshots;
 3. the connection is given to senders;
 4. every request without an answer is sent again, in the order in which it was asked, under the same `ref`;
 5. messages are read until the connection ends.
 Between 3 and the first look of 4 nothing awaits: a request is sent by its sender, by 4, or by both under
 one `ref`, and never by none.
+
+No cursor is kept for 2. One stands for all that was missed on all channels, and no message says that much: the
+answer to the token, a reply or another call's decision may come before what was missed, and the connection may end
+between them. A call's snapshot is one row, and tells its decision whenever it was.
 """
 
 from __future__ import annotations
@@ -41,7 +45,6 @@ class WsTransport:
         self._patience = patience or Patience()
         self._mailbox = Mailbox()
         self._unanswered: dict[str, tuple[str, asyncio.Future[Reply]]] = {}
-        self._cursor: str | None = None
         self._connection: ClientConnection | None = None
         self._wanted = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
@@ -78,7 +81,7 @@ class WsTransport:
             return body
         self._want()
         if self._connection is not None:
-            await self._write(self._connection, _subscription([key], None))
+            await self._write(self._connection, _subscription([key]))
         return await self._mailbox.take(key, wait_s - soon_s)
 
     def forget(self, key: CallKey) -> None:
@@ -163,7 +166,7 @@ class WsTransport:
     async def _begin(self, connection: ClientConnection) -> None:
         waited_for = self._mailbox.awaited()
         if waited_for:
-            await connection.send(_subscription(waited_for, self._cursor))
+            await connection.send(_subscription(waited_for))
         self._connection = connection
         for text, future in list(self._unanswered.values()):
             if not future.done():
@@ -179,17 +182,14 @@ class WsTransport:
     def _receive(self, message: Mapping[str, Any]) -> bool:
         """Take in one message; whether it shows that the token was believed."""
         kind = message.get("type")
-        cursor = message.get("cursor")
-        if isinstance(cursor, str):
-            self._cursor = cursor
         if kind == "reply":
-            self._answer(message.get("ref"), message.get("status", 500), message.get("body"), cursor)
+            status, cursor = message.get("status", 500), message.get("cursor")
+            self._answer(message.get("ref"), status, message.get("body"), cursor)
         elif kind == "tool_call_decided":
             self._deliver(message)
         elif kind == "snapshot":
             self._deliver_all(message.get("items", ()))
         elif kind == "resync_required":
-            self._cursor = None
             self._mailbox.rouse()
         elif kind == "error":
             return self._receive_error(message)
@@ -247,7 +247,6 @@ def _is_pending(body: Any) -> bool:
     return isinstance(body, Mapping) and body.get("status") in PENDING
 
 
-def _subscription(keys: Iterable[CallKey], cursor: str | None) -> str:
+def _subscription(keys: Iterable[CallKey]) -> str:
     channels = [f"calls:{execution_id}/{call_id}" for execution_id, call_id in keys]
-    message: dict[str, Any] = {"type": "subscribe", "channels": channels}
-    return json.dumps(message if cursor is None else {**message, "cursor": cursor})
+    return json.dumps({"type": "subscribe", "channels": channels})
