@@ -323,7 +323,11 @@ class Reviewer(Resource):
 
 
 class Component(Resource):
-    """A part of the installation and how it was at a moment; `pid` is null where it is no process of ours."""
+    """A part of the installation and how it was at a moment.
+
+    `pid` is null where it is no process of ours. It and `address` are null for all but an admin of the
+    installation's own tenant.
+    """
 
     name: str
     pid: int | None

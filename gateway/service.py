@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.asking import Asker
+from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.keys import ISSUERS, Keys, PublicKeyFile, load_or_create
 from gateway.kafka_client import KafkaConfig
@@ -61,6 +62,7 @@ class Gateway:
     commands: KafkaCommandLog
     requests: Buckets
     seats: Seats
+    components: Components
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
@@ -216,6 +218,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         KafkaCommandLog(config),
         Buckets(settings.limits.requests_per_s),
         Seats(settings.limits.sockets),
+        Components(config, settings.data_dir / "run"),
     )
 
 

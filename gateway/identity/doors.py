@@ -92,6 +92,11 @@ def check_role(actor: Actor, *roles: str) -> None:
         raise Problem(Refusal.NOT_AUTHORISED, f"this needs one of the roles {', '.join(roles)}")
 
 
+def is_owner(actor: Actor) -> bool:
+    """Whether the actor is an admin of the installation itself; an agent's token is none."""
+    return actor.agent is None and actor.has("admin") and actor.tenant == OWNER_TENANT
+
+
 def check_owner(actor: Actor) -> None:
     """Refuse who is no admin of the installation itself.
 

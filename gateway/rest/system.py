@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -13,15 +11,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
-from gateway.identity.doors import check_reads
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable
-from gateway.kafka_cluster import broker_addresses
+from gateway.identity.doors import check_reads, is_owner
+from gateway.kafka_client import KafkaUnreachable
 from gateway.problems import Problem
 from gateway.rest.documented import answers
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.service import Gateway
-from schemas.headers import rfc3339
-from schemas.status_file import read_status
 
 router = APIRouter(tags=["system"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -69,13 +64,19 @@ async def metrics(request: Request) -> Response:
     responses=answers({200: r.Page[r.Component]}, 403),
 )
 async def components(door: AtDoor) -> Response:
-    """The parts of the installation: the brokers as they answer now, the roles by their own last word."""
+    """The parts of the installation: the brokers as they answer now, the roles by their own last word.
+
+    Where they are (`pid`, `address`) is shown to an admin of the installation's own tenant; it is null for others.
+    """
     check_reads(door.actor)
     gateway = door.gateway
-    roles = await asyncio.to_thread(read_status_files, gateway.settings.data_dir / "run")
     own = {"lag_records": gateway.tail.lag(door.gate.live.read_through)}
-    items = [{**role, **own} if role["name"] == "gateway" else role for role in roles]
-    return answer(listed(door.gate, [await kafka_component(gateway.commands.config), *items]))
+    hidden = {} if is_owner(door.actor) else {"pid": None, "address": None}
+    items = [
+        {**part, **hidden, **(own if part["name"] == "gateway" else {})}
+        for part in await gateway.components.now()
+    ]
+    return answer(listed(door.gate, items))
 
 
 async def not_ready(gateway: Gateway) -> list[str]:
@@ -107,36 +108,3 @@ async def _can_send(gateway: Gateway) -> bool:
     except (KafkaUnreachable, TimeoutError):
         return False
     return True
-
-
-async def kafka_component(config: KafkaConfig) -> dict[str, Any]:
-    """The brokers of the cluster as one component; their process is not always on this machine."""
-    try:
-        addresses = await broker_addresses(config)
-    except KafkaUnreachable:
-        addresses = []
-    return {
-        "name": "kafka",
-        "pid": None,
-        "state": "ready" if addresses else "unreachable",
-        "address": ",".join(addresses) or config.bootstrap_servers,
-        "at": rfc3339(time.time_ns() // 1_000_000),
-    }
-
-
-def read_status_files(directory: Path) -> list[dict[str, Any]]:
-    """The components' status files; one that is just being replaced or is none is left out."""
-    found = []
-    for path in sorted(directory.glob("*.json")):
-        status = read_status(path)
-        if status is not None and "components" not in status:
-            found.append(
-                {
-                    "name": path.stem,
-                    "pid": status.get("pid"),
-                    "state": status["state"],
-                    "address": status.get("address"),
-                    "at": status.get("at"),
-                }
-            )
-    return found

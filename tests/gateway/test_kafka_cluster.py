@@ -4,10 +4,10 @@ import time
 
 import pytest
 
+from gateway.components import kafka_component
 from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import PartitionsDiffer, broker_addresses, check_topics
 from gateway.kafka_tail import LogLost
-from gateway.rest.system import kafka_component
 from ops.ports import free_port
 from schemas.topics import Topics
 from tests.conftest import TEST_PARTITIONS

@@ -327,15 +327,6 @@ def test_registry_answers_as_confluents_does(bot: Caller) -> None:
     assert bot.get("/schemas/ids/99999").json()["error_code"] == 40403
 
 
-def test_components_are_the_brokers_and_the_roles_each_with_a_time(doors: Doors, admin: Caller) -> None:
-    items = admin.get("/v1/components").json()["items"]
-    parts = {item["name"]: r.Component.model_validate(item) for item in items}
-    assert parts.keys() == {"kafka", "decider", "projector", "gateway", "trust"}
-    assert {part.state for part in parts.values()} == {"ready"}
-    assert all(isinstance(item["at"], str) and item["at"].endswith("Z") for item in items)
-    assert parts["kafka"].address == doors.stack.status()["bootstrap_servers"]
-
-
 def test_trust_of_an_agent_is_what_was_counted_of_it_by_tool(doors: Doors, bot: Caller, anna: Caller) -> None:
     execution_id = bot.execution()
     _run(bot, execution_id, bot.propose(execution_id, "read_file"), "succeeded")
