@@ -83,7 +83,7 @@ def faust_app(settings: TrustSettings) -> faust.App:
         # the fold and `TrustProcessor` refuse.
         consumer_auto_offset_reset="earliest",
         # A process that is started again takes its own place at once, and waits for no session to end.
-        consumer_group_instance_id=settings.worker_id,
+        consumer_group_instance_id=settings.instance_id,
         agent_supervisor=CrashingSupervisor,
         datadir=settings.data_dir / "trust",
         processing_guarantee="at_least_once",

@@ -1,5 +1,6 @@
 """The settings of the trust processor, from the plain text that a role is started with."""
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import faust
 
 from schemas import kafka_settings
 from schemas.kafka_settings import KafkaSettingsRefused
+from schemas.members import instance_id, member_name
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 from services.processors.errors import SettingsRefused
 
@@ -25,7 +27,8 @@ class TrustSettings:
         topics: The topics' names.
         partitions: Partitions of the log.
         data_dir: The stack's directory; the processor keeps nothing of worth in it.
-        worker_id: Its name in the consumer group: a process that starts under it takes its place at once.
+        instance_id: Its name in the consumer group, which no other process has: one that starts under it takes its
+            place at once.
         status_file: Where it tells how it is; None for nowhere.
         kafka_settings: A JSON file of SASL and TLS settings; None for none.
         stall_after_s: It ends when it is behind and makes no progress for so long.
@@ -36,7 +39,7 @@ class TrustSettings:
     topics: Topics
     partitions: int
     data_dir: Path
-    worker_id: str
+    instance_id: str
     status_file: Path | None
     kafka_settings: Path | None
     stall_after_s: float
@@ -55,12 +58,14 @@ def read_settings(settings: Mapping[str, str]) -> TrustSettings:
         SettingsRefused: one is missing or is no number.
     """
     try:
+        topics = Topics(settings.get("topic_prefix") or "placet")
+        named = {"worker_id": settings.get("worker_id") or "trust", "data_dir": settings["data_dir"]}
         return TrustSettings(
             bootstrap_servers=settings["bootstrap_servers"],
-            topics=Topics(settings.get("topic_prefix") or "placet"),
+            topics=topics,
             partitions=int(settings.get("partitions") or DEFAULT_PARTITIONS),
             data_dir=Path(settings["data_dir"]),
-            worker_id=settings.get("worker_id") or "trust",
+            instance_id=instance_id(member_name(named, socket.gethostname()), [topics.executions]),
             status_file=_path(settings.get("status_file")),
             kafka_settings=_path(settings.get("kafka_settings")),
             stall_after_s=float(settings.get("stall_after_s") or STALL_AFTER_S),

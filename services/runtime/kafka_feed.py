@@ -21,9 +21,10 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import ConsumerRecord
 
+from schemas.members import instance_id
 from schemas.record import RawRecord
 from services.runtime.kafka_client import KafkaSettings, start, stop
-from services.runtime.kafka_member import instance_id, leave_at_close, watch
+from services.runtime.kafka_member import leave_at_close, watch
 from services.runtime.kafka_reader import Bounds, raw_record, truncated
 from services.runtime.log import LogError, LogUnreachable, MemberReplaced, TopicPartition
 

@@ -7,12 +7,11 @@ is back without anybody waiting for its session to end. What aiokafka does, and 
   and takes the place back, and so for ever, twice a second. Hence heartbeats of version 3: the broker answers them,
   and any other request of such a member, with FENCED_INSTANCE_ID, and that is its end.
 * It never says good-bye for a member with a name, and others would wait for its session. Hence `leave_at_close`.
-* The broker hands over what the predecessor had, whatever the new one subscribes to. Hence the topics in the name.
+* The broker hands over what the predecessor had, whatever the new one subscribes to. Hence the topics in the name
+  (`schemas.members`).
 """
 
-import hashlib
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -21,18 +20,6 @@ from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v1
 from aiokafka.protocol.types import Int32, Schema, String
 
 FENCED_INSTANCE_ID = 82
-NAME_KEPT = 100
-
-
-def instance_id(member: str, topics: Sequence[str]) -> str:
-    """The `group.instance.id` of a member: its name as Kafka takes it, and what tells it from any other.
-
-    Args:
-        member: its name; only letters, digits, dots, hyphens and underscores of it are kept as they are.
-        topics: what it subscribes to.
-    """
-    digest = hashlib.sha256("\0".join((member, *sorted(topics))).encode()).hexdigest()
-    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', member)[:NAME_KEPT]}-{digest[:8]}"
 
 
 def watch(consumer: AIOKafkaConsumer, instance: str, replaced: Callable[[], None]) -> None:

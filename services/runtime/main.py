@@ -18,6 +18,7 @@ from schemas import token
 from schemas.actor import Actor
 from schemas.envelope import Verifier
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.members import member_name
 from schemas.status_file import write_status
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
@@ -92,21 +93,12 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> No
         fresh_id=lambda: str(uuid.uuid4()),
         trust=trust.trust_for,
     )
-    worker = Worker(log, name, assembly.build, random.random, member_name(settings))
+    worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
     status_file = settings.get("status_file", "")
     keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
     await _together(worker, [book.follow(), trust.follow(), keeper.run(), _tell_status(worker, status_file)])
-
-
-def member_name(settings: Mapping[str, str]) -> str:
-    """This decider's name in its group: the same whenever it is started, and no other decider's.
-
-    So one that was killed has its partitions again as soon as it is back. Its worker id alone would not do: every
-    replica of a container, and every installation on a shared Kafka, has the same one by default.
-    """
-    return f"{settings['worker_id']}@{socket.gethostname()}:{settings['data_dir']}"
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -1,0 +1,24 @@
+import pytest
+
+from services.processors.errors import SettingsRefused
+from services.processors.settings import read_settings
+
+GIVEN = {"bootstrap_servers": "127.0.0.1:9092", "data_dir": "/var/lib/placet", "worker_id": "trust"}
+
+
+def test_read_settings_of_two_installations_on_one_kafka_name_two_members() -> None:
+    first, second = (read_settings({**GIVEN, "data_dir": place}) for place in ("/srv/a", "/srv/b"))
+    assert first.instance_id != second.instance_id
+    assert first.instance_id == read_settings({**GIVEN, "data_dir": "/srv/a"}).instance_id
+
+
+@pytest.mark.parametrize("change", [{"partitions": "many"}, {"stall_after_s": "soon"}])
+def test_read_settings_that_are_no_numbers_are_refused(change: dict[str, str]) -> None:
+    with pytest.raises(SettingsRefused, match="cannot be used"):
+        read_settings({**GIVEN, **change})
+
+
+@pytest.mark.parametrize("missing", ["bootstrap_servers", "data_dir"])
+def test_read_settings_without_a_needed_one_name_it(missing: str) -> None:
+    with pytest.raises(SettingsRefused, match=missing):
+        read_settings({name: value for name, value in GIVEN.items() if name != missing})
