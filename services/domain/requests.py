@@ -98,6 +98,8 @@ def _problem(
         return Refusal.TOO_LARGE, f"a default is limited to {TEXT_MAX_CHARS} characters"
     if (malformed := _not_json(command)) is not None:
         return Refusal.MALFORMED, malformed
+    if (vague := _vague_option(command)) is not None:
+        return Refusal.INVALID, vague
     if command.kind == "env_var":
         return Refusal.INVALID, "env_var requests are not supported in this version"
     if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
@@ -112,6 +114,18 @@ def _problem(
     if earlier is not None:
         return Refusal.ID_REUSED, "the request id was used with another body"
     return open_problem(state) or (None, "")
+
+
+def _vague_option(command: k.RequestHumanInput) -> str | None:
+    """Why options cannot be told apart by what answers them: themselves, or the `id` of an object."""
+    named = [
+        option.get("id") if isinstance(option, dict) else option for option in parse_strict(command.options)
+    ]
+    if any(isinstance(name, list | dict) or name is None or name == "" for name in named):
+        return "an option is a text, a number, or an object with an id"
+    if len({canonical(name) for name in named}) != len(named):
+        return "two options have the same id"
+    return None
 
 
 def _not_json(command: k.RequestHumanInput) -> str | None:

@@ -51,6 +51,26 @@ def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_l
     assert code(world.ask(answer(hold, '"green"'), RITA)) == "unknown_option"
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ('[{"label":"Staging"},{"id":"production"}]', "an object with an id"),
+        ("[null]", "an object with an id"),
+        ('[["a"]]', "an object with an id"),
+        ('[{"id":"a"},"a"]', "two options"),
+    ],
+)
+def test_request_with_options_that_no_answer_could_name_is_refused(options: str, why: str) -> None:
+    world = started()
+
+    said = world.ask(
+        k.RequestHumanInput(request_id="q", kind="decision", question="Which?", options=options), BOT
+    )
+
+    assert code(said) == "invalid"
+    assert why in the(said, "CommandRefused").detail
+
+
 def test_request_timed_out_gives_its_default_or_null() -> None:
     world = started()
     asked(world, timeout_ms=1000, default='"blue"')
