@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+
+# Shorter than any session: whoever is frozen for longer is taken for dead, as the decider in a test below.
+FROZEN_FOR_S = 3.0
 
 
 def fresh(name: str) -> str:
@@ -35,6 +39,15 @@ def held(agent: Placet, execution_id: str, amount: float = 5.0) -> Any:
 def approve(site: Site, hold_id: str, digest: str) -> None:
     with site.reviewer() as reviewer:
         reviewer.holds.decide(hold_id, "approve", digest=digest)
+
+
+def approve_again(site: Site, hold_id: str, digest: str) -> None:
+    """A person who got no answer asks again; the first time may have counted."""
+    try:
+        approve(site, hold_id, digest)
+    except Refused as refused:
+        if refused.code != "already_decided":
+            raise
 
 
 def kill(site: Site, component: str) -> None:
@@ -61,6 +74,30 @@ def test_held_call_survives_kill_of_each_process_and_runs_once(site: Site, compo
 
         assert second.value.code == "already_consumed"
         assert agent.call(execution_id, "pay").status == "succeeded"
+
+
+@pytest.mark.parametrize("component", ["kafka", "decider", "projector", "gateway", "trust"])
+def test_held_call_survives_freeze_of_each_process_and_runs_once(site: Site, component: str) -> None:
+    """SIGSTOP while a person decides, SIGCONT: nobody has died, so nobody is started anew, and nothing is lost."""
+    execution_id = fresh(f"frozen-{component}")
+    with site.agent() as agent, ThreadPoolExecutor(1) as pool:
+        call = held(agent, execution_id)
+        frozen = site.stack.pid(component)
+        os.kill(frozen, signal.SIGSTOP)
+        try:
+            deciding = pool.submit(approve, site, call.hold_id, call.digest)
+            wait([deciding], timeout=FROZEN_FOR_S)
+        finally:
+            os.kill(frozen, signal.SIGCONT)
+        if deciding.exception(timeout=60) is not None:
+            site.stack.wait_ready()
+            approve_again(site, call.hold_id, call.digest)
+        released = agent.wait(execution_id, "pay", timeout_s=60)
+        agent.consume(execution_id, "pay", released.digest, attempt_id="only")
+        agent.result(execution_id, "pay", "only", "succeeded", output="paid")
+
+        assert agent.call(execution_id, "pay").status == "succeeded"
+        assert site.stack.pid(component) == frozen
 
 
 def test_killed_decider_has_its_partitions_back_without_waiting_for_its_session(site: Site) -> None:
