@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from schemas.headers import read_event
-from schemas.record import Event, RawRecord, UnreadableRecord
+from schemas.record import Event, UnreadableRecord, raw_record
 from schemas.term import NO_CLAIM, TermRule
 
 logger = logging.getLogger(__name__)
@@ -150,16 +150,8 @@ class KafkaTail:
         self.take(self._lanes[tp], events, records[-1].offset + 1)
 
     def _read(self, record: ConsumerRecord) -> Event | None:
-        raw = RawRecord(
-            record.partition,
-            record.offset,
-            record.timestamp,
-            record.key or b"",
-            record.value or b"",
-            record.headers,
-        )
         try:
-            return read_event(raw)
+            return read_event(raw_record(record))
         except UnreadableRecord as error:
             self.unreadable += 1
             logger.warning(

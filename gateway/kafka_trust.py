@@ -7,12 +7,12 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.live.trust import TrustParts
-from schemas.record import RawRecord
+from schemas.record import raw_record
 
 logger = logging.getLogger(__name__)
 
@@ -53,19 +53,8 @@ class TrustTail:
         while True:
             for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
                 for record in records:
-                    self.parts.take(_raw(record))
+                    self.parts.take(raw_record(record))
             if not self.parts.complete:
                 # A compacted partition may end in offsets without a record: its position says how far it is.
                 reached = [await consumer.position(tp) for tp in tps]
                 self.parts.complete = all(at >= ends[tp] for at, tp in zip(reached, tps, strict=True))
-
-
-def _raw(record: ConsumerRecord) -> RawRecord:
-    return RawRecord(
-        record.partition,
-        record.offset,
-        record.timestamp,
-        record.key or b"",
-        record.value or b"",
-        record.headers,
-    )

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord
+from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from projections.log_errors import LogChanged, LogUnreachable, TopicMissing
-from schemas.record import RawRecord
+from schemas.record import RawRecord, raw_record
 
 logger = logging.getLogger(__name__)
 
@@ -187,15 +187,3 @@ class KafkaTail:
             f"Kafka does not answer at {self._address.bootstrap_servers} ({type(error).__name__} {error}): start "
             "it, or give the right address and security settings."
         )
-
-
-def raw_record(record: ConsumerRecord) -> RawRecord:
-    """A record as aiokafka gives it. What a foreign producer left out is empty."""
-    return RawRecord(
-        record.partition,
-        record.offset,
-        record.timestamp,
-        record.key or b"",
-        record.value or b"",
-        record.headers,
-    )

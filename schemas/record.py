@@ -1,6 +1,6 @@
 """Records: bytes as the log carries them, and what a reader makes of them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from schemas.actor import Actor
 from schemas.message import Message
@@ -35,6 +35,20 @@ class RawRecord(NamedTuple):
     key: bytes
     value: bytes
     headers: Headers
+
+
+def raw_record(record: Any) -> RawRecord:
+    """A consumer's record as every reader of the log takes it: what a foreign producer left out is empty.
+
+    Args:
+        record: an `aiokafka.ConsumerRecord`; this room knows no client.
+    """
+    headers: Any = record.headers
+    if None in [value for _, value in headers]:
+        headers = tuple([(name, value or b"") for name, value in headers])
+    return RawRecord(
+        record.partition, record.offset, record.timestamp, record.key or b"", record.value or b"", headers
+    )
 
 
 class EventMeta(NamedTuple):

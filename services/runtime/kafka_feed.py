@@ -22,10 +22,10 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeEr
 from aiokafka.structs import ConsumerRecord
 
 from schemas.members import instance_id
-from schemas.record import RawRecord
+from schemas.record import RawRecord, raw_record
 from services.runtime.kafka_client import KafkaSettings, start, stop
 from services.runtime.kafka_member import leave_at_close, watch
-from services.runtime.kafka_reader import Bounds, raw_record, truncated
+from services.runtime.kafka_reader import Bounds, truncated
 from services.runtime.log import LogError, LogUnreachable, MemberReplaced, TopicPartition
 
 Fetched = Mapping[KafkaPartition, Sequence[ConsumerRecord]]

@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
-from aiokafka.structs import ConsumerRecord
 
-from schemas.record import RawRecord
+from schemas.record import RawRecord, raw_record
 from services.runtime.kafka_client import KafkaSettings, start, stop
 from services.runtime.kafka_cluster import Cluster
 from services.runtime.log import LogTruncated, LogUnreachable, TopicPartition
@@ -109,16 +108,6 @@ class KafkaReader:
             partition = next(iter(consumer.assignment()))
             tp = TopicPartition(*partition)
             raise LogTruncated(tp, await consumer.position(partition), *await self._cluster.bounds(tp))
-
-
-def raw_record(record: ConsumerRecord) -> RawRecord:
-    """A record as aiokafka gives it. What a foreign producer left out is empty."""
-    headers = record.headers
-    if any(value is None for _, value in headers):
-        headers = tuple((name, value or b"") for name, value in headers)
-    return RawRecord(
-        record.partition, record.offset, record.timestamp, record.key or b"", record.value or b"", headers
-    )
 
 
 async def truncated(error: OffsetOutOfRangeError, bounds: Bounds) -> LogTruncated:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.record import OutRecord, UnreadableRecord, headers_by_name
+from schemas.record import OutRecord, RawRecord, UnreadableRecord, headers_by_name, raw_record
 
 NAMES = st.text(st.characters(codec="ascii"), max_size=20)
 
@@ -54,3 +56,24 @@ def test_headers_by_name_takes_foreign_repeats() -> None:
 def test_headers_by_name_of_our_header_twice_is_unreadable(name: str) -> None:
     with pytest.raises(UnreadableRecord, match="twice"):
         headers_by_name(((name, b"1"), ("other", b""), (name, b"1")))
+
+
+class Consumed(NamedTuple):
+    """What a consumer hands over of a producer that left out whatever may be left out."""
+
+    partition: int = 3
+    offset: int = 7
+    timestamp: int = 1_780_000_000_000
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def test_raw_record_of_what_a_producer_left_out_is_empty_for_every_reader() -> None:
+    raw = raw_record(Consumed(headers=(("null", None), ("set", b"1"))))
+    assert raw == RawRecord(3, 7, 1_780_000_000_000, b"", b"", (("null", b""), ("set", b"1")))
+
+
+def test_raw_record_keeps_what_is_there() -> None:
+    raw = raw_record(Consumed(key=b"k", value=b"v", headers=(("a", b"1"),)))
+    assert (raw.key, raw.value, raw.headers) == (b"k", b"v", (("a", b"1"),))
