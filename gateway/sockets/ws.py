@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.problems import Problem, response
+from gateway.rates import Buckets
 from gateway.rest.door import URL_TOKENS
 from gateway.service import Gateway
 from gateway.sockets.outgoing import Outgoing
@@ -110,7 +110,7 @@ async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
     session.greet()
     left_s = claims.expires_at_s - gateway.authenticator.clock()
-    reading = asyncio.create_task(_read(websocket, session, Throttle.full(limits.messages_per_s)))
+    reading = asyncio.create_task(_read(websocket, session, Buckets(limits.messages_per_s)))
     writing = asyncio.create_task(_write(websocket, out))
     gateway.metrics.sockets.inc()
     try:
@@ -135,12 +135,12 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
             raise error
 
 
-async def _read(websocket: WebSocket, session: Session, throttle: Throttle) -> None:
+async def _read(websocket: WebSocket, session: Session, messages: Buckets) -> None:
     clock = asyncio.get_running_loop().time
     refused = 0
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)
-        if throttle.admits(clock()):
+        if messages.wait_s(session, clock()) == 0.0:
             session.handle(raw)
             if session.is_full:
                 await session.room()
@@ -160,26 +160,3 @@ async def _receive(websocket: WebSocket) -> bytes:
         raise WebSocketDisconnect(message.get("code", 1000))
     text: str | None = message.get("text")
     return bytes(message["bytes"]) if text is None else text.encode()
-
-
-@dataclass(slots=True)
-class Throttle:
-    """A token bucket of one second's messages."""
-
-    rate_per_s: float
-    left: float
-    at: float
-
-    @classmethod
-    def full(cls, rate_per_s: float) -> Throttle:
-        """A bucket from which nothing was taken yet."""
-        return cls(rate_per_s, rate_per_s, asyncio.get_running_loop().time())
-
-    def admits(self, now: float) -> bool:
-        """Whether one more message is within the rate."""
-        self.left = min(self.left + (now - self.at) * self.rate_per_s, self.rate_per_s)
-        self.at = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True

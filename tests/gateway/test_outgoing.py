@@ -7,7 +7,6 @@ import pytest
 
 from gateway.settings import Limits
 from gateway.sockets.outgoing import Outgoing, resync_frame
-from gateway.sockets.ws import Throttle
 
 
 async def test_take_frames_in_order_then_waits() -> None:
@@ -41,10 +40,3 @@ async def test_take_closed_gives_what_waits_then_none() -> None:
     out.close()
     assert await out.take() == b"1"
     assert await out.take() is None
-
-
-def test_throttle_admits_a_burst_and_then_the_rate() -> None:
-    throttle = Throttle(10.0, 10.0, 0.0)
-    assert sum(throttle.admits(0.0) for _ in range(50)) == 10
-    assert sum(throttle.admits(1.0) for _ in range(50)) == 10
-    assert sum(throttle.admits(1.55) for _ in range(50)) == 5

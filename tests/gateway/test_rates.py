@@ -18,6 +18,13 @@ def test_take_a_burst_at_once_then_the_sustained_rate(per_s: int) -> None:
     assert buckets.wait_s("a", 10.0 + wait_s) > 0.0
 
 
+def test_take_of_a_socket_that_floods_passes_a_burst_and_then_the_rate() -> None:
+    messages = Buckets(10.0)
+    assert sum(messages.wait_s("socket", 0.0) == 0.0 for _ in range(50)) == 10
+    assert sum(messages.wait_s("socket", 1.0) == 0.0 for _ in range(50)) == 10
+    assert sum(messages.wait_s("socket", 1.55) == 0.0 for _ in range(50)) == 5
+
+
 def test_take_after_a_pause_finds_the_bucket_full_and_no_fuller() -> None:
     buckets = Buckets(5)
     for now in (0.0, 1_000.0):
