@@ -6,7 +6,7 @@ from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import derived_id
 from schemas.record import EventMeta
-from services.runtime.ledger import Ledger
+from services.runtime.ledger import LOG_KEYS, Ledger
 from services.runtime.log import Appender, Log, TopicPartition
 
 
@@ -67,4 +67,4 @@ async def claim(
 
 def log_key(partition: int) -> bytes:
     """The key of records about the log itself; they are put on their partition explicitly."""
-    return f"_log/{partition}".encode()
+    return LOG_KEYS + b"%d" % partition
