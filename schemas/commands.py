@@ -107,9 +107,10 @@ class RequestHumanInput(Message):
 
 
 class ClaimHold(Message):
-    """Tell the others that one is on it."""
+    """Tell the others that one is on it, for so many seconds."""
 
     hold_id: str
+    seconds: Long = 300
 
 
 class ReleaseHold(Message):
@@ -141,7 +142,8 @@ class ExtendHold(Message):
 class DecideHold(Message):
     """Decide a hold on exactly the digest that was seen.
 
-    `edited_arguments` and `value` are canonical JSON.
+    `edited_arguments` and `value` are canonical JSON. `view_digest` names what was shown, and `dwell_ms` how long the
+    door had it on show. `remember` is canonical JSON of what `scope` is to remember: services/domain/remembering.py.
     """
 
     hold_id: str
@@ -151,6 +153,46 @@ class DecideHold(Message):
     feedback: str = ""
     value: str | None = None
     scope: Scope = "once"
+    view_digest: str = ""
+    dwell_ms: Long | None = None
+    remember: str | None = None
+
+
+class TakeSecrets(Message):
+    """Have the sensitive values of an answered request delivered, once."""
+
+    request_id: str
+    attempt_id: str
+
+
+class EraseSecrets(Message):
+    """Erase the sensitive values of a call or a request: one of the two is named. Commitments stay."""
+
+    call_id: str
+    request_id: str
+    reason: str = ""
+
+
+class ReserveRuleUse(Message):
+    """Ask a standing rule for one use. The decider of the call's partition asks; the rule's partition answers."""
+
+    rule_id: str
+    reservation_id: str
+    execution_id: str
+    call_id: str
+    revision: Long
+    digest: str
+
+
+class SettleReservation(Message):
+    """Carry the answer on a use back to its call. `number` is which use it is, 0 for none."""
+
+    call_id: str
+    revision: Long
+    reservation_id: str
+    granted: bool
+    number: Long
+    detail: str
 
 
 class ExpireDue(Message):
@@ -178,6 +220,49 @@ class PublishTool(Message):
     definition: str
 
 
+class PublishPrincipal(Message):
+    """Publish a version of a principal (canonical JSON): a person or service, its accounts and roles."""
+
+    name: str
+    document: str
+
+
+class MakeRule(Message):
+    """Make a standing rule (canonical JSON) of a decision. The decider itself asks."""
+
+    rule_id: str
+    document: str
+
+
+class ActivateRule(Message):
+    """Let a proposed or suspended standing rule be used."""
+
+    rule_id: str
+    reason: str = ""
+
+
+class SuspendRule(Message):
+    """Let a standing rule rest. `evidence` is JSON of the contrary decision, where there is one."""
+
+    rule_id: str
+    reason: str = ""
+    evidence: str = "{}"
+
+
+class RevokeRule(Message):
+    """End a standing rule for good."""
+
+    rule_id: str
+    reason: str = ""
+
+
+class DestroyDataKey(Message):
+    """Destroy a tenant's data key: everything sealed under it is erased."""
+
+    name: str
+    reason: str = ""
+
+
 ExecutionCommand = (
     StartExecution
     | PauseExecution
@@ -196,9 +281,22 @@ ExecutionCommand = (
     | DelegateHold
     | ExtendHold
     | DecideHold
+    | TakeSecrets
+    | EraseSecrets
+    | SettleReservation
     | ExpireDue
 )
-DefinitionCommand = PublishPolicy | PublishTool
+RuleUseCommand = ReserveRuleUse
+DefinitionCommand = (
+    PublishPolicy
+    | PublishTool
+    | PublishPrincipal
+    | MakeRule
+    | ActivateRule
+    | SuspendRule
+    | RevokeRule
+    | DestroyDataKey
+)
 
 COMMANDS: tuple[type[Message], ...] = (
     StartExecution,
@@ -221,4 +319,14 @@ COMMANDS: tuple[type[Message], ...] = (
     ExpireDue,
     PublishPolicy,
     PublishTool,
+    PublishPrincipal,
+    MakeRule,
+    ActivateRule,
+    SuspendRule,
+    RevokeRule,
+    DestroyDataKey,
+    ReserveRuleUse,
+    SettleReservation,
+    TakeSecrets,
+    EraseSecrets,
 )

@@ -5,6 +5,7 @@ from schemas.events.definitions import DEFINITION_EVENTS
 from schemas.events.executions import EXECUTION_EVENTS
 from schemas.events.holds import HOLD_EVENTS
 from schemas.events.log import LOG_EVENTS
+from schemas.events.rules import RULE_ASKING_EVENTS, RULE_EVENTS, RULE_USE_EVENTS
 from schemas.message import Message
 
 EVENTS: tuple[type[Message], ...] = (
@@ -12,5 +13,8 @@ EVENTS: tuple[type[Message], ...] = (
     *CALL_EVENTS,
     *HOLD_EVENTS,
     *DEFINITION_EVENTS,
+    *RULE_EVENTS,
+    *RULE_ASKING_EVENTS,
+    *RULE_USE_EVENTS,
     *LOG_EVENTS,
 )

@@ -48,7 +48,8 @@ class PolicyVerdictIssued(Message):
 class ToolCallReleased(Message):
     """A grant: this revision may run once, until it expires. `released_by` is what let it go.
 
-    `decision_id` is the idempotency key that an idempotent tool gets when its grant is given again.
+    `decision_id` is the idempotency key that an idempotent tool gets when its grant is given again. `rule_id` is the
+    standing rule that released it, empty for none.
     """
 
     call_id: str
@@ -56,9 +57,10 @@ class ToolCallReleased(Message):
     digest: str
     grant_id: str
     decision_id: str
-    released_by: Literal["policy", "decision"]
+    released_by: Literal["policy", "decision", "rule"]
     arguments: str
     expires_at_ms: Long
+    rule_id: str = ""
 
 
 class ToolCallDenied(Message):

@@ -22,4 +22,26 @@ class ToolPublished(Message):
     by: str
 
 
-DEFINITION_EVENTS: tuple[type[Message], ...] = (PolicyPublished, ToolPublished)
+class PrincipalPublished(Message):
+    """A version of a principal (canonical JSON): a person or service, its accounts and roles."""
+
+    name: str
+    version: Long
+    document: str
+    by: str
+
+
+class DataKeyDestroyed(Message):
+    """A tenant's data key was destroyed: everything sealed under it is erased."""
+
+    name: str
+    reason: str
+    by: str
+
+
+DEFINITION_EVENTS: tuple[type[Message], ...] = (
+    PolicyPublished,
+    ToolPublished,
+    PrincipalPublished,
+    DataKeyDestroyed,
+)

@@ -8,14 +8,16 @@ from schemas.refusals import Refusal
 
 HoldCause = Literal["policy", "request", "outcome_unknown", "definition_changed"]
 OnTimeout = Literal["deny", "halt", "escalate", "wait", "default"]
-OnReject = Literal["feedback", "halt"]
+OnReject = Literal["feedback", "halt", "rollback"]
 
 
 class HoldOpened(Message):
     """Something waits for a person.
 
     For a call, `call_id`, `revision` and `digest` say what would run. For a request, `request_id` is set.
-    `options`, `input_schema` and `default_value` are JSON. No deadline (None) waits for ever.
+    `options`, `input_schema` and `default_value` are JSON. No deadline (None) waits for ever. `reviewers` may decide
+    beside who has one of the `roles`; `excluded` may not. `view_digest` names what a reviewer is shown. `remember` is
+    JSON of what a decision may be remembered for, None for nothing.
     """
 
     hold_id: str
@@ -38,13 +40,19 @@ class HoldOpened(Message):
     escalate_at_ms: Long | None
     escalate_roles: tuple[str, ...]
     on_reject: OnReject
+    reviewers: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    view_digest: str = ""
+    risk_level: str = ""
+    remember: str | None = None
 
 
 class HoldClaimed(Message):
-    """A reviewer is on it."""
+    """A reviewer is on it; from `until_ms` on another may claim it (None: not before it is given back)."""
 
     hold_id: str
     by: str
+    until_ms: Long | None = None
 
 
 class HoldUnclaimed(Message):
@@ -96,7 +104,8 @@ class HoldCancelled(Message):
 class DecisionRecorded(Message):
     """A person's word on one digest. `resolves` tells whether it ended the hold.
 
-    `edited_arguments` and `value` are JSON.
+    `edited_arguments`, `value` and `remember` are JSON. `person` is the principal whose account `by` is, empty where
+    none is published. `view_digest` is what the reviewer says to have seen.
     """
 
     decision_id: str
@@ -112,6 +121,10 @@ class DecisionRecorded(Message):
     value: str | None
     scope: Scope
     resolves: bool
+    person: str = ""
+    view_digest: str = ""
+    dwell_ms: Long | None = None
+    remember: str | None = None
 
 
 class DecisionRefused(Message):
@@ -149,6 +162,33 @@ class HumanInputProvided(Message):
     timed_out: bool
 
 
+class RollbackStarted(Message):
+    """A rejection hands the branch to its compensation: what had succeeded in the run, newest first."""
+
+    hold_id: str
+    call_id: str
+    calls: tuple[str, ...]
+    by: str
+
+
+class SecretsDelivered(Message):
+    """The sensitive values of an answered request were delivered; until `until_ms` the same attempt may ask again."""
+
+    request_id: str
+    attempt_id: str
+    until_ms: Long
+    by: str
+
+
+class SecretsErased(Message):
+    """The sensitive values of a call or a request were erased; their commitments stay."""
+
+    call_id: str
+    request_id: str
+    reason: str
+    by: str
+
+
 HOLD_EVENTS: tuple[type[Message], ...] = (
     HoldOpened,
     HoldClaimed,
@@ -162,4 +202,7 @@ HOLD_EVENTS: tuple[type[Message], ...] = (
     DecisionRefused,
     HumanInputRequested,
     HumanInputProvided,
+    RollbackStarted,
+    SecretsDelivered,
+    SecretsErased,
 )

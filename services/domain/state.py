@@ -86,8 +86,14 @@ class Hold(Struct, frozen=True, kw_only=True):
     escalate_at_ms: int | None
     escalate_roles: tuple[str, ...]
     on_reject: OnReject
+    reviewers: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    view_digest: str = ""
+    risk_level: str = ""
+    remember: str | None = None
     status: HoldStatus = "open"
     claimed_by: str = ""
+    claimed_until_ms: int | None = None
     delegated_to: str = ""
     votes: tuple[str, ...] = ()
     decision_id: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,8 +32,10 @@ def test_vectors_leave_nothing_out() -> None:
     assert set(wire_vectors.vectors()) == set(GOLDEN)
 
 
-def test_todays_code_reads_the_golden_records() -> None:
-    batch = GOLDEN["signed_batch"]
+@pytest.mark.parametrize("file", wire_vectors.EVER_SHIPPED, ids=lambda file: file.name)
+def test_todays_code_reads_the_golden_records(file: Path) -> None:
+    golden = json.loads(file.read_text(encoding="utf-8"))
+    batch = golden["signed_batch"]
     key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(batch["public_key"]))
 
     def no_token(token: str, at_ms: int) -> Any:
@@ -41,9 +44,8 @@ def test_todays_code_reads_the_golden_records() -> None:
     reader = Verifier({batch["kid"]: key}.get, no_token)
     for command in batch["commands"]:
         read = reader.read(raw_of(command["record"]))
-        assert (read.body.model_dump(mode="json"), read.digest) == (
-            command["body"],
-            command["command_digest"],
-        )
-    event = read_event(raw_of(GOLDEN["event"]["record"]))
-    assert event.body.model_dump(mode="json") == GOLDEN["event"]["body"]
+        # What came later is empty in an older record.
+        assert read.body == type(read.body)(**command["body"])
+        assert read.digest == command["command_digest"]
+    event = read_event(raw_of(golden["event"]["record"]))
+    assert event.body == type(event.body)(**golden["event"]["body"])

@@ -56,7 +56,8 @@ def avro_field(name: str, field: FieldInfo) -> dict[str, Any]:
     """A model's field as Avro. What may be null defaults to null on the wire, so that it can go one day."""
     kind = avro_type(field.annotation)
     if not field.is_required():
-        return {"name": name, "type": kind, "default": field.default}
+        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        return {"name": name, "type": kind, "default": default}
     return {"name": name, "type": kind, **({"default": None} if isinstance(kind, list) else {})}
 
 

@@ -1,0 +1,161 @@
+"""The audit trees' words: which records have a leaf, what a leaf is made of, and the signed head (docs/audit.md).
+
+Whether a record has a leaf is told by its key, its headers and the term rule, and a leaf is made of the record's
+bytes: a version that reads a body otherwise, or not at all, makes the same trees.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from schemas.canonical import canonical
+from schemas.headers import read_meta
+from schemas.ids import is_client_id
+from schemas.key_files import SigningKey
+from schemas.merkle import leaf_hash
+from schemas.record import RawRecord, UnreadableRecord
+
+TopicRole = Literal["executions", "definitions"]
+
+AUDIT_KEY = "audit.pem"
+AUDIT_KEYS = "audit.json"
+LEAF_FORMAT = "placet.audit-leaf.v1"
+HEAD_CONTEXT = b"placet.audit-head.v1\x00"
+CALL_CONTEXT = b"placet.audit-call.v1\x00"
+NO_HEAD = ""
+
+_LOG_KEYS = b"_log/"
+_CLAIM = b"placet.events.WriterClaimed"
+_ENCODE = msgspec.msgpack.Encoder().encode
+
+
+def record_leaf(topic: TopicRole, record: RawRecord) -> bytes:
+    """The leaf hash of a record that counts."""
+    return leaf_hash(
+        _ENCODE(
+            (LEAF_FORMAT, topic, record.partition, record.offset, record.key, record.headers, record.value)
+        )
+    )
+
+
+@lru_cache(maxsize=8192)
+def tenant_of(key: bytes) -> str | None:
+    """Whose tree the records of a key are in: the key's first part; None for those about the log itself."""
+    if key.startswith(_LOG_KEYS):
+        return None
+    first, slash, _ = key.partition(b"/")
+    try:
+        tenant = first.decode()
+    except UnicodeDecodeError:
+        return None
+    return tenant if slash and is_client_id(tenant) else None
+
+
+def has_leaf(record: RawRecord, claim: int) -> bool:
+    """Whether a record is in a tree, told without its body.
+
+    Args:
+        record: any of an events topic.
+        claim: in force before it.
+    """
+    if tenant_of(record.key) is None:
+        return False
+    try:
+        term = read_meta(record).term
+    except UnreadableRecord:
+        return False
+    return claim == term != -1 and dict(record.headers).get("ce_type") != _CLAIM
+
+
+class TreeHead(NamedTuple):
+    """Up to where one tree was when a head was signed."""
+
+    topic: TopicRole
+    partition: int
+    last_offset: int
+    size: int
+    root: str
+
+
+class Head(NamedTuple):
+    """A tenant's signed head: all its trees, and the digest of the head before it.
+
+    Attributes:
+        line: its canonical JSON with the signature; what is kept and what the next one names.
+        number: counts the tenant's heads from 1.
+        previous: SHA-256 of the line before it, empty for the first.
+    """
+
+    line: str
+    tenant: str
+    number: int
+    at: str
+    previous: str
+    trees: tuple[TreeHead, ...]
+
+    @property
+    def digest(self) -> str:
+        """What the next head names this one by."""
+        return hashlib.sha256(self.line.encode()).hexdigest()
+
+
+class HeadMalformed(ValueError):
+    """A text is no head."""
+
+
+def sign_head(
+    key: SigningKey, tenant: str, at: str, previous: Head | None, trees: Sequence[TreeHead]
+) -> Head:
+    """The next head of a tenant."""
+    body: dict[str, Any] = {
+        "at": at,
+        "kid": key.kid,
+        "number": 1 if previous is None else previous.number + 1,
+        "previous": NO_HEAD if previous is None else previous.digest,
+        "tenant": tenant,
+        "trees": [tree._asdict() for tree in sorted(trees)],
+    }
+    signature = key.private_key.sign(HEAD_CONTEXT + canonical(body).encode())
+    return read_head(canonical(body | {"signature": base64.b64encode(signature).decode()}))
+
+
+def read_head(line: str) -> Head:
+    """The head in a line. Its signature is looked at by `verify_head`.
+
+    Raises:
+        HeadMalformed: the line is none.
+    """
+    try:
+        body = json.loads(line)
+        trees = tuple(TreeHead(**tree) for tree in body["trees"])
+        head = Head(line, body["tenant"], body["number"], body["at"], body["previous"], trees)
+        body["kid"], body["signature"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise HeadMalformed(f"not an audit head: {error!r}") from error
+    return head
+
+
+def verify_head(head: Head, key: Ed25519PublicKey) -> bool:
+    """Whether a head was signed by the key."""
+    body = json.loads(head.line)
+    try:
+        signature = base64.b64decode(body.pop("signature"), validate=True)
+        key.verify(signature, HEAD_CONTEXT + canonical(body).encode())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def call_signature(key: SigningKey, body: bytes) -> str:
+    """The header with which a head is posted to a webhook: who sends it, and a signature over the whole body."""
+    signature = base64.urlsafe_b64encode(key.private_key.sign(CALL_CONTEXT + body)).decode().rstrip("=")
+    return f"{key.kid}.{signature}"
