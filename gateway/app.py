@@ -28,6 +28,7 @@ from gateway.rest import (
     requests,
     stream,
     system,
+    well_known,
 )
 from gateway.service import Gateway
 from gateway.sockets import ws
@@ -46,6 +47,7 @@ ROUTERS = (
     system.router,
     registry.router,
     documents.router,
+    well_known.router,
 )
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),

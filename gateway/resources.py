@@ -101,12 +101,33 @@ class Decision(Resource):
 
 
 class Grant(Resource):
-    """The leave to run exactly one digest, once."""
+    """The leave to run exactly one digest, once.
+
+    `token` is the signed grant, for a tool server: only while the call is released, only for who may consume it,
+    and not in lists.
+    """
 
     digest: str
     expires_at: datetime
     token: str | None
     decision_id: str
+
+
+class JsonWebKey(BaseModel):
+    """An Ed25519 public key (RFC 8037)."""
+
+    kty: Literal["OKP"]
+    crv: Literal["Ed25519"]
+    x: str
+    kid: str
+    use: Literal["sig"]
+    alg: Literal["EdDSA"]
+
+
+class JsonWebKeySet(BaseModel):
+    """The keys that sign grants (RFC 7517); those of the past stay, so that their grants can be verified."""
+
+    keys: list[JsonWebKey]
 
 
 class ToolCall(Resource):

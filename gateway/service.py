@@ -20,6 +20,7 @@ from typing import Any
 from gateway.asking import Asker
 from gateway.components import Components
 from gateway.identity.doors import Authenticator
+from gateway.identity.grants import Grants
 from gateway.identity.keys import ISSUERS, Keys, PublicKeyFile, load_or_create
 from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import check_topics
@@ -56,6 +57,7 @@ class Gateway:
 
     settings: GatewaySettings
     keys: Keys
+    grants: Grants
     authenticator: Authenticator
     hub: Hub
     views: GatewayViews
@@ -179,6 +181,7 @@ class Gateway:
             self.settings.topics,
             partitions,
             load_gateway_policy(self.settings.policy_file),
+            self.grants,
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -207,13 +210,15 @@ def assemble(settings: GatewaySettings) -> Gateway:
     """
     load_gateway_policy(settings.policy_file)
     keys = load_or_create(settings.keys_dir)
+    grants = Grants(settings.keys_dir)
     config = KafkaConfig(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     return Gateway(
         settings,
         keys,
+        grants,
         Authenticator(PublicKeyFile(settings.keys_dir / ISSUERS).get),
-        Hub(),
+        Hub(grants.token),
         views,
         KafkaCommandLog(config),
         Buckets(settings.limits.requests_per_s),

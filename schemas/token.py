@@ -18,6 +18,7 @@ from schemas.ids import is_client_id
 ISSUER = "placet"
 AUDIENCE = "placet"
 ALGORITHM = "EdDSA"
+TYPE = "JWT"
 REQUIRED = ("iss", "aud", "sub", "exp", "iat", "jti", "tenant", "project", "roles")
 
 TOKEN_MAX_CHARS = 8 * 1024
@@ -112,6 +113,8 @@ def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
         key = public_keys(str(header.get("kid", "")))
         if header.get("alg") != ALGORITHM or key is None:
             raise TokenRefused("the token is not signed by a known issuer with EdDSA")
+        if header.get("typ", TYPE) != TYPE or "crit" in header:
+            raise TokenRefused(f"the token is not of the type {TYPE}")
         payload: dict[str, Any] = jwt.decode(
             token,
             key,

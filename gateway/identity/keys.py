@@ -25,10 +25,18 @@ from cryptography.hazmat.primitives.serialization import (
 
 ISSUER_KEY = "issuer.pem"
 GATEWAY_KEY = "gateway.pem"
+GRANTS_KEY = "grants.pem"
 CURSOR_KEY = "cursor.key"
 ISSUERS = "issuers.json"
 GATEWAYS = "gateways.json"
+GRANTS = "grants.json"
 CURSOR_KEY_BYTES = 32
+# What can be made anew: the private key's file, and the file of all public halves that are believed.
+ROTATED = {
+    "issuer": (ISSUER_KEY, ISSUERS),
+    "gateway": (GATEWAY_KEY, GATEWAYS),
+    "grants": (GRANTS_KEY, GRANTS),
+}
 
 
 class KeysUnreadable(RuntimeError):
@@ -40,7 +48,7 @@ class SigningKey:
     """A private key and the name under which others know its public half."""
 
     kid: str
-    private_key: Ed25519PrivateKey
+    private_key: Ed25519PrivateKey = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class Keys:
 
     gateway: SigningKey
     issuer: SigningKey
-    cursor: bytes
+    cursor: bytes = field(repr=False)
     issuers: Mapping[str, Ed25519PublicKey]
 
 
@@ -61,16 +69,58 @@ def load_or_create(keys_dir: Path) -> Keys:
     """
     keys_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(keys_dir):
-        issuer = _signing_key(keys_dir / ISSUER_KEY)
-        gateway = _signing_key(keys_dir / GATEWAY_KEY)
+        issuer = load_signing(keys_dir / ISSUER_KEY)
+        gateway = load_signing(keys_dir / GATEWAY_KEY)
         cursor = _cursor_key(keys_dir / CURSOR_KEY)
         issuers = _publish(keys_dir / ISSUERS, issuer)
         _publish(keys_dir / GATEWAYS, gateway)
+        _publish(keys_dir / GRANTS, load_signing(keys_dir / GRANTS_KEY))
     return Keys(gateway, issuer, cursor, issuers)
 
 
+def rotate(keys_dir: Path, name: str) -> tuple[str, str]:
+    """Make a key anew. Its public half is published first, and those of its predecessors stay.
+
+    Args:
+        keys_dir: `<data-dir>/keys`.
+        name: one of `ROTATED`.
+
+    Returns:
+        The key ids before and now.
+
+    Raises:
+        KeysUnreadable: a file of them is damaged.
+    """
+    private, public = ROTATED[name]
+    load_or_create(keys_dir)
+    with _locked(keys_dir):
+        before = load_signing(keys_dir / private)
+        fresh = Ed25519PrivateKey.generate()
+        now = SigningKey(key_id(fresh.public_key()), fresh)
+        _publish(keys_dir / public, now)
+        _write_signing(keys_dir / private, fresh)
+    return before.kid, now.kid
+
+
+def load_signing(path: Path) -> SigningKey:
+    """The private key of a file, made if there is none.
+
+    Raises:
+        KeysUnreadable: the file is damaged.
+    """
+    if not path.exists():
+        _write_signing(path, Ed25519PrivateKey.generate())
+    try:
+        key = load_pem_private_key(path.read_bytes(), None)
+    except ValueError as error:
+        raise KeysUnreadable(f"{path} is not a private key: restore it from a backup") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeysUnreadable(f"{path} is not an Ed25519 key: restore it from a backup")
+    return SigningKey(key_id(key.public_key()), key)
+
+
 def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
-    """The public keys in `gateways.json` or `issuers.json`, by key id; none where there is no such file.
+    """The public keys in `gateways.json` or its like, by key id; none where there is no such file.
 
     Raises:
         KeysUnreadable: the file is damaged.
@@ -134,17 +184,8 @@ def _locked(keys_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _signing_key(path: Path) -> SigningKey:
-    if not path.exists():
-        fresh = Ed25519PrivateKey.generate()
-        write_private(path, fresh.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    try:
-        key = load_pem_private_key(path.read_bytes(), None)
-    except ValueError as error:
-        raise KeysUnreadable(f"{path} is not a private key: restore it from a backup") from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise KeysUnreadable(f"{path} is not an Ed25519 key: restore it from a backup")
-    return SigningKey(key_id(key.public_key()), key)
+def _write_signing(path: Path, key: Ed25519PrivateKey) -> None:
+    write_private(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 def _cursor_key(path: Path) -> bytes:

@@ -15,7 +15,6 @@ from gateway.live.reader import Subject
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.strictjson import canonical_text
-from projections.folds.calls import call_json
 from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.actor import Actor
@@ -75,7 +74,8 @@ def plan_propose(
     def unanswered() -> Reply:
         return gate.json(_proposed(actor, agent, execution_id, command), 202)
 
-    return Plan(ask, subject_of(actor, execution_id, call_id), _render(gate), unanswered, VERDICT_WAIT_S)
+    subject = subject_of(actor, execution_id, call_id)
+    return Plan(ask, subject, _render(gate, actor), unanswered, VERDICT_WAIT_S)
 
 
 def plan_consume(
@@ -94,7 +94,7 @@ def plan_consume(
     command = k.ConsumeGrant(call_id=call_id, digest=body.digest, attempt_id=body.attempt_id or fresh_id())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
     name = name_of(actor, route, key, (command.attempt_id,))
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate))
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 
 def plan_result(
@@ -115,7 +115,7 @@ def plan_result(
     )
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/result"
     name = name_of(actor, route, key, (body.attempt_id,))
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate))
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 
 def plan_revoke(
@@ -128,17 +128,17 @@ def plan_revoke(
     check_role(actor, "reviewer", "operator")
     command = k.RevokeGrant(call_id=call_id, reason=read_body(bodies.RevokeGrant, given()).reason)
     name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/revoke", key)
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate))
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 
-def call_reply(gate: Gate, row: Row) -> Reply:
-    """A call as an answer: 202 while it waits for a verdict or a person, else 200."""
-    return gate.json(call_json(row), 202 if row["status"] in PENDING else 200)
+def call_reply(gate: Gate, row: Row, actor: Actor) -> Reply:
+    """A call as an answer to an actor: 202 while it waits for a verdict or a person, else 200."""
+    return gate.json(gate.grants.call_json(row, actor), 202 if row["status"] in PENDING else 200)
 
 
-def _render(gate: Gate) -> Any:
+def _render(gate: Gate, actor: Actor) -> Any:
     def render(row: Row | None, outcome: Outcome) -> Reply:
-        return call_reply(gate, row or {})
+        return call_reply(gate, row or {}, actor)
 
     return render
 

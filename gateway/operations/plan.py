@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from gateway.asking import Ask, Asker
+from gateway.identity.grants import Grants
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Reader, Subject
@@ -71,6 +72,7 @@ class Gate(NamedTuple):
     topics: Topics
     partitions: int
     policy: GatewayPolicy
+    grants: Grants
 
     def row(self, subject: Subject) -> Row:
         """The row of a subject.

@@ -52,7 +52,7 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     if response.status_code != 202 or subject is None or wait_s == 0:
         return response
     row = await _decided(door, subject, wait_s)
-    return response if row is None else answer(call_reply(gate, row))
+    return response if row is None else answer(call_reply(gate, row, door.actor))
 
 
 @router.get(
@@ -62,7 +62,7 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     openapi_extra=documented(query=(AFTER,)),
 )
 async def list_calls(door: AtDoor, execution_id: str) -> Response:
-    """All calls of an execution, in the order in which they were proposed."""
+    """All calls of an execution, in the order in which they were proposed; without the grants' tokens."""
     await door.settle_after()
     actor = door.actor
     check_sees(actor, await door.gate.reader.read(executions.subject_of(actor, execution_id)))
@@ -87,7 +87,7 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     check_sees(door.actor, row)
     if wait_s and row["status"] in PENDING:
         row = await _decided(door, subject, wait_s) or row
-    return answer(call_reply(door.gate, row))
+    return answer(call_reply(door.gate, row, door.actor))
 
 
 @router.post("/{call_id}/consume", operation_id="consumeGrant", **change(r.ToolCall, b.ConsumeGrant))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gateway.identity.doors import acts_for
+from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.sockets.cursor import Position, Vector
 from gateway.sockets.messages import CallSubject, Push, concerns, frame, pushes_of
+from projections.folds.rows import Row
 from schemas.actor import Actor
 
 Project = tuple[str, str]
@@ -34,10 +37,19 @@ class Receiver(Protocol):
         ...
 
 
+def no_token(row: Row) -> str | None:
+    """Nobody is given a grant's token."""
+    return None
+
+
 @dataclass(slots=True)
 class Hub:
-    """Who wants what, by project and channel."""
+    """Who wants what, by project and channel.
 
+    `token_of` makes a released call's token. It is in the messages of those only who may consume the grant.
+    """
+
+    token_of: Callable[[Row], str | None] = no_token
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
     _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)
@@ -82,9 +94,8 @@ class Hub:
         pushes = pushes_of(group)
         for index, push in enumerate(pushes, 1):
             if receivers := self._receivers(push, wanted or {}):
-                message = frame(push, live.position.cursor_within(group.lane, index, len(pushes)))
-                for receiver in receivers:
-                    receiver.push(message)
+                cursor = live.position.cursor_within(group.lane, index, len(pushes))
+                self._give(push, receivers, cursor)
         if wanted:
             self._resync_unserved(group, wanted, pushes)
 
@@ -104,8 +115,23 @@ class Hub:
             pushes = pushes_of(group)
             for index, push in enumerate(pushes, 1):
                 if index > first and channels.intersection(push.channels):
+                    # What was missed may be over: whoever wants the grant's token asks for the call.
                     receiver.push(frame(push, position.cursor_within(group.lane, index, len(pushes))))
         return True
+
+    def _give(self, push: Push, receivers: set[Receiver], cursor: str) -> None:
+        """One message for all who read it, and another with the grant's token for those who may consume it."""
+        trusted: set[Receiver] = set()
+        if (row := push.row) is not None and is_consumable(row):
+            trusted = {receiver for receiver in receivers if acts_for(receiver.actor, row["agent"])}
+        if row is not None and trusted:
+            message = frame(push, cursor, self.token_of(row))
+            for receiver in trusted:
+                receiver.push(message)
+        if others := receivers - trusted:
+            message = frame(push, cursor)
+            for receiver in others:
+                receiver.push(message)
 
     def _wanted(self, group: Group) -> dict[str, set[Receiver]] | None:
         project = project_of(group)

@@ -47,12 +47,14 @@ class Push(NamedTuple):
     """A message before it is written.
 
     `call` is set where the message says that a pending call was decided: whoever proposed it gets it unasked.
+    `row` is the call's, where the message is about one.
     """
 
     type: str
     channels: tuple[str, ...]
     resource: Callable[[], dict[str, Any]]
     call: CallSubject | None = None
+    row: Row | None = None
 
 
 def pushes_of(group: Group) -> list[Push]:
@@ -74,9 +76,12 @@ def concerns(group: Group) -> Iterator[str]:
             yield f"calls:{execution_id}/{call_id}"
 
 
-def frame(push: Push, cursor: str) -> bytes:
-    """A message as it is sent."""
-    return orjson.dumps({"type": push.type, "cursor": cursor, **push.resource()})
+def frame(push: Push, cursor: str, token: str | None = None) -> bytes:
+    """A message as it is sent; `token` is the grant's, for a reader who may consume it."""
+    message = {"type": push.type, "cursor": cursor, **push.resource()}
+    if token is not None:
+        message["grant"]["token"] = token
+    return orjson.dumps(message)
 
 
 def event_json(event: Event) -> dict[str, Any]:
@@ -138,7 +143,7 @@ def _calls(group: Group) -> Iterator[Push]:
 def _call(key: bytes, row: Row, is_decided: bool) -> Push:
     kind = "tool_call_decided" if is_decided else "tool_call_changed"
     subject = (key, row["call_id"]) if is_decided else None
-    return Push(kind, _channels(row), lambda: call_json(row), subject)
+    return Push(kind, _channels(row), lambda: call_json(row), subject, row)
 
 
 def _execution(group: Group) -> Iterator[Push]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from gateway.identity.doors import check_reads, check_sees
@@ -15,7 +16,6 @@ from gateway.sockets.cursor import CursorRefused, Vector
 from gateway.sockets.hub import Hub, Receiver
 from gateway.sockets.messages import EVENTS, HOLDS
 from gateway.sockets.snapshots import Shown, SnapshotsTooLarge, is_unfinished, snapshot_frames
-from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
 from schemas.actor import Actor
@@ -104,7 +104,7 @@ async def _look(gate: Gate, actor: Actor, channel: str) -> Look:
         to_json = execution_json
     else:
         subject = calls.subject_of(actor, match["of"], match["call"])
-        to_json = call_json
+        to_json = partial(gate.grants.call_json, actor=actor)
     check_sees(actor, await gate.reader.read(subject))
 
     def now() -> Shown:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.sockets.hub import Hub
 from schemas.actor import Actor
 from tests.gateway.facts import (
     HELD_CALL,
@@ -182,3 +183,30 @@ def test_replay_of_what_is_gone_gives_nothing_and_says_so() -> None:
     reader = Reader()
     assert not hub.replay(reader, {"holds"}, start, live)
     assert reader.messages == []
+
+
+def test_publish_grants_token_only_to_who_may_consume_it() -> None:
+    live, hub = new_live(Hub(lambda row: f"token of {row['grant_id']}"))
+    agent = Reader(Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing"))
+    operator = Reader(ANNA.model_copy(update={"roles": ("operator",)}))
+    reviewer, proposer = Reader(), Reader(agent.actor)
+    for reader in (agent, operator, reviewer):
+        hub.subscribe(reader, MANY)
+    hub.expect_decision(proposer, (KEY, "c1"))
+    _story(Partition(live))
+    for reader, token in ((agent, "token of g1"), (operator, "token of g1"), (proposer, "token of g1")):
+        (decided_,) = (m for m in reader.messages if m["type"] == "tool_call_decided")
+        assert decided_["grant"]["token"] == token
+    told = [m["grant"]["token"] for m in reviewer.messages if m["type"] == "tool_call_decided"]
+    assert told == [None]
+    for reader in (agent, operator, reviewer):
+        assert not any("token of" in str(m) for m in reader.messages if m["type"] != "tool_call_decided")
+
+
+def test_replay_has_no_grants_token() -> None:
+    live, hub = new_live(Hub(lambda row: "token"))
+    start = live.position.key.read(live.position.cursor())
+    _story(Partition(live))
+    agent = Reader(Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing"))
+    assert hub.replay(agent, {"calls:e1/c1"}, start, live)
+    assert [m["grant"]["token"] for m in agent.messages if m["type"] == "tool_call_decided"] == [None]

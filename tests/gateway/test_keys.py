@@ -11,11 +11,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gateway.identity.keys import KeysUnreadable, load_or_create, load_public
 
+PRIVATE = ("issuer.pem", "gateway.pem", "grants.pem", "cursor.key")
+PUBLIC = ("gateways.json", "issuers.json", "grants.json")
+
 
 def test_load_or_create_first_call_writes_private_files(tmp_path: Path) -> None:
     load_or_create(tmp_path / "keys")
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "keys").iterdir()}
-    assert set(files) == {"issuer.pem", "gateway.pem", "cursor.key", "gateways.json", "issuers.json", ".lock"}
+    assert set(files) == {*PRIVATE, *PUBLIC, ".lock"}
     assert set(files.values()) == {0o600}
     assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o700
 
@@ -50,7 +53,7 @@ def test_load_or_create_another_gateways_key_kept(tmp_path: Path) -> None:
     assert set(load_public(tmp_path / "gateways.json")) == {first.gateway.kid, second.gateway.kid}
 
 
-@pytest.mark.parametrize("name", ["issuer.pem", "gateway.pem", "cursor.key", "gateways.json", "issuers.json"])
+@pytest.mark.parametrize("name", [*PRIVATE, *PUBLIC])
 def test_load_or_create_damaged_file_named(tmp_path: Path, name: str) -> None:
     load_or_create(tmp_path)
     (tmp_path / name).write_bytes(b"damaged")

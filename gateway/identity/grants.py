@@ -1,0 +1,116 @@
+"""Who is shown a signed grant, and the keys that sign it.
+
+A grant's token goes only to whoever may consume it, and only while the call is released. It is signed when it is
+first shown; the key file is looked at once a second, so that a rotated key is used without a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gateway.identity.doors import acts_for
+from gateway.identity.keys import GRANTS, GRANTS_KEY, KeysUnreadable, load_public, load_signing
+from projections.folds.calls import call_json
+from projections.folds.rows import Row
+from schemas.actor import Actor
+from schemas.grant import GrantClaims, GrantKey, jwks
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 1.0
+SIGNED_MAX = 4_096
+Stamp = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Grants:
+    """Signs the grants of one installation."""
+
+    keys_dir: Path
+    clock: Callable[[], float] = time.monotonic
+    _key: GrantKey | None = field(default=None, init=False)
+    _stamp: Stamp | None = field(default=None, init=False)
+    _looked_at_s: float = field(default=0.0, init=False)
+    _signed: OrderedDict[tuple[str, ...], str] = field(default_factory=OrderedDict, init=False)
+
+    def call_json(self, row: Row, actor: Actor) -> dict[str, Any]:
+        """A call's resource as this actor is shown it."""
+        resource = call_json(row)
+        if is_consumable(row) and acts_for(actor, row["agent"]):
+            resource["grant"]["token"] = self.token(row)
+        return resource
+
+    def token(self, row: Row) -> str:
+        """The token of a released call's grant.
+
+        Raises:
+            KeysUnreadable: there is no key that could sign.
+        """
+        key = self._current_key()
+        name = (key.kid, row["tenant"], row["project"], row["execution_id"], row["grant_id"])
+        token = self._signed.get(name)
+        if token is None:
+            token = self._signed[name] = key.sign(_claims(row))
+            if len(self._signed) > SIGNED_MAX:
+                self._signed.popitem(last=False)
+        return token
+
+    def jwks(self) -> dict[str, Any]:
+        """The public halves of all keys that have signed grants, as a JSON Web Key Set.
+
+        Raises:
+            KeysUnreadable: their file is damaged.
+        """
+        return jwks(load_public(self.keys_dir / GRANTS))
+
+    def _current_key(self) -> GrantKey:
+        now = self.clock()
+        if self._key is not None and now - self._looked_at_s < LOOK_EVERY_S:
+            return self._key
+        self._looked_at_s = now
+        try:
+            self._read_changed()
+        except (KeysUnreadable, OSError) as error:
+            if self._key is None:
+                raise
+            logger.error("grants are still signed with the key %s: %s", self._key.kid, error)
+        if self._key is None:
+            raise KeysUnreadable(f"{self.keys_dir / GRANTS_KEY} does not exist: start the gateway anew")
+        return self._key
+
+    def _read_changed(self) -> None:
+        path = self.keys_dir / GRANTS_KEY
+        status = path.stat()
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp != self._stamp:
+            found = load_signing(path)
+            self._key, self._stamp = GrantKey(found.kid, found.private_key), stamp
+
+
+def is_consumable(row: Row) -> bool:
+    """Whether a call stands released."""
+    return bool(row["status"] == "released" and row["grant_id"] is not None)
+
+
+def _claims(row: Row) -> GrantClaims:
+    return GrantClaims(
+        grant_id=row["grant_id"],
+        tenant=row["tenant"],
+        project=row["project"],
+        execution_id=row["execution_id"],
+        call_id=row["call_id"],
+        revision=row["revision"],
+        agent=row["agent"],
+        tool=row["tool"],
+        tool_version=row["tool_version"],
+        digest=row["grant_digest"],
+        # While a call is released, nothing has happened to it since.
+        released_at_s=row["updated_at_ms"] // 1000,
+        expires_at_s=row["grant_expires_at_ms"] // 1000,
+    )

@@ -1,0 +1,32 @@
+"""Signed grants, for a server of tools: believe a release by its signature, and use it once.
+
+Needs the extra `placet[grants]`. `placet.grants.asgi` has the middleware that refuses ungranted calls.
+"""
+
+try:
+    import cryptography as _cryptography  # noqa: F401 - only whether it is there
+    import jwt as _jwt  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "placet.grants checks signatures with PyJWT and cryptography: pip install 'placet[grants]'"
+    ) from error
+
+from placet.grants.consuming import Attempt, Consume, GatewayConsumer
+from placet.grants.keys import Keys, RemoteKeys, read_jwks
+from placet.grants.refusals import GrantKeysUnavailable, GrantRefused
+from placet.grants.token import Grant, verify
+from placet.grants.verifier import GrantVerifier
+
+__all__ = [
+    "Attempt",
+    "Consume",
+    "GatewayConsumer",
+    "Grant",
+    "GrantKeysUnavailable",
+    "GrantRefused",
+    "GrantVerifier",
+    "Keys",
+    "RemoteKeys",
+    "read_jwks",
+    "verify",
+]

@@ -1,0 +1,129 @@
+"""Using a grant once: the gateway is asked before the tool runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from placet import asks
+from placet.grants.refusals import Code, GrantRefused
+from placet.grants.token import Grant
+from placet.ids import InvalidId
+from placet.ids import attempt_id as new_attempt_id
+
+TRIES = 2
+ANSWER_MAX_BYTES = 4 * 1024 * 1024
+# What the gateway calls a conflict, and what it means for this grant.
+CONFLICTS: Mapping[str, Code] = {
+    "already_consumed": "already_consumed",
+    "digest_mismatch": "digest_mismatch",
+    "expired": "expired",
+}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A grant that was consumed: the tool runs now, and its result is reported under this attempt id."""
+
+    grant: Grant
+    attempt_id: str
+
+
+Consume = Callable[[Grant], Awaitable[Attempt]]
+
+
+class GatewayConsumer:
+    """Consumes grants through a gateway, with a token that may act for the agents whose calls come.
+
+    Args:
+        url: of the gateway.
+        client: what to ask with; its time-outs bound how long a call waits.
+        token: the bearer token, or a function that gives a fresh one. It must be of the grant's own project.
+    """
+
+    def __init__(self, url: str, client: httpx.AsyncClient, token: str | Callable[[], str]) -> None:
+        self._url = f"{url.rstrip('/')}/v1"
+        self._client = client
+        self._token = token if callable(token) else lambda: token
+
+    async def __call__(self, grant: Grant) -> Attempt:
+        """Consume a grant under a fresh attempt id.
+
+        Raises:
+            GrantRefused: it was consumed or taken back, or nobody could be asked: then the tool must not run.
+        """
+        attempt = new_attempt_id()
+        try:
+            request = asks.consume(grant.execution_id, grant.call_id, grant.digest, attempt)
+        except InvalidId as error:
+            raise GrantRefused("malformed", "the grant names no call") from error
+        answer = await self._answer(request.path, request.body or {})
+        if answer.status_code != httpx.codes.OK:
+            raise _refusal(answer)
+        _check_consumed(_object(answer), grant, attempt)
+        return Attempt(grant, attempt)
+
+    async def _answer(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
+        # The same attempt gets the same answer, so that one that was lost may be asked for again.
+        failure: httpx.HTTPError | None = None
+        for _ in range(TRIES):
+            try:
+                return await self._client.post(
+                    f"{self._url}{path}",
+                    json=dict(body),
+                    headers={"Authorization": f"Bearer {self._token()}"},
+                    follow_redirects=False,
+                )
+            except httpx.HTTPError as error:
+                failure = error
+        raise GrantRefused("unavailable", "the gateway cannot be asked: nothing runs") from failure
+
+
+def _refusal(answer: httpx.Response) -> GrantRefused:
+    said = _object(answer).get("code")
+    if answer.status_code == httpx.codes.CONFLICT:
+        code = CONFLICTS.get(str(said), "not_released")
+        return GrantRefused(code, f"the gateway refuses the grant: {_word(said)}")
+    if answer.status_code in (httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND):
+        detail = f"the tool server's token may not use this grant: {_word(said)}"
+        return GrantRefused("not_authorised", detail)
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        return GrantRefused("unavailable", "the gateway does not believe the tool server's own token")
+    return GrantRefused("unavailable", f"the gateway answered {answer.status_code}: nothing runs")
+
+
+def _check_consumed(call: Mapping[str, Any], grant: Grant, attempt_id: str) -> None:
+    """Refuse where what was consumed is not this grant: the same ids may stand for a call of another project."""
+    told = call.get("grant")
+    shown = {
+        "tenant": call.get("tenant"),
+        "project": call.get("project"),
+        "attempt_id": call.get("attempt_id"),
+        "digest": told.get("digest") if isinstance(told, Mapping) else None,
+    }
+    wanted = {
+        "tenant": grant.tenant,
+        "project": grant.project,
+        "attempt_id": attempt_id,
+        "digest": grant.digest,
+    }
+    if shown != wanted:
+        raise GrantRefused("not_authorised", "the tool server's token is of another project than the grant")
+
+
+def _object(answer: httpx.Response) -> Mapping[str, Any]:
+    if len(answer.content) > ANSWER_MAX_BYTES:
+        return {}
+    try:
+        value = json.loads(answer.content)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _word(said: Any) -> str:
+    return said if isinstance(said, str) and said.isidentifier() else "no reason given"
