@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from schemas.actor import Actor
 from schemas.canonical import MalformedJson, canonical, parse_strict, sha256_hex
-from schemas.commands import PublishPolicy, PublishTool
-from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.commands import PublishPolicy, PublishPrincipal, PublishTool
+from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.events.executions import CommandRefused
 from schemas.ids import definition_key
 from schemas.limits import ADOPTED_NAMED_MAX
 from schemas.message import Message
-from schemas.policy_problems import PolicyRefused
+from schemas.policy_problems import PolicyRefused, Problem
+from schemas.principals import People, principal_from_value, principal_to_json
 from schemas.refusals import Refusal
 from services.domain.context import Tool
 from services.domain.input_schema import SchemaCheck, misfit_in_place
@@ -25,6 +26,23 @@ from services.domain.state import Call, Execution
 from services.domain.tools import ToolRefused, tool_from_definition, tool_to_publish, unreadable_tool
 
 UNREADABLE_MAX_CHARS = 300
+
+Publishing = PublishPolicy | PublishTool | PublishPrincipal
+Publication = PolicyPublished | ToolPublished | PrincipalPublished
+KIND_OF: dict[type[Message], str] = {
+    PublishPolicy: "policy",
+    PolicyPublished: "policy",
+    PublishTool: "tool",
+    ToolPublished: "tool",
+    PublishPrincipal: "principal",
+    PrincipalPublished: "principal",
+}
+# Who may give roles may give any: that is an admin's.
+ROLE_TO_PUBLISH: dict[type[Message], str] = {
+    PublishPolicy: "operator",
+    PublishTool: "operator",
+    PublishPrincipal: "admin",
+}
 
 
 class Published(Struct, frozen=True):
@@ -43,6 +61,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
 
     policies: PolicySet
     tools: Map[tuple[str, str], Tool] = Map()
+    people: People = People()
     published: Map[bytes, Published] = Map()
     through_offset: int = -1
     evaluate: Evaluator = evaluate_in_process
@@ -95,10 +114,12 @@ class Definitions(Struct, frozen=True, kw_only=True):
 
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
     """The events of a publishing command."""
-    if not isinstance(command, PublishPolicy | PublishTool):
+    if not isinstance(command, Publishing):
         return [_refused(command, actor, Refusal.INVALID, "not a publishing command")]
-    if not actor.has("operator"):
-        return [_refused(command, actor, Refusal.NOT_AUTHORISED, "publishing needs the role operator")]
+    role = ROLE_TO_PUBLISH[type(command)]
+    actor = definitions.people.of(actor.tenant).resolved(actor)
+    if actor.agent is not None or not actor.has(role):
+        return [_refused(command, actor, Refusal.NOT_AUTHORISED, f"publishing this needs the role {role}")]
     earlier = definitions.published.get(key)
     version = earlier.version + 1 if earlier else 1
     try:
@@ -122,6 +143,9 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
     elif isinstance(event, ToolPublished):
         tool = tool_from_definition(event.name, event.definition, definitions.check_schema)
         definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
+    elif isinstance(event, PrincipalPublished):
+        document = principal_from_value(parse_strict(event.document))
+        definitions = replace(definitions, people=definitions.people.with_principal(tenant, document))
     else:
         return definitions
     return _with_row(definitions, event, tenant, offset)
@@ -141,27 +165,26 @@ def set_aside(
     elif isinstance(event, ToolPublished):
         tool = unreadable_tool(event.name, event.tool_version, why)
         definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
+    elif isinstance(event, PrincipalPublished):
+        definitions = replace(definitions, people=definitions.people.without_roles(tenant, event.name))
     else:
         return definitions
     return _with_row(definitions, event, tenant, offset)
 
 
-def _with_row(
-    definitions: Definitions, event: PolicyPublished | ToolPublished, tenant: str, offset: int
-) -> Definitions:
-    kind = "policy" if isinstance(event, PolicyPublished) else "tool"
+def _with_row(definitions: Definitions, event: Publication, tenant: str, offset: int) -> Definitions:
     row = Published(event.version, _digest_of(event), offset)
-    published = definitions.published.set(definition_key(tenant, kind, event.name), row)
+    published = definitions.published.set(definition_key(tenant, KIND_OF[type(event)], event.name), row)
     return replace(definitions, published=published, through_offset=offset)
 
 
-def _published(
-    definitions: Definitions, command: PublishPolicy | PublishTool, actor: Actor, version: int
-) -> PolicyPublished | ToolPublished:
+def _published(definitions: Definitions, command: Publishing, actor: Actor, version: int) -> Publication:
     if isinstance(command, PublishPolicy):
         document = _canonical(command.document)
         definitions.policies.with_policy(actor.tenant, command.name, version, parse_strict(document))
         return PolicyPublished(name=command.name, version=version, document=document, by=actor.subject)
+    if isinstance(command, PublishPrincipal):
+        return _principal_published(definitions.people, command, actor, version)
     text = _canonical(command.definition)
     tool = tool_to_publish(command.name, text)
     return ToolPublished(
@@ -169,12 +192,24 @@ def _published(
     )
 
 
+def _principal_published(
+    people: People, command: PublishPrincipal, actor: Actor, version: int
+) -> PrincipalPublished:
+    principal = principal_from_value(parse_strict(command.document))
+    if principal.principal != command.name:
+        message = f"the document is of {principal.principal!r}, not of {command.name!r}"
+        raise PolicyRefused((Problem(path="principal", code="other_name", message=message),))
+    people.with_principal(actor.tenant, principal)
+    document = principal_to_json(principal)
+    return PrincipalPublished(name=command.name, version=version, document=document, by=actor.subject)
+
+
 def _canonical(text: str) -> str:
     return canonical(parse_strict(text))
 
 
 def _digest_of(event: Any) -> str:
-    return sha256_hex(event.document if isinstance(event, PolicyPublished) else event.definition)
+    return sha256_hex(event.definition if isinstance(event, ToolPublished) else event.document)
 
 
 def _refused(command: Message, actor: Actor, code: Refusal, detail: str) -> CommandRefused:

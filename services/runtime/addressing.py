@@ -1,9 +1,10 @@
 """Whether a command is where its key belongs, and its key is its sender's."""
 
-from schemas.commands import DefinitionCommand, ExecutionCommand, PublishPolicy
+from schemas.commands import DefinitionCommand, ExecutionCommand
 from schemas.ids import is_client_id, split_execution_key
 from schemas.record import Command, UnreadableRecord
 from schemas.topics import partition_of
+from services.domain.definitions import KIND_OF
 
 # What a service may ask for by itself, with its agent's token and without a gateway in between.
 EXECUTION_COMMANDS = ExecutionCommand.__args__
@@ -37,7 +38,7 @@ def _check_execution_key(command: Command) -> None:
 
 def _check_definition_key(command: Command) -> None:
     body = command.body
-    kind = "policy" if isinstance(body, PublishPolicy) else "tool"
+    kind = KIND_OF.get(type(body), "")
     name = getattr(body, "name", "")
     if not is_client_id(name) or command.key != f"{command.actor.tenant}/{kind}/{name}".encode():
         raise UnreadableRecord(
