@@ -1,8 +1,9 @@
 """From records to one transaction: read, apply the term rule, fold, and gather what is to be written.
 
-1. A record that cannot be read, or is a zombie's, changes nothing but the position.
+1. A record that cannot be read, or is a zombie's, changes no row of a view.
 2. Several changes of one row inside a batch are written once.
-3. The position says up to where, with the claim in force there and the last record's id.
+3. A record that counts is a leaf of its tenant's audit tree, whether or not it can be read.
+4. The position says up to where, with the claim in force there and the last record's id.
 """
 
 import logging
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from projections.audit.trees import Trees
 from projections.cache import RowCache
 from projections.folds import audit
 from projections.folds.agents import counted
@@ -24,6 +26,8 @@ from projections.store.tables import (
     AGENTS,
     ANSWERS,
     AUDIT_ENTRIES,
+    AUDIT_TILES,
+    AUDIT_TREES,
     COUNTERS,
     DEAD_LETTERS,
     DEFINITIONS,
@@ -34,11 +38,12 @@ from projections.store.tables import (
     TOOL_CALLS,
     Table,
 )
+from schemas.audit import TopicRole, has_leaf
 from schemas.canonical import sha256_hex
 from schemas.events.definitions import DEFINITION_EVENTS
 from schemas.events.executions import CommandAbandoned, CommandRefused
 from schemas.events.holds import DecisionRefused
-from schemas.events.log import LOG_EVENTS, DefinitionsAdopted
+from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
 from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.refusals import Refusal
@@ -77,15 +82,17 @@ class Gathered:
 class Batcher:
     """Makes batches of records. After each batch say `written`; after a failure throw the batcher away."""
 
-    def __init__(self, topics: Topics, rows: RowCache) -> None:
+    def __init__(self, topics: Topics, rows: RowCache, trees: Trees) -> None:
         self._topics = topics
         self._rows = rows
+        self._trees = trees
 
     def batch(self, chunks: Sequence[Chunk]) -> Batch:
         """The batch that the records make."""
         gathered = Gathered()
         moves = [self._chunk(chunk, gathered) for chunk in chunks]
         rows = self._rows
+        trees, tiles = self._trees.rows()
         return Batch(
             moves,
             inserts={
@@ -102,12 +109,15 @@ class Batcher:
                 AGENTS.name: values_of(AGENTS, gathered.agents.values()),
                 DEAD_LETTERS.name: values_of(DEAD_LETTERS, gathered.dead_letters),
                 ADOPTIONS.name: list(gathered.adoptions.values()),
+                AUDIT_TREES.name: trees,
+                AUDIT_TILES.name: tiles,
             },
         )
 
     def written(self) -> None:
         """The last batch is in the database."""
         self._rows.written()
+        self._trees.written()
 
     def _chunk(self, chunk: Chunk, gathered: Gathered) -> Move:
         position = chunk.position
@@ -122,15 +132,22 @@ class Batcher:
 
     def _admit(self, chunk: Chunk, rule: TermRule, gathered: Gathered) -> None:
         topic = chunk.position.topic
-        fold = self._fold_definition if topic == self._topics.definitions else self._fold
+        role: TopicRole = "definitions" if topic == self._topics.definitions else "executions"
+        fold = self._fold_definition if role == "definitions" else self._fold
+        leaves = []
         for raw in chunk.records:
             try:
                 event = read_event(raw)
                 if rule.admits(event):
                     fold(event, gathered)
+                    if type(event.body) is not WriterClaimed:
+                        leaves.append(raw)
             except UnreadableRecord as error:
                 logger.error("%s/%d@%d was skipped: %s", topic, raw.partition, raw.offset, error)
                 gathered.skipped.append((topic, raw.partition, raw.offset, error.reason, error.detail))
+                if has_leaf(raw, rule.claim):
+                    leaves.append(raw)
+        self._trees.grow(role, chunk.position, leaves)
 
     def _fold(self, event: Event, gathered: Gathered) -> None:
         if type(event.body) in _LOG_EVENTS:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.slices import slices
@@ -59,7 +60,7 @@ def new_writer(
     batch_records: int = BATCH_RECORDS,
 ) -> Writer:
     """A writer that goes on from where the view stands."""
-    return Writer(store, dict(positions), Batcher(topics, RowCache(store)), batch_records)
+    return Writer(store, dict(positions), Batcher(topics, RowCache(store), Trees(store)), batch_records)
 
 
 @dataclass(slots=True)

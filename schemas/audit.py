@@ -21,7 +21,6 @@ from schemas.canonical import canonical
 from schemas.headers import read_meta
 from schemas.ids import is_client_id
 from schemas.key_files import SigningKey
-from schemas.merkle import leaf_hash
 from schemas.record import RawRecord, UnreadableRecord
 
 TopicRole = Literal["executions", "definitions"]
@@ -39,12 +38,11 @@ _ENCODE = msgspec.msgpack.Encoder().encode
 
 
 def record_leaf(topic: TopicRole, record: RawRecord) -> bytes:
-    """The leaf hash of a record that counts."""
-    return leaf_hash(
-        _ENCODE(
-            (LEAF_FORMAT, topic, record.partition, record.offset, record.key, record.headers, record.value)
-        )
-    )
+    """The leaf hash of a record that counts: RFC 6962's of the MessagePack array of what the log has of it."""
+    partition, offset, _, key, value, headers = record
+    return hashlib.sha256(
+        b"\x00" + _ENCODE((LEAF_FORMAT, topic, partition, offset, key, headers, value))
+    ).digest()
 
 
 @lru_cache(maxsize=8192)

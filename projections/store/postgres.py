@@ -53,7 +53,7 @@ def dialect_of(schema: str) -> Dialect:
     return Dialect(
         placeholder="%s",
         # Bytes decide the order, as in SQLite, whatever the database's locale.
-        types={"text": 'TEXT COLLATE "C"', "int": "BIGINT", "real": "DOUBLE PRECISION"},
+        types={"text": 'TEXT COLLATE "C"', "int": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA"},
         greatest="GREATEST",
         table_options="",
         prefix=f'"{schema}".',

@@ -42,7 +42,7 @@ from projections.store.tables import POSITIONS, TABLES, Table
 
 DIALECT = Dialect(
     placeholder="?",
-    types={"text": "TEXT", "int": "INTEGER", "real": "REAL"},
+    types={"text": "TEXT", "int": "INTEGER", "real": "REAL", "bytes": "BLOB"},
     greatest="MAX",
     # One tree instead of two for each table: half of the pages are written.
     table_options=" WITHOUT ROWID",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-ColumnType = Literal["text", "int", "real"]
+ColumnType = Literal["text", "int", "real", "bytes"]
 Merge = Literal["sum", "max", "first", "not_null"]
 
 
@@ -53,6 +53,10 @@ def _text(*names: str) -> tuple[Column, ...]:
 
 def _int(*names: str) -> tuple[Column, ...]:
     return tuple(Column(name, "int") for name in names)
+
+
+def _bytes(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "bytes") for name in names)
 
 
 def _maybe(*names: str, type: ColumnType = "text") -> tuple[Column, ...]:  # noqa: A002
@@ -193,7 +197,33 @@ AUDIT_ENTRIES = Table(
         *_int("log_partition", "log_offset"),
     ),
     key=("tenant", "project", "at_ms", "event_id"),
-    indices=(Index("audit_by_subject", ("tenant", "project", "subject", "at_ms", "event_id")),),
+    indices=(
+        Index("audit_by_subject", ("tenant", "project", "subject", "at_ms", "event_id")),
+        Index("audit_by_event", ("tenant", "event_id")),
+    ),
+)
+
+AUDIT_TREES = Table(
+    "audit_trees",
+    (*_text("tenant", "topic"), *_int("log_partition", "size", "last_offset")),
+    key=("tenant", "topic", "log_partition"),
+)
+
+AUDIT_TILES = Table(
+    "audit_tiles",
+    (
+        *_text("tenant", "topic"),
+        *_int("log_partition", "level", "number", "first_offset"),
+        *_bytes("hashes", "offsets"),
+    ),
+    key=("tenant", "topic", "log_partition", "level", "number"),
+    indices=(
+        Index(
+            "audit_tiles_by_offset",
+            ("tenant", "topic", "log_partition", "first_offset"),
+            where="level = 0",
+        ),
+    ),
 )
 
 ANSWERS = Table(
@@ -274,6 +304,8 @@ VIEW_TABLES = (
     HOLDS,
     EVENTS,
     AUDIT_ENTRIES,
+    AUDIT_TREES,
+    AUDIT_TILES,
     ANSWERS,
     DEFINITIONS,
     AGENTS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk, record_id_of
 from projections.cache import RowCache
 from projections.folds.rows import Row
@@ -45,7 +46,7 @@ class Filler:
             logs[self.topics.executions] = builder
         if definitions is not None:
             logs[self.topics.definitions] = definitions
-        batcher = Batcher(self.topics, RowCache(self.store))
+        batcher = Batcher(self.topics, RowCache(self.store), Trees(self.store))
         positions = {(at.topic, at.partition): at for at in self.store.positions()}
         while chunks := list(_chunks(logs, positions, step, topic_id)):
             batch = batcher.batch(chunks)

@@ -236,7 +236,10 @@ def test_rows_of_two_tenants_with_the_same_ids_stay_apart(filler: Filler) -> Non
 
 
 def _apply(filler: Filler, position: Position, records: list[RawRecord]) -> None:
+    from projections.audit.trees import Trees
     from projections.batching import Batcher, Chunk
     from projections.cache import RowCache
 
-    filler.store.apply(Batcher(TOPICS, RowCache(filler.store)).batch([Chunk(position, records)]))
+    filler.store.apply(
+        Batcher(TOPICS, RowCache(filler.store), Trees(filler.store)).batch([Chunk(position, records)])
+    )

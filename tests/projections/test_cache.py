@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache, Shelf
 from projections.folds.rows import Row
@@ -48,7 +49,7 @@ def test_view_is_the_same_however_little_is_kept_at_hand(
 ) -> None:
     builder = many_runs(LogBuilder(2).claim_all(), 10)
     writer = new_writer(filler.store, TOPICS, {}, batch_records=7)
-    writer.batcher = Batcher(TOPICS, RowCache(filler.store, capacity))
+    writer.batcher = Batcher(TOPICS, RowCache(filler.store, capacity), Trees(filler.store))
     polled = [
         (Partition(TOPICS.executions, number), records) for number, records in enumerate(builder.records)
     ]
@@ -64,6 +65,8 @@ def test_batch_of_nothing_new_touches_no_row(filler: Filler) -> None:
     filler.fill(builder)
     builder.alive(0)
     (position,) = filler.store.positions()
-    batch = Batcher(TOPICS, RowCache(filler.store)).batch([Chunk(position, builder.records[0][1:])])
+    batch = Batcher(TOPICS, RowCache(filler.store), Trees(filler.store)).batch(
+        [Chunk(position, builder.records[0][1:])]
+    )
     assert not any(batch.inserts.values())
     assert not any(batch.upserts.values())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.queries.views import open_views
@@ -45,7 +46,9 @@ def test_apply_by_a_second_projector_is_refused_and_writes_nothing(filler: Fille
     builder = _two_runs()
     second = Filler(open_view(database_url))
     at = Position(TOPICS.executions, 0, "t1")
-    stale = Batcher(TOPICS, RowCache(second.store)).batch([Chunk(at, builder.records[0])])
+    stale = Batcher(TOPICS, RowCache(second.store), Trees(second.store)).batch(
+        [Chunk(at, builder.records[0])]
+    )
     filler.fill(builder)
     before = filler.everything()
     with pytest.raises(PositionConflict):

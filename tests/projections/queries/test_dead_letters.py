@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.folds.dead_letters import dead_letter_json
@@ -44,7 +45,7 @@ def letter(offset: int, topic: str, key: bytes) -> RawRecord:
 @pytest.fixture
 def views(filler: Filler, database_url: str) -> Iterator[Views]:
     records = [letter(offset, topic, key) for offset, (topic, key) in enumerate(LETTERS)]
-    batcher = Batcher(TOPICS, RowCache(filler.store))
+    batcher = Batcher(TOPICS, RowCache(filler.store), Trees(filler.store))
     filler.store.apply(batcher.batch([Chunk(Position(TOPICS.dead_letters, 2, "t1"), records)]))
     opened = open_views(database_url)
     yield opened
