@@ -329,3 +329,26 @@ def test_any_command_without_a_gateway_exits_2(
 def test_shortener_tells_ids_apart() -> None:
     ids = ["aaaaaaaa1111", "aaaaaaaa2222", "bbbb"]
     assert [shortener(ids)(one) for one in ids] == ["aaaaaaaa1", "aaaaaaaa2", "bbbb"]
+
+
+def test_revoke_takes_a_release_back_and_says_so(terminal: Terminal) -> None:
+    asked: list[Asked] = []
+
+    async def answer(request: Asked) -> Response:
+        asked.append(request)
+        return JSONResponse({**HOLD, "status": "revoked"})
+
+    terminal.script.on_http = answer
+    assert terminal("revoke", "invoice-march", "c1", "--reason", "wrong payee") == 0
+    assert asked[-1].path == "/v1/executions/invoice-march/tool-calls/c1/revoke"
+    assert asked[-1].json() == {"reason": "wrong payee"}
+    assert "revoked: send_money invoice-march/c1" in terminal.out
+
+
+def test_revoke_of_what_is_not_released_is_refused(terminal: Terminal) -> None:
+    async def answer(request: Asked) -> Response:
+        return JSONResponse({"code": "not_released", "detail": "it was consumed"}, 409)
+
+    terminal.script.on_http = answer
+    assert terminal("revoke", "e1", "c1") == 1
+    assert "it was consumed" in terminal.err

@@ -123,6 +123,11 @@ def result(execution_id: str, call_id: str, body: Body) -> Request:
     )
 
 
+def revoke(execution_id: str, call_id: str, reason: str) -> Request:
+    """Take back a release that was not consumed yet."""
+    return Request("POST", f"{_call(execution_id, call_id)}/revoke", {"reason": reason})
+
+
 def list_holds(filters: Mapping[str, str | None]) -> Request:
     """Holds, by status, kind, agent and assignee."""
     return Request("GET", "/holds", params=_params(**filters))

@@ -154,6 +154,14 @@ class AsyncPlacet:
         known = {"execution_id": execution_id, "call_id": call_id, "status": outcome}
         return await self.channel.one(ToolCall, asks.result(execution_id, call_id, body), **known)
 
+    async def revoke(self, execution_id: str, call_id: str, *, reason: str = "") -> ToolCall:
+        """Take back a release that was not consumed yet; its signed grant is then good for nothing.
+
+        Raises:
+            NotReleased: there is none to take back.
+        """
+        return await self.channel.one(ToolCall, asks.revoke(execution_id, call_id, reason))
+
     async def audit(
         self,
         *,

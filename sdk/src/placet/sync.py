@@ -177,6 +177,7 @@ class Placet(_Blocking):
     wait = _blocking(AsyncPlacet.wait)
     consume = _blocking(AsyncPlacet.consume)
     result = _blocking(AsyncPlacet.result)
+    revoke = _blocking(AsyncPlacet.revoke)
     audit = _blocking(AsyncPlacet.audit)
     components = _blocking(AsyncPlacet.components)
     fetch = _blocking(AsyncPlacet.fetch)

@@ -57,6 +57,7 @@ for _command in (
     decide.edit,
     decide.reject,
     decide.answer,
+    decide.revoke,
     events.events,
     executions.state,
     executions.executions,

@@ -1,4 +1,4 @@
-"""`placet approve`, `edit`, `reject`, `answer`: a person's word, on exactly what was shown."""
+"""`placet approve`, `edit`, `reject`, `answer`, `revoke`: a person's word, on exactly what was shown."""
 
 from __future__ import annotations
 
@@ -117,6 +117,22 @@ def answer(
             feedback=feedback,
         )
     _print_recorded(hold, "answered", recorded, as_json)
+
+
+def revoke(
+    context: typer.Context,
+    execution: Annotated[str, typer.Argument(help="The execution's id.")],
+    call: Annotated[str, typer.Argument(help="The call's id.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Take back a release that was not used yet."""
+    with connect(context) as placet:
+        revoked = placet.revoke(execution, call, reason=reason)
+    if as_json:
+        print_json(revoked.raw)
+    else:
+        console().print(safe.text(f"{revoked.status}: {revoked.tool} {execution}/{call}", lines=True))
 
 
 def answer_value(hold: Hold, text: str) -> Any:

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 GROUP = "placet.commands"
 # Named here only so that a missing one can be explained.
 OF_THE_SERVER = frozenset(
-    {"up", "down", "status", "demo", "doctor", "replay", "export", "bench", "token", "policy check"}
+    {"up", "down", "status", "demo", "doctor", "replay", "export", "bench", "token", "keys", "policy check"}
     | {"policy test", "policy diff", "policy backtest", "audit verify", "audit prove"}
 )
 
