@@ -32,6 +32,7 @@ MAX_RULES = 500
 Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
 Role = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,128}$")]
+Person = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
 Seconds = Annotated[StrictInt | StrictFloat, Field(gt=0, le=366 * 86_400)]
 ShortText = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 Expression = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXPRESSION_CHARS)]
@@ -106,10 +107,15 @@ class Escalate(PolicyModel):
 
 
 class Hold(PolicyModel):
-    """How a held call is decided. No roles: any reviewer."""
+    """How a held call is decided. Neither roles nor reviewers: any reviewer.
+
+    `reviewers` and `excluded` name principals, or subjects of nobody's; a delegation lets nobody in who is excluded.
+    """
 
     kind: RequestKind = "permission"
     roles: Annotated[tuple[Role, ...], Field(max_length=50)] = ()
+    reviewers: Annotated[tuple[Person, ...], Field(max_length=50)] = ()
+    excluded: Annotated[tuple[Person, ...], Field(max_length=50)] = ()
     quorum: Annotated[StrictInt, Field(ge=1, le=50)] = 1
     exclude_requester: StrictBool = False
     timeout_seconds: Seconds | None = None
@@ -226,10 +232,12 @@ def _rule_problems(rule: Rule, path: str, defaults: Defaults) -> Iterator[Proble
 
 
 def _hold_problems(hold: Hold, path: str, defaults: Defaults) -> Iterator[Problem]:
-    if hold.quorum > 1:
-        yield _not_yet(f"{path}.quorum", "a quorum above 1")
-    if hold.on_reject == "rollback":
-        yield _not_yet(f"{path}.on_reject", "'on_reject: rollback'")
+    if both := sorted(set(hold.reviewers) & set(hold.excluded)):
+        message = f"{both[0]!r} is a reviewer and excluded at once; remove one of the two"
+        yield Problem(path=f"{path}.excluded", code="invalid", message=message)
+    if hold.reviewers and not hold.roles and len(hold.reviewers) < hold.quorum:
+        message = f"{len(hold.reviewers)} reviewers can never be {hold.quorum} people; name more, or lower the quorum"
+        yield Problem(path=f"{path}.quorum", code="invalid", message=message)
     if hold.on_timeout == "escalate" and hold.escalate is None:
         message = "'on_timeout: escalate' needs an 'escalate' block with after_seconds and roles"
         yield Problem(path=f"{path}.on_timeout", code="invalid", message=message)

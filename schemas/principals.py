@@ -127,6 +127,10 @@ class TenantPeople(Struct, frozen=True):
         """Who several subjects are; each person once."""
         return frozenset(map(self.name_of, subjects))
 
+    def meant_by(self, name: str) -> str:
+        """Whom a policy or a person means by a name: the principal of that name, else whose account it is."""
+        return name if (self.tenant, name) in self.people.by_name else self.name_of(name)
+
     def principal_of(self, subject: str) -> str:
         """The name of the subject's principal, empty where none is published."""
         principal = self.people.by_subject.get((self.tenant, subject))

@@ -1,9 +1,11 @@
 """Who may do what: roles for commands, and the authority that a hold asks for."""
 
 from schemas.actor import Actor
+from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
+from services.domain.context import Context
 from services.domain.policy import HoldTerms
-from services.domain.state import Call, Execution, Hold
+from services.domain.state import Call, Execution, Hold, Vote
 
 REVIEWERS = ("reviewer", "operator")
 # Whom a hold without roles of its own asks.
@@ -27,28 +29,71 @@ def may_resume(actor: Actor, execution: Execution) -> bool:
     return actor.agent is None or actor.agent == execution.paused_by_agent
 
 
-def refusal_to_decide(actor: Actor, hold: Hold, call: Call | None) -> tuple[Refusal, str] | None:
+def refusal_to_decide(
+    state: Execution, hold: Hold, call: Call | None, ctx: Context
+) -> tuple[Refusal, str] | None:
     """Why the actor may not decide this hold, or None.
 
-    An agent's token never decides. Where the hold names roles, exactly those count, or a delegation to
-    this subject; being an admin is not being a treasurer.
+    An agent's token never decides, and nobody whom the rule excludes. Where the hold names roles or reviewers,
+    exactly those count, or a delegation to this person; being an admin is not being a treasurer.
     """
+    actor, people = ctx.actor, ctx.people
+    person = people.name_of(actor.subject)
     if actor.agent is not None:
         return Refusal.NOT_AUTHORISED, "an agent's token cannot decide"
-    if hold.exclude_requester and actor.subject in requesters_of(hold, call):
-        return Refusal.OWN_REQUEST, "the rule wants another person than the one who asked"
-    if hold.delegated_to == actor.subject:
+    if people.is_disabled(actor.subject):
+        return Refusal.NOT_AUTHORISED, "this account may do nothing any more"
+    if person in map(people.meant_by, hold.excluded):
+        return Refusal.NOT_AUTHORISED, "the rule excludes you from deciding this"
+    if hold.exclude_requester and person in requesters_of(state, hold, call, people):
+        return (
+            Refusal.OWN_REQUEST,
+            "the rule wants another person than those who asked or whom the agent acts for",
+        )
+    if hold.delegated_to and people.meant_by(hold.delegated_to) == person:
         return None
-    if hold.roles and not set(hold.roles) & set(actor.roles):
-        return Refusal.FORBIDDEN_ROLE, f"needs one of the roles: {', '.join(hold.roles)}"
-    if not hold.roles and not actor.has(*REVIEWERS):
-        return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
-    return None
+    if person in map(people.meant_by, hold.reviewers) or set(hold.roles) & set(actor.roles):
+        return None
+    if hold.roles or hold.reviewers:
+        asked = ", ".join((*hold.roles, *hold.reviewers))
+        return Refusal.FORBIDDEN_ROLE, f"needs one of the roles, or to be one of the reviewers: {asked}"
+    return None if actor.has(*REVIEWERS) else (Refusal.FORBIDDEN_ROLE, "needs the role reviewer")
 
 
-def widened(roles: tuple[str, ...], escalate_roles: tuple[str, ...]) -> tuple[str, ...]:
+def counted_people(hold: Hold, people: TenantPeople) -> frozenset[str]:
+    """The people whose word on the hold still counts: each once, whatever the number of their accounts.
+
+    A word counts no longer where its account may do nothing any more, or has lost the role that it was given by.
+    Of an account that nobody has published no role can be seen to be lost.
+    """
+    return frozenset(
+        people.name_of(vote.by) for vote in hold.votes if _still_counts(hold, vote, people.roles_of(vote.by))
+    ) - frozenset(people.name_of(vote.by) for vote in hold.votes if people.is_disabled(vote.by))
+
+
+def _still_counts(hold: Hold, vote: Vote, roles: tuple[str, ...] | None) -> bool:
+    asked = set(hold.roles or ANY_REVIEWER)
+    by_role = asked & set(vote.roles)
+    return roles is None or not by_role or bool(asked & set(roles))
+
+
+def requesters_of(state: Execution, hold: Hold, call: Call | None, people: TenantPeople) -> frozenset[str]:
+    """The people whose own request this hold is about.
+
+    Those are its opener and who edited the call; and for whom the agent acts: who started the run, the run's user,
+    and the principals who have the agent among theirs.
+    """
+    asked = (hold.requester, *(call.requesters if call else ()))
+    behind = tuple(name for name in (state.started_by, state.user) if name)
+    return people.names_of((*asked, *behind)) | set(people.delegators_of(state.agent))
+
+
+def widened(
+    roles: tuple[str, ...], escalate_roles: tuple[str, ...], reviewers: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     """Whom an escalated hold asks: more people, never fewer; one that any reviewer could decide stays so."""
-    return tuple(dict.fromkeys((*(roles or ANY_REVIEWER), *escalate_roles)))
+    asked = roles if roles or reviewers else ANY_REVIEWER
+    return tuple(dict.fromkeys((*asked, *escalate_roles)))
 
 
 def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:
@@ -56,16 +101,13 @@ def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:
 
     Terms that first ask somebody else are of another rule, whose own escalation has not come.
     """
-    same_rule = set(terms.roles) <= set(hold.roles)
-    return widened(terms.roles, terms.escalate_roles) if same_rule and _has_escalated(hold) else terms.roles
+    same_rule = set(terms.roles) <= set(hold.roles) and set(terms.reviewers) <= set(hold.reviewers)
+    if same_rule and _has_escalated(hold):
+        return widened(terms.roles, terms.escalate_roles, terms.reviewers)
+    return terms.roles
 
 
 def _has_escalated(hold: Hold) -> bool:
     # An escalation leaves no other to come; that a rule first asks those whom it also escalates to is none.
     to_come = hold.escalate_at_ms is not None or hold.on_timeout == "escalate"
     return not to_come and bool(hold.escalate_roles) and set(hold.escalate_roles) <= set(hold.roles)
-
-
-def requesters_of(hold: Hold, call: Call | None) -> tuple[str, ...]:
-    """The subjects whose own request this hold is about: its opener, and who edited the call."""
-    return (hold.requester, *(call.requesters if call else ()))

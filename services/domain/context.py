@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from schemas.actor import Actor
+from schemas.principals import TenantPeople
 from services.domain.policy import Verdict
 from services.domain.state import Call, Execution
 
@@ -33,8 +34,9 @@ class Tool(Struct, frozen=True):
 class Context(Struct, frozen=True):
     """The surroundings of one decision.
 
-    `now_ms` is the log's time, never a clock's. `judge` applies the policy in force to a revision of a
-    call; `definitions_through` names the definitions that it used. `command_id` seeds every new id.
+    `actor` has the roles that count in `people`. `now_ms` is the log's time, never a clock's. `judge` applies the
+    policy in force to a revision of a call; `definitions_through` names the definitions that it used. `command_id`
+    seeds every new id.
     """
 
     actor: Actor
@@ -43,3 +45,4 @@ class Context(Struct, frozen=True):
     definitions_through: int
     tool: Callable[[str], Tool | None]
     judge: Callable[[Execution, Call], Verdict]
+    people: TenantPeople

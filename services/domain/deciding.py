@@ -11,7 +11,7 @@ from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
 from schemas.events.executions import ExecutionFailed
 from schemas.ids import derived_id
 from schemas.refusals import Refusal
-from services.domain.authority import roles_as_asked
+from services.domain.authority import counted_people, roles_as_asked
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.opening import call_hold
@@ -20,6 +20,11 @@ from services.domain.refusing import Events, refuse_decision
 from services.domain.requests import provided
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
+
+ROLLED_BACK = "a call was rejected, and the run is rolled back"
+# The ids of so many calls are at most 256 KiB in one event.
+ROLLBACK_MAX = 2_000
+ON_REJECT_STRICTNESS = ("feedback", "rollback", "halt")
 
 
 def decision_events(
@@ -58,11 +63,21 @@ def recorded(
         value=command.value,
         scope=command.scope,
         resolves=resolves,
+        person=ctx.people.principal_of(ctx.actor.subject),
+        view_digest=command.view_digest,
+        dwell_ms=command.dwell_ms,
+        remember=command.remember,
     )
 
 
+def _completes(hold: Hold, ctx: Context) -> bool:
+    """Whether with the actor's word as many people have approved as the hold asks for."""
+    people = counted_people(hold, ctx.people) | {ctx.people.name_of(ctx.actor.subject)}
+    return len(people) >= hold.quorum
+
+
 def _approved(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
-    resolves = len(hold.votes) + 1 >= hold.quorum
+    resolves = _completes(hold, ctx)
     vote = recorded(hold, command, decision_id, ctx, resolves)
     return [vote, release(call, decision_id, "decision", ctx)] if resolves else [vote]
 
@@ -72,7 +87,9 @@ def _rejected(
 ) -> Events:
     vote = recorded(hold, command, decision_id, ctx)
     events: Events = [vote, denial(call, "rejected", command.feedback, decision_id)]
-    return events + halted(state, hold, call, "a call was rejected") if hold.on_reject == "halt" else events
+    if hold.on_reject == "halt":
+        return events + halted(state, hold, call, "a call was rejected")
+    return events + rolled_back(state, hold, ctx) if hold.on_reject == "rollback" else events
 
 
 def halted(state: Execution, hold: Hold, call: Call | None, error: str) -> Events:
@@ -80,6 +97,27 @@ def halted(state: Execution, hold: Hold, call: Call | None, error: str) -> Event
     rest = closing_events(replace(state, holds=state.holds.delete(hold.hold_id)), error, hold.call_id)
     already_closed = state.closed
     return [] if already_closed else [*rest, ExecutionFailed(error=error, by="placet:policy")]
+
+
+def rolled_back(state: Execution, hold: Hold, ctx: Context) -> Events:
+    """What a rejection under `on_reject: rollback` makes of the rest of the run, which goes on.
+
+    What waits is given up, and what had succeeded is named, the newest first: the agent undoes it, by calls that are
+    judged as any others.
+    """
+    rest = closing_events(replace(state, holds=state.holds.delete(hold.hold_id)), ROLLED_BACK, hold.call_id)
+    succeeded = sorted(
+        (call for call in state.calls.values() if call.succeeded_as),
+        key=lambda call: call.succeeded_as,
+        reverse=True,
+    )
+    started = h.RollbackStarted(
+        hold_id=hold.hold_id,
+        call_id=hold.call_id,
+        calls=tuple(call.call_id for call in succeeded[:ROLLBACK_MAX]),
+        by=ctx.actor.subject,
+    )
+    return [*rest, started]
 
 
 def _responded(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
@@ -128,6 +166,9 @@ def _editors_vote(opened: h.HoldOpened, command: DecideHold, ctx: Context) -> h.
         value=None,
         scope=command.scope,
         resolves=False,
+        person=ctx.people.principal_of(ctx.actor.subject),
+        view_digest=command.view_digest,
+        dwell_ms=command.dwell_ms,
     )
 
 
@@ -138,15 +179,17 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         None where the two name roles with nothing in common: no one person's word covers both.
     """
     terms = verdict.hold if verdict.effect == "hold" else None
-    roles = _common_roles(hold.roles, roles_as_asked(hold, terms) if terms else ())
-    if roles is None:
+    common = _common_people(hold, terms)
+    if common is None:
         return None
     source: Any = terms or hold
     return HoldTerms(
         kind=source.kind,
         question=terms.question if terms else "An edited call waits for another person's word.",
         options=(),
-        roles=roles,
+        roles=common[0],
+        reviewers=common[1],
+        excluded=tuple(dict.fromkeys((*hold.excluded, *(terms.excluded if terms else ())))),
         quorum=max(hold.quorum, terms.quorum if terms else 1),
         exclude_requester=hold.exclude_requester or (terms.exclude_requester if terms else False),
         # The deadline is the old hold's: an edit never moves it.
@@ -155,14 +198,20 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         on_timeout_default=hold.default_value,
         escalate_after_ms=None,
         escalate_roles=hold.escalate_roles,
-        on_reject="halt" if "halt" in (hold.on_reject, source.on_reject) else "feedback",
+        on_reject=max(hold.on_reject, source.on_reject, key=ON_REJECT_STRICTNESS.index),
     )
 
 
-def _common_roles(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...] | None:
-    if not old or not new:
-        return old or new
-    return tuple(role for role in old if role in new) or None
+def _common_people(hold: Hold, terms: HoldTerms | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The roles and the reviewers that both name; those of the one where the other asks any reviewer."""
+    if terms is None or not (terms.roles or terms.reviewers):
+        return hold.roles, hold.reviewers
+    asked = roles_as_asked(hold, terms)
+    if not (hold.roles or hold.reviewers):
+        return asked, terms.reviewers
+    roles = tuple(role for role in hold.roles if role in asked)
+    reviewers = tuple(name for name in hold.reviewers if name in terms.reviewers)
+    return (roles, reviewers) if roles or reviewers else None
 
 
 def _editor_suffices(terms: HoldTerms, ctx: Context) -> bool:
@@ -175,14 +224,22 @@ def _editor_counts(terms: HoldTerms, ctx: Context) -> bool:
 
     The editor counts as a requester of the new revision, so not where another person is asked for.
     """
-    has_role = not terms.roles or bool(set(terms.roles) & set(ctx.actor.roles))
-    return has_role and not terms.exclude_requester
+    people, actor = ctx.people, ctx.actor
+    person = people.name_of(actor.subject)
+    if terms.exclude_requester or person in map(people.meant_by, terms.excluded):
+        return False
+    asks_anybody = not (terms.roles or terms.reviewers)
+    return (
+        asks_anybody
+        or bool(set(terms.roles) & set(actor.roles))
+        or person in map(people.meant_by, terms.reviewers)
+    )
 
 
 def _on_unknown_outcome(
     hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
-    resolves = command.decision != "approve" or len(hold.votes) + 1 >= hold.quorum
+    resolves = command.decision != "approve" or _completes(hold, ctx)
     vote = recorded(hold, command, decision_id, ctx, resolves)
     if not resolves:
         return [vote]

@@ -11,9 +11,10 @@ from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.message import Message
+from services.domain import secrets
 from services.domain.authority import widened
 from services.domain.deadlines import call_due, due_id_of_call, hold_due
-from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold
+from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Vote
 
 Step = Callable[[Execution, Any, int], Execution]
 
@@ -31,6 +32,7 @@ def start(key: tuple[str, str, str], event: x.ExecutionStarted) -> Execution:
         request=event.request,
         context=event.context,
         start_digest=start_digest(event),
+        started_by=event.by,
     )
 
 
@@ -56,7 +58,7 @@ def _digest(*parts: str) -> str:
 
 def _with_call(state: Execution, call: Call) -> Execution:
     if call.status in TERMINAL_CALLS and call.arguments:
-        call = replace(call, arguments="", context="", claims="", reason="")
+        call = replace(call, arguments="", proposed_arguments="", context="", claims="", reason="")
     earlier = state.calls.get(call.call_id)
     opened = _is_open_call(call) - _is_open_call(earlier)
     state = replace(state, calls=state.calls.set(call.call_id, call), open_count=state.open_count + opened)
@@ -124,10 +126,18 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
             reason=event.reason,
             requesters=requesters,
             proposal_digest=proposal_digest(event) if earlier is None else earlier.proposal_digest,
+            proposed_arguments=_proposed_arguments(earlier, event),
             released_by="" if earlier is None else earlier.released_by,
             hold_id="" if earlier is None else earlier.hold_id,
         ),
     )
+
+
+def _proposed_arguments(earlier: Call | None, event: c.ToolCallProposed) -> str:
+    # Another version of the tool makes a revision too, with the arguments as they were: nobody has edited those.
+    if earlier is None or earlier.proposed_arguments:
+        return "" if earlier is None else earlier.proposed_arguments
+    return "" if earlier.arguments == event.arguments else earlier.arguments
 
 
 def _judged(state: Execution, event: c.PolicyVerdictIssued, at_ms: int) -> Execution:
@@ -174,6 +184,12 @@ def _ended(status: Any) -> Step:
     return step
 
 
+def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Execution:
+    number = state.succeeded_count + 1
+    call = replace(state.calls[event.call_id], status="succeeded", succeeded_as=number)
+    return _with_call(replace(_going_on(state), succeeded_count=number), call)
+
+
 def _hold_opened(state: Execution, event: h.HoldOpened, at_ms: int) -> Execution:
     fields = {name: value for name, value in event.__dict__.items() if name != "question"}
     state = _with_hold(state, Hold(opened_at_ms=at_ms, **fields))
@@ -189,11 +205,15 @@ def _hold(**changes: Any) -> Step:
 
 
 def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
-    return _with_hold(state, replace(state.holds[event.hold_id], claimed_by=event.by))
+    hold = replace(state.holds[event.hold_id], claimed_by=event.by, claimed_until_ms=event.until_ms)
+    return _with_hold(state, hold)
 
 
 def _delegated(state: Execution, event: h.HoldDelegated, at_ms: int) -> Execution:
-    return _with_hold(state, replace(state.holds[event.hold_id], delegated_to=event.to, claimed_by=""))
+    return _with_hold(
+        state,
+        replace(state.holds[event.hold_id], delegated_to=event.to, claimed_by="", claimed_until_ms=None),
+    )
 
 
 def _extended(state: Execution, event: h.HoldExtended, at_ms: int) -> Execution:
@@ -206,7 +226,7 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
     on_timeout = "deny" if hold.on_timeout == "escalate" else hold.on_timeout
     hold = replace(
         hold,
-        roles=widened(hold.roles, event.roles),
+        roles=widened(hold.roles, event.roles, hold.reviewers),
         deadline_at_ms=event.deadline_at_ms,
         escalate_at_ms=None,
         on_timeout=on_timeout,
@@ -216,7 +236,7 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
 
 def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
-    hold = replace(hold, votes=(*hold.votes, event.by))
+    hold = replace(hold, votes=(*hold.votes, Vote(event.by, event.roles)))
     if event.resolves:
         hold = replace(hold, status="resolved", decision_id=event.decision_id)
     return _with_hold(_going_on(state), hold)
@@ -243,16 +263,18 @@ _STEPS: dict[type[Message], Step] = {
     c.ToolCallCancelled: _ended("cancelled"),
     c.GrantConsumed: _consumed,
     c.GrantRevoked: _revoked,
-    c.ToolCallSucceeded: _ended("succeeded"),
+    c.ToolCallSucceeded: _succeeded,
     c.ToolCallFailed: _ended("failed"),
     c.ToolCallOutcomeUnknown: _ended("outcome_unknown"),
     h.HoldOpened: _hold_opened,
     h.HoldClaimed: _claimed,
-    h.HoldUnclaimed: _hold(claimed_by=""),
+    h.HoldUnclaimed: _hold(claimed_by="", claimed_until_ms=None),
     h.HoldDelegated: _delegated,
     h.HoldExtended: _extended,
     h.HoldEscalated: _escalated,
     h.HoldExpired: _hold(status="expired"),
     h.HoldCancelled: _hold(status="cancelled"),
     h.DecisionRecorded: _decided,
+    h.SecretsDelivered: secrets.delivered,
+    h.SecretsErased: secrets.erased,
 }

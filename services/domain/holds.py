@@ -16,6 +16,7 @@ from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.state import Call, Execution, Hold
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
+CLAIM_MAX_S = 60 * 60
 PRECEDENCE = tuple(Refusal)
 
 
@@ -33,16 +34,25 @@ def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events
 
 
 def claim(state: Execution, command: k.ClaimHold, ctx: Context) -> Events:
-    """ClaimHold: tells the others; it does not keep them from deciding."""
+    """ClaimHold: tells the others for a while, and may be said again; it does not keep them from deciding."""
 
     def problem(hold: Hold) -> Problem | None:
-        taken = hold.claimed_by and hold.claimed_by != ctx.actor.subject
-        return (Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}") if taken else None
+        if not 1 <= command.seconds <= CLAIM_MAX_S:
+            return Refusal.INVALID, f"seconds must be 1 to {CLAIM_MAX_S}"
+        return (Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}") if _is_anothers(hold, ctx) else None
 
     def claimed(hold: Hold) -> Message:
-        return h.HoldClaimed(hold_id=hold.hold_id, by=ctx.actor.subject)
+        until_ms = ctx.now_ms + command.seconds * 1000
+        return h.HoldClaimed(hold_id=hold.hold_id, by=ctx.actor.subject, until_ms=until_ms)
 
     return _on_open_hold(state, command, ctx, problem, claimed)
+
+
+def _is_anothers(hold: Hold, ctx: Context) -> bool:
+    """Whether another person has claimed the hold, and for longer than now."""
+    runs = hold.claimed_until_ms is None or hold.claimed_until_ms > ctx.now_ms
+    name_of = ctx.people.name_of
+    return bool(hold.claimed_by) and runs and name_of(hold.claimed_by) != name_of(ctx.actor.subject)
 
 
 def unclaim(state: Execution, command: k.ReleaseHold, ctx: Context) -> Events:
@@ -51,7 +61,7 @@ def unclaim(state: Execution, command: k.ReleaseHold, ctx: Context) -> Events:
     def problem(hold: Hold) -> Problem | None:
         if not hold.claimed_by:
             return Refusal.NOT_OPEN, "nobody has claimed it"
-        if hold.claimed_by != ctx.actor.subject and not ctx.actor.has("operator"):
+        if _is_anothers(hold, ctx) and not ctx.actor.has("operator"):
             return Refusal.NOT_AUTHORISED, f"claimed by {hold.claimed_by}"
         return None
 
@@ -65,8 +75,9 @@ def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
     """DelegateHold: another subject may decide it too. Its own request stays its own."""
 
     def problem(hold: Hold) -> Problem | None:
-        another = command.to and command.to != ctx.actor.subject
-        return None if another else (Refusal.INVALID, "name another subject")
+        people = ctx.people
+        another = command.to and people.meant_by(command.to) != people.name_of(ctx.actor.subject)
+        return None if another else (Refusal.INVALID, "name another person")
 
     def delegated(hold: Hold) -> Message:
         return h.HoldDelegated(hold_id=hold.hold_id, by=ctx.actor.subject, to=command.to)
@@ -121,7 +132,7 @@ def _on_open_hold(
     if hold is None:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such hold", command.hold_id)
     against = (
-        refusal_to_decide(ctx.actor, hold, state.calls.get(hold.call_id)),
+        refusal_to_decide(state, hold, state.calls.get(hold.call_id), ctx),
         _closed(state, hold),
         problem(hold),
     )
@@ -138,7 +149,7 @@ def _decision_problem(
 ) -> Problem | None:
     """The first reason against a decision, in the refusals' order of precedence."""
     return (
-        refusal_to_decide(ctx.actor, hold, call)
+        refusal_to_decide(state, hold, call, ctx)
         or content_problem(hold, call, command, ctx)
         or _closed(state, hold)
         or _run_over(state, hold, command)
@@ -168,7 +179,7 @@ def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | 
 
 
 def _already_voted(hold: Hold, ctx: Context) -> Problem | None:
-    if ctx.actor.subject in hold.votes:
+    if ctx.people.name_of(ctx.actor.subject) in ctx.people.names_of(vote.by for vote in hold.votes):
         return Refusal.ALREADY_VOTED, "one person counts once"
     return None
 

@@ -68,6 +68,8 @@ def call_hold(
         escalate_at_ms=escalate,
         escalate_roles=terms.escalate_roles,
         on_reject=terms.on_reject,
+        reviewers=terms.reviewers,
+        excluded=terms.excluded,
     )
 
 
@@ -98,6 +100,8 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
         escalate_at_ms=None,
         escalate_roles=(),
         on_reject="feedback",
+        reviewers=earlier.reviewers if earlier else (),
+        excluded=earlier.excluded if earlier else (),
     )
 
 

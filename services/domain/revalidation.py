@@ -1,7 +1,7 @@
 """Between release and consumption: a definition that became stricter takes the release back."""
 
 from schemas.canonical import call_digest
-from services.domain.authority import ANY_REVIEWER, roles_as_asked
+from services.domain.authority import ANY_REVIEWER, counted_people, roles_as_asked
 from services.domain.context import Context
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
@@ -21,9 +21,17 @@ def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
     if call.definitions_through == ctx.definitions_through:
         return []
     verdict = ctx.judge(state, call)
-    if not _is_stricter(verdict, call, state.holds.get(call.hold_id)):
+    decided = state.holds.get(call.hold_id) if call.released_by == "decision" else None
+    if not (_is_stricter(verdict, call, decided) or _lost_its_people(verdict, decided, ctx)):
         return []
     return [verdict_event(call, verdict, ctx), *_taken_back(state, call, verdict, ctx)]
+
+
+def _lost_its_people(verdict: Verdict, decided: Hold | None, ctx: Context) -> bool:
+    """Whether people are asked for, and fewer than were still have what their word rested on."""
+    if verdict.effect == "allow" or decided is None:
+        return False
+    return len(counted_people(decided, ctx.people)) < decided.quorum
 
 
 def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> Events:
@@ -54,10 +62,18 @@ def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
     if terms is None or call.released_by == "policy" or decided is None:
         return True
     more_people = terms.quorum > decided.quorum
+    fewer_may = not set(terms.excluded) <= set(decided.excluded)
+    excludes = fewer_may or (terms.exclude_requester and not decided.exclude_requester)
+    return more_people or excludes or _asks_others(terms, decided)
+
+
+def _asks_others(terms: HoldTerms, decided: Hold) -> bool:
+    """Whether somebody who could have decided then cannot today: the decision may be one that nobody could make."""
     asked = roles_as_asked(decided, terms)
-    # Whoever could have decided then can still, or the decision may be one that nobody could make today.
-    other_roles = bool(asked) and not set(decided.roles or ANY_REVIEWER) <= set(asked)
-    return more_people or other_roles or (terms.exclude_requester and not decided.exclude_requester)
+    if not asked and not terms.reviewers:
+        return False
+    roles = decided.roles if decided.roles or decided.reviewers else ANY_REVIEWER
+    return not (set(roles) <= set(asked) and set(decided.reviewers) <= set(terms.reviewers))
 
 
 def _terms_of(hold: Hold) -> HoldTerms:
@@ -75,4 +91,6 @@ def _terms_of(hold: Hold) -> HoldTerms:
         escalate_after_ms=None,
         escalate_roles=hold.escalate_roles,
         on_reject=hold.on_reject,
+        reviewers=hold.reviewers,
+        excluded=hold.excluded,
     )

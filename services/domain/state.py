@@ -37,7 +37,8 @@ class Call(Struct, frozen=True, kw_only=True):
 
     `proposal_digest` names the agent's own proposal, to tell a repeat from a reuse of the id.
     `requesters` are those whose words the current revision is: the proposer, or the last editor with it.
-    Once the call has ended, `arguments`, `context` and `claims` are empty.
+    `proposed_arguments` are the agent's own where a person edited them, else empty. `succeeded_as` counts the calls
+    of the run that succeeded, up to this one. Once the call has ended, its texts are empty.
     """
 
     call_id: str
@@ -52,6 +53,7 @@ class Call(Struct, frozen=True, kw_only=True):
     reason: str
     requesters: tuple[str, ...]
     proposal_digest: str
+    proposed_arguments: str = ""
     status: CallStatus = "proposed"
     judged: bool = False
     definitions_through: int = -1
@@ -61,6 +63,14 @@ class Call(Struct, frozen=True, kw_only=True):
     grant_expires_at_ms: int = 0
     attempt_id: str = ""
     run_deadline_at_ms: int = 0
+    succeeded_as: int = 0
+
+
+class Vote(Struct, frozen=True):
+    """One person's word on a hold: the account that it came by, and the roles that it had then."""
+
+    by: str
+    roles: tuple[str, ...]
 
 
 class Hold(Struct, frozen=True, kw_only=True):
@@ -95,8 +105,16 @@ class Hold(Struct, frozen=True, kw_only=True):
     claimed_by: str = ""
     claimed_until_ms: int | None = None
     delegated_to: str = ""
-    votes: tuple[str, ...] = ()
+    votes: tuple[Vote, ...] = ()
     decision_id: str = ""
+
+
+class Handover(Struct, frozen=True, kw_only=True):
+    """What became of the sealed values of a call or request: who was given them, until when again, or erased."""
+
+    attempt_id: str = ""
+    until_ms: int = 0
+    erased: bool = False
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -117,6 +135,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     request: str
     context: str
     start_digest: str
+    started_by: str = ""
     lifecycle: Lifecycle = "running"
     calls: Map[str, Call] = Map()
     holds: Map[str, Hold] = Map()
@@ -124,7 +143,9 @@ class Execution(Struct, frozen=True, kw_only=True):
     next_due: tuple[int, str] | None = None
     paused_by_agent: str = ""
     open_count: int = 0
+    succeeded_count: int = 0
     parked: tuple[str, ...] = ()
+    handovers: Map[str, Handover] = Map()
 
     @property
     def closed(self) -> bool:

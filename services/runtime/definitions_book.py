@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.events.log import DefinitionsAdopted
+from schemas.principals import People
 from schemas.record import RawRecord
 from services.domain.context import Tool
 from services.domain.definitions import Definitions
@@ -141,6 +142,11 @@ class AdoptedRules:
     def through_offset(self) -> int:
         """The newest definition in force."""
         return self.adoption.in_force.through_offset
+
+    @property
+    def people(self) -> People:
+        """The published principals."""
+        return self.adoption.in_force.people
 
     def tool(self, tenant: str, name: str) -> Tool | None:
         """A published tool."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from schemas.events.executions import ExecutionStarted
 from schemas.ids import split_execution_key
 from schemas.message import Message
+from schemas.principals import People
 from schemas.record import Command, Event, EventMeta
 from services.domain import executions
 from services.domain.context import Context, Tool
@@ -30,6 +31,11 @@ class Rules(Protocol):
     @property
     def through_offset(self) -> int:
         """The offset of the newest definition in force."""
+        ...
+
+    @property
+    def people(self) -> People:
+        """The published principals."""
         ...
 
     def tool(self, tenant: str, name: str) -> Tool | None:
@@ -131,13 +137,15 @@ class ExecutionsPartition:
     def _context(self, command: Command, now_ms: int) -> Context:
         rules = self.rules()
         tenant = command.actor.tenant
+        people = rules.people.of(tenant)
         return Context(
-            actor=command.actor,
+            actor=people.resolved(command.actor),
             command_id=command.command_id,
             now_ms=now_ms,
             definitions_through=rules.through_offset,
             tool=lambda name: rules.tool(tenant, name),
             judge=lambda execution, call: rules.judge(execution, call, now_ms),
+            people=people,
         )
 
     def _begin(self, event: Event) -> Entry | None:

@@ -1,41 +1,22 @@
 """The first steps of most stories about one execution."""
 
-from dataclasses import dataclass
 from typing import Any
-
-from msgspec.structs import replace
 
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.message import Message
-from services.domain.context import Tool
-from services.domain.policy import Verdict
-from services.domain.state import Call, Execution
-from services.runtime.executions_partition import Rules
-from tests.domain.world import BOT, PROJECT, RITA, TENANT, World, the
+from tests.domain.world import BOT, PROJECT, RITA, RULES, TENANT, World, published, the
 
 TESSA = Actor(subject="tessa", tenant=TENANT, project=PROJECT, roles=("reviewer",))
 
 
-@dataclass(frozen=True)
-class AskTwo:
-    """Definitions whose every hold asks for two people, as the documents of a later version will."""
-
-    rules: Rules
-    through_offset: int
-
-    def tool(self, tenant: str, name: str) -> Tool | None:
-        return self.rules.tool(tenant, name)
-
-    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
-        verdict = self.rules.judge(execution, call, now_ms)
-        return verdict if verdict.hold is None else replace(verdict, hold=replace(verdict.hold, quorum=2))
-
-
 def ask_two(world: World) -> None:
     """From now on every hold asks for two people."""
-    definitions: Any = AskTwo(world.definitions, world.definitions.through_offset + 1)
-    world.definitions = definitions
+    rules = [
+        {**each, "hold": {**each.get("hold", {}), "quorum": 2}} if each["then"] == "hold" else each
+        for each in RULES
+    ]
+    world.definitions = published(world.definitions, rules)
 
 
 def started(**changes: Any) -> World:

@@ -182,7 +182,7 @@ def test_edit_under_a_quorum_starts_the_count_again_with_its_editor() -> None:
 
     new = the(decided(world, hold, "edit", edited_arguments='{"amount":7}'), "HoldOpened")
 
-    assert world.state().holds[new.hold_id].votes == ("rita",), (
+    assert [vote.by for vote in world.state().holds[new.hold_id].votes] == ["rita"], (
         "the earlier vote is void, the editor's counts"
     )
     assert code(decided(world, new, "approve", RITA)) == "already_voted"

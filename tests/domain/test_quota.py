@@ -24,6 +24,7 @@ from schemas.limits import (
     TEXT_MAX_CHARS,
 )
 from schemas.message import Message
+from schemas.principals import People
 from schemas.record import Event, EventMeta
 from services.domain.context import Context
 from services.domain.definitions import Definitions
@@ -262,7 +263,7 @@ def test_events_bytes_is_never_less_than_the_record_takes(model: Any, text: str,
         tenant=tenant, project=project, execution_id=execution_id,
         agent="", user="", workspace="", request="", context="{}", start_digest="",
     )  # fmt: skip
-    ctx = Context(BOT, command_id, 0, 0, lambda name: None, lambda execution, call: None)  # type: ignore[arg-type, return-value]
+    ctx = Context(BOT, command_id, 0, 0, lambda name: None, lambda execution, call: None, People().of("acme"))  # type: ignore[arg-type, return-value]
     far = 10**17
     meta = EventMeta("e" * 36, 2**40, far, far, command_id, "d" * 32, tenant, far)
     record = event_record(body, meta, f"{tenant}/{project}/{execution_id}".encode())

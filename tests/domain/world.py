@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.actor import Actor
-from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.ids import event_id, execution_key
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
@@ -82,6 +82,16 @@ def published(
         document = json.dumps({"policy": "p", "scope": {"tenant": "*"}, "rules": rules})
         policy = PolicyPublished(name="p", version=offset + 1, document=document, by="olga")
         definitions = evolve(definitions, policy, tenant, offset)
+    return definitions
+
+
+def with_people(definitions: Definitions, *people: dict[str, Any], tenant: str = TENANT) -> Definitions:
+    """The definitions with a next version of some principals."""
+    for person in people:
+        offset = definitions.through_offset + 1
+        name = person["principal"]
+        event = PrincipalPublished(name=name, version=offset + 1, document=json.dumps(person), by="root")
+        definitions = evolve(definitions, event, tenant, offset)
     return definitions
 
 

@@ -35,7 +35,9 @@ def terms_of(hold: Hold | None, defaults: Defaults, variables: Mapping[str, Any]
         on_timeout_default=answer,
         escalate_after_ms=_milliseconds(escalate.after_seconds) if escalate else None,
         escalate_roles=escalate.roles if escalate else (),
-        on_reject="halt" if block.on_reject == "halt" else "feedback",
+        on_reject=block.on_reject,
+        reviewers=block.reviewers,
+        excluded=block.excluded,
     )
 
 

@@ -11,7 +11,7 @@ from services.domain.policy.risk import Risk
 
 Reason = Literal["matched", "no_policy", "no_match", "unknown_tool", "policy_error", "policy_timeout"]
 OnTimeoutWord = Literal["deny", "halt", "escalate", "wait", "default"]
-OnReject = Literal["feedback", "halt"]
+OnReject = Literal["feedback", "halt", "rollback"]
 OPTIONS = ("approve", "edit", "reject")
 STRICTNESS: dict[Effect, int] = {"allow": 0, "hold": 1, "deny": 2}
 
@@ -40,7 +40,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """How a hold is to be decided. No roles: any reviewer."""
+    """How a hold is to be decided. Neither roles nor reviewers: any reviewer. `excluded` never may."""
 
     kind: RequestKind = "permission"
     question: str
@@ -54,6 +54,8 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
     escalate_after_ms: int | None = None
     escalate_roles: tuple[str, ...] = ()
     on_reject: OnReject = "feedback"
+    reviewers: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
