@@ -23,6 +23,9 @@ PARKED_MAX_BYTES = 4 * 1024 * 1024
 # Beyond this a decision leaves the rest of what is due, or was parked, to the next one.
 PART_MAX_BYTES = 256 * 1024
 
+# How long the attempt that was given sensitive values may ask for them again, in milliseconds.
+SECRETS_LEASE_MS = 5 * 60 * 1000
+
 # A tool's inputSchema as canonical JSON; publishing a larger one is refused.
 INPUT_SCHEMA_MAX_BYTES = 64 * 1024
 # How many definitions an adoption names; its offset covers the others too.

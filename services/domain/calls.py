@@ -14,6 +14,7 @@ from services.domain.proposals import arguments_misfit, arguments_problem, json_
 from services.domain.quota import open_problem, parking_problem
 from services.domain.refusing import Events, refuse
 from services.domain.revalidation import stricter_now
+from services.domain.secrets import ERASED, handover
 from services.domain.state import Call, Execution
 from services.domain.verdicts import judged_events, outcome_unknown_events
 
@@ -151,6 +152,8 @@ def _consumption_problem(
         return Refusal.DUPLICATE, "this attempt has consumed it already"
     if call.status == "expired":
         return Refusal.EXPIRED, "the release or its hold has expired"
+    if handover(state, call.call_id).erased:
+        return Refusal.EXPIRED, ERASED
     if state.closed:
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
     if call.digest != command.digest:

@@ -4,7 +4,8 @@ A held call is approved, edited, rejected or answered. A request is a question, 
 
     permission      approve: true · reject: false · respond: true, false, or one of its options
     decision        respond: one of its options (any value where it has none) · reject: null, nobody chose
-    clarification   respond: any value · reject: null, nobody answers; env_var likewise
+    clarification   respond: any value · reject: null, nobody answers
+    env_var         respond: an object of the variables asked for, each value sealed · reject: null, nobody answers
 """
 
 from schemas.canonical import canonical, parse_strict
@@ -12,6 +13,7 @@ from schemas.commands import DecideHold
 from schemas.refusals import Refusal
 from services.domain.context import Context
 from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
+from services.domain.secrets import answer_problem
 from services.domain.state import Call, Hold
 
 Problem = tuple[Refusal, str]
@@ -57,6 +59,9 @@ def _does_not_fit(hold: Hold, command: DecideHold) -> Problem | None:
 
 
 def _does_not_answer(hold: Hold, command: DecideHold) -> Problem | None:
+    if hold.kind == "env_var" and command.decision == "respond" and not hold.call_id:
+        wrong = answer_problem(hold.input_schema, command.value)
+        return None if wrong is None else (Refusal.INVALID_ARGUMENTS, f"$: {wrong}")
     if hold.call_id or hold.kind == "permission" or command.decision != "approve":
         return None
     wanted = "one of its options" if _options(hold) else "a value"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from schemas.actor import Actor
 from schemas.canonical import MalformedJson, canonical, parse_strict, sha256_hex
-from schemas.commands import PublishPolicy, PublishPrincipal, PublishTool
-from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
+from schemas.commands import DestroyDataKey, PublishPolicy, PublishPrincipal, PublishTool
+from schemas.events.definitions import DataKeyDestroyed, PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.events.executions import CommandRefused
 from schemas.ids import definition_key
 from schemas.limits import ADOPTED_NAMED_MAX
@@ -36,12 +36,15 @@ KIND_OF: dict[type[Message], str] = {
     ToolPublished: "tool",
     PublishPrincipal: "principal",
     PrincipalPublished: "principal",
+    DestroyDataKey: "data-key",
+    DataKeyDestroyed: "data-key",
 }
 # Who may give roles may give any: that is an admin's.
 ROLE_TO_PUBLISH: dict[type[Message], str] = {
     PublishPolicy: "operator",
     PublishTool: "operator",
     PublishPrincipal: "admin",
+    DestroyDataKey: "admin",
 }
 
 
@@ -54,7 +57,7 @@ class Published(Struct, frozen=True):
 
 
 class Definitions(Struct, frozen=True, kw_only=True):
-    """Everything published up to an offset. Tools are by (tenant, name).
+    """Everything published up to an offset. Tools are by (tenant, name); so are the data keys that were destroyed.
 
     `evaluate` and `check_schema` do what may be much work: conditions on calls, and input schemas on arguments.
     """
@@ -63,6 +66,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
     tools: Map[tuple[str, str], Tool] = Map()
     people: People = People()
     published: Map[bytes, Published] = Map()
+    destroyed: Map[tuple[str, str], int] = Map()
     through_offset: int = -1
     evaluate: Evaluator = evaluate_in_process
     check_schema: SchemaCheck = misfit_in_place
@@ -93,6 +97,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
             tool_definition=tool.definition if tool else None,
             tool_version=tool.version if tool else "",
             arguments=parsed(call.arguments),
+            proposed_arguments=parsed(call.proposed_arguments) if call.proposed_arguments else None,
             claimed_annotations=parsed(call.claims),
             execution_id=execution.execution_id,
             request=execution.request,
@@ -114,12 +119,14 @@ class Definitions(Struct, frozen=True, kw_only=True):
 
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
     """The events of a publishing command."""
-    if not isinstance(command, Publishing):
+    if not isinstance(command, Publishing | DestroyDataKey):
         return [_refused(command, actor, Refusal.INVALID, "not a publishing command")]
     role = ROLE_TO_PUBLISH[type(command)]
     actor = definitions.people.of(actor.tenant).resolved(actor)
     if actor.agent is not None or not actor.has(role):
         return [_refused(command, actor, Refusal.NOT_AUTHORISED, f"publishing this needs the role {role}")]
+    if isinstance(command, DestroyDataKey):
+        return _destroyed(definitions, command, actor)
     earlier = definitions.published.get(key)
     version = earlier.version + 1 if earlier else 1
     try:
@@ -146,6 +153,9 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
     elif isinstance(event, PrincipalPublished):
         document = principal_from_value(parse_strict(event.document))
         definitions = replace(definitions, people=definitions.people.with_principal(tenant, document))
+    elif isinstance(event, DataKeyDestroyed):
+        # Nothing is judged by it, so no partition need adopt it.
+        return replace(definitions, destroyed=definitions.destroyed.set((tenant, event.name), offset))
     else:
         return definitions
     return _with_row(definitions, event, tenant, offset)
@@ -202,6 +212,12 @@ def _principal_published(
     people.with_principal(actor.tenant, principal)
     document = principal_to_json(principal)
     return PrincipalPublished(name=command.name, version=version, document=document, by=actor.subject)
+
+
+def _destroyed(definitions: Definitions, command: DestroyDataKey, actor: Actor) -> list[Message]:
+    if (actor.tenant, command.name) in definitions.destroyed:
+        return [_refused(command, actor, Refusal.DUPLICATE, "destroyed already")]
+    return [DataKeyDestroyed(name=command.name, reason=command.reason, by=actor.subject)]
 
 
 def _canonical(text: str) -> str:

@@ -12,6 +12,7 @@ from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.message import Message
 from services.domain import secrets
+from services.domain import secrets
 from services.domain.authority import widened
 from services.domain.deadlines import call_due, due_id_of_call, hold_due
 from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Vote
@@ -275,6 +276,8 @@ _STEPS: dict[type[Message], Step] = {
     h.HoldExpired: _hold(status="expired"),
     h.HoldCancelled: _hold(status="cancelled"),
     h.DecisionRecorded: _decided,
+    h.SecretsDelivered: secrets.delivered,
+    h.SecretsErased: secrets.erased,
     h.SecretsDelivered: secrets.delivered,
     h.SecretsErased: secrets.erased,
 }

@@ -12,7 +12,7 @@ from schemas.events import executions as x
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain import calls, expiry, holds, requests
+from services.domain import calls, expiry, holds, requests, secrets
 from services.domain.authority import acts_for_agent, may_resume, may_steer
 from services.domain.closing import closing_events
 from services.domain.context import Context
@@ -64,6 +64,8 @@ def decide_forgotten(command: Message, ctx: Context) -> Events:
     """The refusal of a command for an execution that was closed so long ago that only its id is kept."""
     if isinstance(command, k.ExpireDue):
         return []
+    if isinstance(command, k.EraseSecrets):
+        return secrets.erase_forgotten(command, ctx)
     return _refuse_any(command, ctx, Refusal.EXECUTION_CLOSED, "the execution is closed")
 
 
@@ -180,5 +182,7 @@ _HANDLERS: dict[type[Message], Handler] = {
     k.DelegateHold: holds.delegate,
     k.ExtendHold: holds.extend,
     k.DecideHold: holds.decide_hold,
+    k.TakeSecrets: secrets.take,
+    k.EraseSecrets: secrets.erase,
     k.ExpireDue: _nudge,
 }

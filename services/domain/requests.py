@@ -11,6 +11,7 @@ from services.domain.context import Context
 from services.domain.opening import hold_id_of_request
 from services.domain.quota import open_problem
 from services.domain.refusing import Events, refuse
+from services.domain.secrets import variables_problem, variables_schema
 from services.domain.state import Execution, Hold
 
 DEFAULT_TIMEOUT_MS = 300_000
@@ -44,7 +45,7 @@ def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Eve
         cause="request",
         question=command.question,
         options=command.options,
-        input_schema="{}",
+        input_schema=variables_schema(command.fields) if command.kind == "env_var" else "{}",
         requester=ctx.actor.subject,
         roles=(),
         quorum=1,
@@ -100,8 +101,8 @@ def _problem(
         return Refusal.MALFORMED, malformed
     if (vague := _vague_option(command)) is not None:
         return Refusal.INVALID, vague
-    if command.kind == "env_var":
-        return Refusal.INVALID, "env_var requests are not supported in this version"
+    if command.kind == "env_var" and (wrong := variables_problem(command)) is not None:
+        return Refusal.INVALID, wrong
     if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
         return Refusal.INVALID, f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
     if not is_client_id(command.request_id):

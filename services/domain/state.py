@@ -117,6 +117,14 @@ class Handover(Struct, frozen=True, kw_only=True):
     erased: bool = False
 
 
+class Handover(Struct, frozen=True, kw_only=True):
+    """What became of the sealed values of a call or request: who was given them, until when again, or erased."""
+
+    attempt_id: str = ""
+    until_ms: int = 0
+    erased: bool = False
+
+
 class Execution(Struct, frozen=True, kw_only=True):
     """One run of an agent.
 
@@ -145,6 +153,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     open_count: int = 0
     succeeded_count: int = 0
     parked: tuple[str, ...] = ()
+    handovers: Map[str, Handover] = Map()
     handovers: Map[str, Handover] = Map()
 
     @property

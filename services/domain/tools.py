@@ -1,10 +1,10 @@
 """A published tool: the operator's word on what a name stands for."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from schemas.canonical import MalformedJson, canonical, parse_strict, tool_version_of
+from schemas.sensitive import marking_problem, public_check
 from services.domain.context import RUN_TIMEOUT_MS, Tool
 from services.domain.input_schema import SchemaCheck, SchemaRefused, check_schema, misfit_in_place
 
@@ -52,7 +52,7 @@ def tool_from_definition(name: str, text: str, check: SchemaCheck = misfit_in_pl
         input_schema=schema_text,
         idempotent=definition.get("idempotent") is True,
         run_timeout_ms=int(definition.get("run_timeout_seconds", RUN_TIMEOUT_MS / 1000) * 1000),
-        validate=partial(check, schema_text),
+        validate=public_check(schema_text, check),
     )
 
 
@@ -81,9 +81,11 @@ def tool_to_publish(name: str, text: str) -> Tool:
     """
     tool = tool_from_definition(name, text)
     try:
-        check_schema(parse_strict(tool.input_schema))
+        check_schema(schema := parse_strict(tool.input_schema))
     except SchemaRefused as error:
         raise ToolRefused(str(error)) from error
+    if (problem := marking_problem(schema)) is not None:
+        raise ToolRefused(problem)
     return tool
 
 

@@ -1,0 +1,289 @@
+"""Sensitive arguments: which a tool's schema marks, and what stands for them wherever they are written down.
+
+A property with `"x-placet-sensitive": true` in its schema is marked. It is reached from the top of the inputSchema by
+`properties` and `items` alone, so that every reader finds the same ones; a mark anywhere else, or a schema under it
+whose work nobody bounds, cannot be published. In the log stands in its place
+
+    {"handle": "sec_…", "commitment": SHA-256(32-byte random nonce ‖ canonical JSON of the value), as hex}
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jsonschema
+from jsonschema.validators import validator_for
+from referencing import Registry
+
+from schemas.canonical import canonical, parse_strict
+
+MARK = "x-placet-sensitive"
+HANDLE_PREFIX = "sec_"
+HANDLE_CHARS = len(HANDLE_PREFIX) + 32
+COMMITMENT_CHARS = 64
+NONCE_BYTES = 32
+# Characters of a marked schema times the values that it is applied to; few milliseconds of work.
+MAX_WORK = 1_000_000
+
+# What may stand under a mark: keywords whose work grows with the value and the schema and with nothing else.
+BOUNDED = frozenset(
+    {
+        MARK,
+        *("title", "description", "examples", "default", "format", "type", "enum", "const", "deprecated"),
+        *("minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("multipleOf", "minItems", "maxItems", "items", "minProperties", "maxProperties"),
+        *("required", "properties", "additionalProperties"),
+    }
+)
+PLACEHOLDER: Mapping[str, Any] = {
+    "type": "object",
+    "description": "A sensitive value: only its commitment is written down.",
+    "properties": {
+        "handle": {"type": "string", "minLength": HANDLE_CHARS, "maxLength": HANDLE_CHARS},
+        "commitment": {"type": "string", "minLength": COMMITMENT_CHARS, "maxLength": COMMITMENT_CHARS},
+    },
+    "required": ["handle", "commitment"],
+    "additionalProperties": False,
+}
+_HANDLE = re.compile(r"sec_[0-9a-f]{32}")
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+Step = str | int
+Path = tuple[Step, ...]
+
+
+class Marked(NamedTuple):
+    """A value that is to be sealed: where it stands, and the schema that it must fit."""
+
+    path: Path
+    value: Any
+    schema: Mapping[str, Any]
+
+
+def has_marks(schema: Any) -> bool:
+    """Whether anything in a schema is marked."""
+    return any(True for _ in _marks(schema, reached=True))
+
+
+def marking_problem(schema: Any) -> str | None:
+    """Why a schema's marks cannot be kept to, or None. The marks of a schema without one can."""
+    if not _mentions(schema):
+        return None
+    if isinstance(schema, Mapping) and MARK in schema:
+        return f"inputSchema: {MARK} marks single arguments, not all of them"
+    found = list(_marks(schema, reached=True))
+    everywhere = sum(1 for _ in _marks(schema, reached=False))
+    if any(node[MARK] is not True for node in found):
+        return f"inputSchema: {MARK} is true or left out"
+    if everywhere != len(found):
+        return f"inputSchema: {MARK} may only stand where properties and items lead, without $ref, anyOf and the like"
+    for node in found:
+        if (unbounded := _unbounded(node)) is not None:
+            return f"inputSchema: under {MARK} the keyword {unbounded} is not allowed"
+    return None
+
+
+def marked_values(schema: Any, arguments: Any) -> list[Marked]:
+    """The values of arguments at marked places, sealed or not, in the order of the schema."""
+    return list(_values(schema, arguments, ()))
+
+
+def public_schema(schema: Any) -> Any:
+    """The schema of arguments whose marked values were replaced."""
+    if not isinstance(schema, Mapping):
+        return schema
+    if schema.get(MARK) is True:
+        return dict(PLACEHOLDER)
+    found = dict(schema)
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        found["properties"] = {name: public_schema(node) for name, node in properties.items()}
+    if isinstance(schema.get("items"), Mapping):
+        found["items"] = public_schema(schema["items"])
+    return found
+
+
+def replaced(arguments: Any, values: Mapping[Path, Any]) -> Any:
+    """Arguments with other values at some paths; what was given is left as it is."""
+    return _replaced(arguments, values, ())
+
+
+def at_path(arguments: Any, path: Path) -> Any:
+    """The value at a path; None where there is none."""
+    found = arguments
+    for step in path:
+        if isinstance(step, str):
+            found = found.get(step) if isinstance(found, Mapping) else None
+        else:
+            found = found[step] if isinstance(found, list) and step < len(found) else None
+    return found
+
+
+def is_placeholder(value: Any) -> bool:
+    """Whether a value is what stands for a sealed one."""
+    return (
+        isinstance(value, Mapping)
+        and value.keys() == {"handle", "commitment"}
+        and isinstance(value["handle"], str)
+        and isinstance(value["commitment"], str)
+        and _HANDLE.fullmatch(value["handle"]) is not None
+        and _HEX.fullmatch(value["commitment"]) is not None
+    )
+
+
+def looks_like_placeholder(value: Any) -> bool:
+    """Whether a value was made to look like one, whatever stands in it."""
+    return isinstance(value, Mapping) and "handle" in value and "commitment" in value
+
+
+def placeholders(value: Any) -> list[tuple[Path, str, str]]:
+    """Every placeholder in a value: its path, handle and commitment."""
+    return list(_placeholders(value, ()))
+
+
+def commitment_of(nonce: bytes, value: str) -> str:
+    """What is written down of a value (canonical JSON): it binds to it and tells nothing of it."""
+    return hashlib.sha256(nonce + value.encode()).hexdigest()
+
+
+def pointer(path: Sequence[Step]) -> str:
+    """A path as a JSON pointer (RFC 6901)."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+def json_path(path: Sequence[Step]) -> str:
+    """A path as jsonschema writes it in its errors."""
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+
+
+def misfit_of(marked: Marked) -> str | None:
+    """Why a value does not fit the schema under its mark: `path: reason`, which never quotes the value; or None."""
+    text = canonical(marked.schema)
+    where = json_path(marked.path)
+    if len(text) * _nodes(marked.value) > MAX_WORK:
+        return f"{where}: the sensitive value is too large to be checked"
+    error = jsonschema.exceptions.best_match(_validator(text).iter_errors(marked.value))
+    return (
+        None if error is None else f"{where}: the sensitive value does not fit its schema ({error.validator})"
+    )
+
+
+def unsealed(schema: Any, arguments: Any) -> str | None:
+    """Where arguments have a marked value as it is: `path: reason`, or None. The value is not quoted."""
+    for marked in marked_values(schema, arguments):
+        if not is_placeholder(marked.value):
+            return (
+                f"{json_path(marked.path)}: a sensitive argument must be sealed: propose through the gateway"
+            )
+    return None
+
+
+@lru_cache(maxsize=256)
+def _validator(text: str) -> Any:
+    schema = parse_strict(text)
+    return validator_for(schema, default=jsonschema.Draft202012Validator)(schema, registry=Registry())
+
+
+def _nodes(value: Any) -> int:
+    count, pending = 0, [value]
+    while pending:
+        one = pending.pop()
+        count += 1
+        if isinstance(one, Mapping):
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
+    return count
+
+
+def _mentions(schema: Any) -> bool:
+    return any(True for _ in _marks(schema, reached=False))
+
+
+def _marks(schema: Any, *, reached: bool) -> Iterator[Mapping[str, Any]]:
+    """The marked schemas, the outermost of several; only those that `properties` and `items` lead to, or all."""
+    if isinstance(schema, list) and not reached:
+        for part in schema:
+            yield from _marks(part, reached=False)
+    if not isinstance(schema, Mapping):
+        return
+    if MARK in schema:
+        yield schema
+        return
+    for keyword, part in schema.items():
+        if keyword == "properties" and isinstance(part, Mapping):
+            for node in part.values():
+                yield from _marks(node, reached=reached)
+        elif (keyword == "items" and isinstance(part, Mapping)) or not reached:
+            yield from _marks(part, reached=reached)
+
+
+def _unbounded(schema: Any) -> str | None:
+    if not isinstance(schema, Mapping):
+        return None
+    if unknown := sorted(schema.keys() - BOUNDED):
+        return str(unknown[0])
+    properties = schema.get("properties", {})
+    parts = [schema.get("items"), schema.get("additionalProperties")]
+    parts += properties.values() if isinstance(properties, Mapping) else []
+    return next((found for part in parts if (found := _unbounded(part)) is not None), None)
+
+
+def _values(schema: Any, value: Any, path: Path) -> Iterator[Marked]:
+    if not isinstance(schema, Mapping):
+        return
+    if schema.get(MARK) is True:
+        yield Marked(path, value, schema)
+        return
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping) and isinstance(value, Mapping):
+        for name, node in properties.items():
+            if name in value:
+                yield from _values(node, value[name], (*path, name))
+    if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
+        for index, item in enumerate(value):
+            yield from _values(schema["items"], item, (*path, index))
+
+
+def _replaced(value: Any, values: Mapping[Path, Any], path: Path) -> Any:
+    if path in values:
+        return values[path]
+    if isinstance(value, Mapping):
+        return {name: _replaced(part, values, (*path, name)) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_replaced(part, values, (*path, index)) for index, part in enumerate(value)]
+    return value
+
+
+def _placeholders(value: Any, path: Path) -> Iterator[tuple[Path, str, str]]:
+    if is_placeholder(value):
+        yield path, value["handle"], value["commitment"]
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _placeholders(part, (*path, name))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _placeholders(part, (*path, index))
+
+
+Check = Callable[[str, Any], str | None]
+
+
+def public_check(schema_text: str, check: Check) -> Callable[[Any], str | None]:
+    """How arguments are checked where sensitive ones were replaced: sealed first, then the public schema.
+
+    Args:
+        schema_text: the published inputSchema, canonical JSON.
+        check: applies a schema (canonical JSON) to arguments: `path: reason`, or None.
+    """
+    schema = parse_strict(schema_text)
+    if not has_marks(schema):
+        return lambda arguments: check(schema_text, arguments)
+    public = canonical(public_schema(schema))
+
+    def checked(arguments: Any) -> str | None:
+        return unsealed(schema, arguments) or check(public, arguments)
+
+    return checked

@@ -1,0 +1,171 @@
+"""Sealed values: handed over once to who asked, and erased. What they are nobody here knows.
+
+The values lie in the gateway's vault; the log has their commitments, and these facts: which attempt they were
+delivered to, until when it may ask again, and that they were erased. Of a call, `GrantConsumed` is the delivery.
+"""
+
+import re
+
+from immutables import Map
+from msgspec.structs import replace
+
+from schemas import commands as k
+from schemas.canonical import canonical, parse_strict
+from schemas.events import holds as h
+from schemas.ids import ID_RULE, is_client_id
+from schemas.limits import SECRETS_LEASE_MS
+from schemas.message import Message
+from schemas.refusals import Refusal
+from schemas.sensitive import MARK, is_placeholder
+from services.domain.authority import acts_for_agent
+from services.domain.context import Context
+from services.domain.opening import hold_id_of_request
+from services.domain.refusing import Events, refuse
+from services.domain.state import Execution, Handover, Hold
+
+Problem = tuple[Refusal, str]
+
+ERASED = "its sensitive values were erased"
+# POSIX names of environment variables.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+def take(state: Execution, command: k.TakeSecrets, ctx: Context) -> Events:
+    """TakeSecrets: one attempt is given the answer to its question, and may ask again for a short while."""
+    hold = state.holds.get(hold_id_of_request(state, command.request_id))
+    if hold is None or not acts_for_agent(ctx.actor, state.agent):
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such request", command.request_id)
+    problem = _taking_problem(handover(state, request_id=command.request_id), hold, command, ctx)
+    if problem is not None:
+        return refuse(ctx, command, *problem, command.request_id)
+    return [
+        h.SecretsDelivered(
+            request_id=command.request_id,
+            attempt_id=command.attempt_id,
+            until_ms=ctx.now_ms + SECRETS_LEASE_MS,
+            by=ctx.actor.subject,
+        )
+    ]
+
+
+def erase(state: Execution, command: k.EraseSecrets, ctx: Context) -> Events:
+    """EraseSecrets: nobody is given the values of a call or request any more. Also after its execution has ended."""
+    if (problem := _erasing_problem(command, ctx)) is not None:
+        return refuse(ctx, command, *problem, command.call_id or command.request_id)
+    known = (
+        command.call_id in state.calls
+        if command.call_id
+        else hold_id_of_request(state, command.request_id) in state.holds
+    )
+    if not known:
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such call or request")
+    if handover(state, command.call_id, command.request_id).erased:
+        return refuse(
+            ctx, command, Refusal.DUPLICATE, "erased already", command.call_id or command.request_id
+        )
+    return [_erased(command, ctx)]
+
+
+def erase_forgotten(command: k.EraseSecrets, ctx: Context) -> Events:
+    """EraseSecrets for an execution of which only its id is kept: what it names is erased, if it ever was."""
+    if (problem := _erasing_problem(command, ctx)) is not None:
+        return refuse(ctx, command, *problem, command.call_id or command.request_id)
+    return [_erased(command, ctx)]
+
+
+def handover(state: Execution, call_id: str = "", request_id: str = "") -> Handover:
+    """What is known of the sealed values of a call, or of a request."""
+    return state.handovers.get(_name(call_id, request_id), Handover())
+
+
+def delivered(state: Execution, event: h.SecretsDelivered, at_ms: int) -> Execution:
+    """The fold of SecretsDelivered."""
+    earlier = handover(state, request_id=event.request_id)
+    return _with(
+        state,
+        _name("", event.request_id),
+        replace(earlier, attempt_id=event.attempt_id, until_ms=event.until_ms),
+    )
+
+
+def erased(state: Execution, event: h.SecretsErased, at_ms: int) -> Execution:
+    """The fold of SecretsErased."""
+    earlier = handover(state, event.call_id, event.request_id)
+    return _with(state, _name(event.call_id, event.request_id), replace(earlier, erased=True))
+
+
+def variables_problem(command: k.RequestHumanInput) -> str | None:
+    """Why an env_var request cannot be asked, or None."""
+    if command.default is not None or parse_strict(command.options):
+        return "an env_var request takes neither options nor a default: they would be written down"
+    return _vague_names(command.fields)
+
+
+def variables_schema(fields: str) -> str:
+    """What answers an env_var request, as the inputSchema of its hold: every variable, each marked sensitive."""
+    names = parse_strict(fields)
+    properties = {name: {"type": "string", MARK: True} for name in names}
+    schema = {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
+    return canonical(schema)
+
+
+def answer_problem(input_schema: str, value: str | None) -> str | None:
+    """Why a value does not answer an env_var request, or None. It is not quoted: it may not be sealed."""
+    answer = parse_strict(value or "null")
+    if not isinstance(answer, dict) or set(answer) != set(parse_strict(input_schema)["required"]):
+        return "answer with an object that has exactly the variables asked for"
+    if not all(map(is_placeholder, answer.values())):
+        return "the values of variables must be sealed: answer through the gateway"
+    return None
+
+
+def _vague_names(fields: str) -> str | None:
+    names = parse_strict(fields)
+    if not names or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        return "the fields of an env_var request name one or more environment variables"
+    return "two fields name the same variable" if len(set(names)) != len(names) else None
+
+
+def _taking_problem(known: Handover, hold: Hold, command: k.TakeSecrets, ctx: Context) -> Problem | None:
+    if not is_client_id(command.attempt_id):
+        return Refusal.INVALID, f"attempt_id {ID_RULE}"
+    if hold.kind != "env_var":
+        return Refusal.INVALID, "only the answer to an env_var request is sensitive: read the request itself"
+    if known.erased:
+        return Refusal.EXPIRED, ERASED
+    if not known.attempt_id:
+        answered = hold.status == "resolved"
+        return None if answered else (Refusal.NOT_RELEASED, "nobody has answered it")
+    if known.attempt_id != command.attempt_id:
+        return Refusal.ALREADY_CONSUMED, "they were delivered to another attempt"
+    if ctx.now_ms >= known.until_ms:
+        return Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over"
+    return Refusal.DUPLICATE, "they were delivered to this attempt"
+
+
+def _erasing_problem(command: k.EraseSecrets, ctx: Context) -> Problem | None:
+    if ctx.actor.agent is not None or not ctx.actor.has("operator"):
+        return Refusal.NOT_AUTHORISED, "erasing needs the role operator"
+    if bool(command.call_id) == bool(command.request_id):
+        return Refusal.INVALID, "name a call or a request"
+    if not is_client_id(command.call_id or command.request_id):
+        return Refusal.INVALID, f"the id {ID_RULE}"
+    return None
+
+
+def _erased(command: k.EraseSecrets, ctx: Context) -> Message:
+    return h.SecretsErased(
+        call_id=command.call_id,
+        request_id=command.request_id,
+        reason=command.reason,
+        by=ctx.actor.subject,
+    )
+
+
+def _name(call_id: str, request_id: str) -> str:
+    return f"call:{call_id}" if call_id else f"request:{request_id}"
+
+
+def _with(state: Execution, name: str, known: Handover) -> Execution:
+    handovers: Map[str, Handover] = state.handovers
+    return replace(state, handovers=handovers.set(name, known))
