@@ -79,10 +79,12 @@ def outcome_unknown_events(state: Execution, call: Call, reason: str, ctx: Conte
 def revised(call: Call, by: str, **changes: Any) -> tuple[c.ToolCallProposed, Call]:
     """The next revision of a call: its event, and the call as it will be."""
     requesters = tuple(dict.fromkeys((*call.requesters, by)))
+    is_edit = changes.get("arguments", call.arguments) != call.arguments
     new = replace(
         call,
         revision=call.revision + 1,
         requesters=requesters,
+        proposed_arguments=call.proposed_arguments or (call.arguments if is_edit else ""),
         status="proposed",
         attempt_id="",
         **changes,

@@ -248,3 +248,29 @@ def test_publish_principal_by_an_operator_is_not_authorised() -> None:
     (refused,) = decide(definitions, b"acme/principal/olga", command, OLGA)
 
     assert refused.code == "not_authorised"  # type: ignore[attr-defined]
+
+
+LARGE_EDITS = {
+    **rule("large-edits", "pay", "hold", quorum=2, exclude_requester=True),
+    "when": "edited && args.amount > 100.0 && args.amount > proposed.amount",
+}
+
+
+@pytest.mark.parametrize(
+    ("amount", "releases"), [(3, True), (100, True), (101, False)], ids=["less", "at the limit", "above"]
+)
+def test_edit_above_a_limit_asks_two_others_by_a_rule_about_edits(amount: int, releases: bool) -> None:
+    rules = [LARGE_EDITS, rule("pays", "pay", "hold")]
+    world = started(definitions=published(Definitions(policies=PolicySet()), rules, TOOLS))
+    hold = held(world)
+
+    said = decided(world, hold, "edit", RITA, edited_arguments=f'{{"amount":{amount}}}')
+
+    assert ("ToolCallReleased" in names(said)) is releases
+    if not releases:
+        opened = the(said, "HoldOpened")
+        assert code(decided(world, opened, "approve", RITA)) == "own_request"
+        assert names(decided(world, opened, "approve", OLGA)) == ["DecisionRecorded"]
+        assert names(decided(world, opened, "approve", MIA)) == ["DecisionRecorded", "ToolCallReleased"]
+        digest = world.state().calls["c"].digest
+        assert names(consumed(world, digest)) == ["GrantConsumed"], "still an edit when it is looked at again"

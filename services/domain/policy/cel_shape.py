@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from schemas.policy_problems import did_you_mean
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments
 
-VARIABLES = frozenset({"tool", "args", "agent", "user", "workspace", "execution", "risk", "trust", "now"})
+VARIABLES = frozenset(
+    {"tool", "args", "proposed", "edited", "agent", "user", "workspace", "execution", "risk", "trust", "now"}
+)
 NOT_YET = frozenset({"memory"})
 FIELDS = {
     "tool": frozenset({"name", "version", "known", "annotations"}),

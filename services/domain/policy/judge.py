@@ -98,6 +98,8 @@ def _variables(call: CallFacts, view: ToolView) -> dict[str, Any]:
     return {
         "tool": view.variable,
         "args": call.arguments,
+        "proposed": call.arguments if call.proposed_arguments is None else call.proposed_arguments,
+        "edited": call.proposed_arguments is not None,
         "agent": call.agent,
         "user": call.user,
         "workspace": call.workspace,

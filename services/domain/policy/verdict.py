@@ -20,7 +20,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One revision of a call, as the decider knows it.
 
     `tool_definition` is the published one, None for an unknown tool; `tool_version` its SHA-256. `arguments`,
-    `context` and `claimed_annotations` are parsed JSON. `trust` is None until every part of it is known.
+    `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own where a person has
+    edited them. `trust` is None until every part of it is known.
     """
 
     tenant: str
@@ -32,6 +33,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     tool_definition: Mapping[str, Any] | None = None
     tool_version: str = ""
     arguments: Mapping[str, Any] = {}
+    proposed_arguments: Mapping[str, Any] | None = None
     claimed_annotations: Mapping[str, Any] = {}
     execution_id: str = ""
     request: str = ""
