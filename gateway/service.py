@@ -21,7 +21,10 @@ from gateway.asking import Asker
 from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
+from gateway.identity.jwks import IssuerKeys
 from gateway.identity.keys import ISSUERS, Keys, PublicKeyFile, load_or_create
+from gateway.identity.oidc import OidcIssuer
+from gateway.identity.oidc_settings import OidcSettings
 from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import check_topics
 from gateway.kafka_commands import KafkaCommandLog
@@ -135,6 +138,7 @@ class Gateway:
         if self._tail is not None:
             await self._tail.close()
         await self.commands.close()
+        await self.authenticator.close()
         self.views.views.close()
 
     async def wait_failed(self) -> BaseException:
@@ -217,7 +221,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         settings,
         keys,
         grants,
-        Authenticator(PublicKeyFile(settings.keys_dir / ISSUERS).get),
+        Authenticator(PublicKeyFile(settings.keys_dir / ISSUERS).get, oidc=_oidc(settings.oidc)),
         Hub(grants.token),
         views,
         KafkaCommandLog(config),
@@ -225,6 +229,12 @@ def assemble(settings: GatewaySettings) -> Gateway:
         Seats(settings.limits.sockets),
         Components(config, settings.data_dir / "run"),
     )
+
+
+def _oidc(settings: OidcSettings | None) -> OidcIssuer | None:
+    if settings is None:
+        return None
+    return OidcIssuer(settings, IssuerKeys(settings.issuer, settings.jwks_url, settings.algorithms))
 
 
 def _fill(live: Live, beginning: Beginning) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gateway.identity.oidc_settings import OidcSettings, OidcSettingsRefused, read_oidc
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 
@@ -59,6 +60,7 @@ class GatewaySettings:
     kafka_settings: Path | None = None
     policy_file: Path | None = None
     origins: tuple[str, ...] = ()
+    oidc: OidcSettings | None = None
     log_level: str = "INFO"
     limits: Limits = field(default_factory=Limits)
 
@@ -66,10 +68,11 @@ class GatewaySettings:
 def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
     """The settings of docs/architecture.md.
 
-    Of the gateway's own: `gateway_policy`, `gateway_origins`, `gateway_requests_per_s`.
+    Of the gateway's own: `gateway_policy`, `gateway_origins`, `gateway_requests_per_s`, and `oidc_…`
+    (docs/identity.md).
 
     Raises:
-        SettingsRefused: one is missing, not a number, or a rate that lets nothing pass.
+        SettingsRefused: one is missing, not a number, a rate that lets nothing pass, or no identity provider.
     """
     try:
         read = GatewaySettings(
@@ -85,11 +88,14 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             kafka_settings=_path(settings, "kafka_settings"),
             policy_file=_path(settings, "gateway_policy"),
             origins=tuple(settings.get("gateway_origins", "").split()),
+            oidc=read_oidc(settings),
             log_level=settings.get("log_level") or "INFO",
             limits=Limits(
                 requests_per_s=int(settings.get("gateway_requests_per_s") or DEFAULT_REQUESTS_PER_S)
             ),
         )
+    except OidcSettingsRefused as error:
+        raise SettingsRefused(str(error)) from error
     except KeyError as error:
         raise SettingsRefused(f"the gateway needs the setting {error}") from error
     except ValueError as error:

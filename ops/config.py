@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from gateway.identity.oidc_settings import PREFIX
 from gateway.settings import DEFAULT_REQUESTS_PER_S
 from ops.errors import UsageError
 from ops.files import read_json, write_json
+from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.topics import DEFAULT_PARTITIONS
 
 DEFAULT_DATA_DIR = Path(".placet")
@@ -73,7 +76,12 @@ class StackConfig:
         gateway_policy: Absolute path of a policy with which the gateway tightens; empty for none.
         gateway_origins: Web origins that may open sockets, separated by blanks.
         gateway_requests_per_s: How many REST requests a second one subject may send, and as many at once.
+        audit_heads_dir: Absolute path where audit heads are kept; empty for `audit/heads` in the data directory.
+        audit_webhook: Address that audit heads are posted to; empty for none.
+        audit_head_events: So many events of a tenant make an audit head,
+        audit_head_seconds: and so many seconds, if there was any.
         log_level: Of the roles' logs.
+        oidc: The identity provider that the gateway believes, as its settings without `oidc_`; empty for none.
     """
 
     data_dir: str
@@ -90,7 +98,12 @@ class StackConfig:
     gateway_policy: str = ""
     gateway_origins: str = ""
     gateway_requests_per_s: int = DEFAULT_REQUESTS_PER_S
+    audit_heads_dir: str = ""
+    audit_webhook: str = ""
+    audit_head_events: int = DEFAULT_EVENTS
+    audit_head_seconds: float = DEFAULT_SECONDS
     log_level: str = "INFO"
+    oidc: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def directory(self) -> DataDir:
@@ -112,9 +125,14 @@ class StackConfig:
             "gateway_policy": self.gateway_policy,
             "gateway_origins": self.gateway_origins,
             "gateway_requests_per_s": str(self.gateway_requests_per_s),
+            "audit_heads_dir": self.audit_heads_dir,
+            "audit_webhook": self.audit_webhook,
+            "audit_head_events": str(self.audit_head_events),
+            "audit_head_seconds": str(self.audit_head_seconds),
             "worker_id": worker_id,
             "status_file": str(self.directory.status(worker_id)),
             "log_level": self.log_level,
+            **{f"{PREFIX}{name}": text for name, text in self.oidc.items()},
         }
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.identity.oidc_settings import PREFIX, OidcSettingsRefused, read_oidc
 from gateway.settings import DEFAULT_REQUESTS_PER_S
 from ops.config import DEFAULT_PORT, DataDir, StackConfig
-from ops.errors import PortTakenError
+from ops.errors import PortTakenError, UsageError
 from ops.ports import LOOPBACK, free_port, is_free, reachable
+from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.topics import DEFAULT_PARTITIONS
+
+OIDC_VARIABLES = "PLACET_OIDC_"
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,12 @@ class UpOptions:
     gateway_policy: Path | None = None
     gateway_origins: tuple[str, ...] = ()
     gateway_requests_per_s: int = DEFAULT_REQUESTS_PER_S
+    audit_heads_dir: Path | None = None
+    audit_webhook: str = ""
+    audit_head_events: int = DEFAULT_EVENTS
+    audit_head_seconds: float = DEFAULT_SECONDS
     log_level: str = "INFO"
+    oidc: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def directory(self) -> DataDir:
@@ -56,11 +66,34 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         gateway_policy=_absolute(options.gateway_policy),
         gateway_origins=" ".join(options.gateway_origins),
         gateway_requests_per_s=options.gateway_requests_per_s,
+        audit_heads_dir=_absolute(options.audit_heads_dir),
+        audit_webhook=options.audit_webhook,
+        audit_head_events=options.audit_head_events,
+        audit_head_seconds=options.audit_head_seconds,
         topic_prefix=options.topic_prefix,
         partitions=options.partitions,
         replication_factor=options.replication_factor,
         log_level=options.log_level,
+        oidc=dict(options.oidc),
     )
+
+
+def oidc_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The identity provider that the environment names (`PLACET_OIDC_ISSUER`, …); empty for none.
+
+    Raises:
+        UsageError: A variable is missing, unknown or wrong.
+    """
+    given = {
+        name.removeprefix(OIDC_VARIABLES).lower(): text
+        for name, text in environment.items()
+        if name.startswith(OIDC_VARIABLES) and text
+    }
+    try:
+        read_oidc({f"{PREFIX}{name}": text for name, text in given.items()})
+    except OidcSettingsRefused as error:
+        raise UsageError(f"The environment's {OIDC_VARIABLES}… cannot be used: {error}.") from error
+    return given
 
 
 def check_port(options: UpOptions) -> None:

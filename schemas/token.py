@@ -84,6 +84,22 @@ def read_claims(token: str, public_keys: PublicKeys, now: float) -> Claims:
     )
 
 
+def unverified_issuer(token: str) -> str:
+    """Whose keys to verify a token with. Nothing of it is believed yet.
+
+    Raises:
+        TokenRefused: it cannot be read.
+    """
+    if len(token) > TOKEN_MAX_CHARS:
+        raise TokenRefused("the token is too long")
+    try:
+        payload = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, UnicodeError) as error:
+        raise TokenRefused(f"the token is refused: {error}") from error
+    issuer = payload.get("iss")
+    return issuer if isinstance(issuer, str) else ""
+
+
 def check_actor(actor: Actor) -> None:
     """Refuse an identity that no token may carry; used when issuing and when reading.
 

@@ -6,58 +6,89 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from gateway.identity.jwks import IssuerUnavailable
+from gateway.identity.oidc import OidcIssuer
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.refusals import Refusal
-from schemas.token import Claims, PublicKeys, TokenRefused, read_claims
+from schemas.token import Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
 
 CACHED_TOKENS_MAX = 4_096
+# A token is verified again after this: its key may have been withdrawn meanwhile.
+BELIEVED_S = 60.0
+RETRY_AFTER_S = 10
 READERS = ("reviewer", "operator", "analyst")
 ANY = "*"
 # Whoever installed Placet has a token of this tenant (`placet up` writes it to admin.token).
 OWNER_TENANT = "default"
 
 
+class Believed(NamedTuple):
+    """A token that was verified, and until when that stands."""
+
+    claims: Claims
+    until_s: float
+
+
 @dataclass(slots=True)
 class Authenticator:
-    """Believes tokens of known issuers. A token's signature is checked once, its expiry every time."""
+    """Believes tokens of known issuers: the local one, and an identity provider where there is one.
+
+    A token says who issued it, and is then verified with the keys of that issuer only. Its expiry is looked at every
+    time, its signature once a minute.
+    """
 
     public_keys: PublicKeys
     clock: Callable[[], float] = time.time
-    _believed: OrderedDict[str, Claims] = field(default_factory=OrderedDict, init=False)
+    oidc: OidcIssuer | None = None
+    _believed: OrderedDict[str, Believed] = field(default_factory=OrderedDict, init=False)
 
-    def claims(self, token: str) -> Claims:
+    async def claims(self, token: str) -> Claims:
         """What a token says.
 
         Raises:
-            Problem: 401 unauthenticated.
+            Problem: 401 unauthenticated; 503 unavailable, the identity provider's keys cannot be had.
         """
         now = self.clock()
         known = self._believed.get(token)
-        if known is not None and now < known.expires_at_s:
-            return known
+        if known is not None and now < known.until_s:
+            return known.claims
+        self._believed.pop(token, None)
         try:
-            claims = read_claims(token, self.public_keys, now)
+            claims = await self._verified(token, now)
         except TokenRefused as error:
-            self._believed.pop(token, None)
             raise Problem(Refusal.UNAUTHENTICATED, str(error)) from error
-        self._believed[token] = claims
+        except IssuerUnavailable as error:
+            raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=RETRY_AFTER_S) from error
+        self._believed[token] = Believed(claims, min(claims.expires_at_s, now + BELIEVED_S))
         if len(self._believed) > CACHED_TOKENS_MAX:
             self._believed.popitem(last=False)
         return claims
 
-    def of_header(self, authorization: str) -> Claims:
+    async def close(self) -> None:
+        """Let go of the connections to an identity provider."""
+        if self.oidc is not None:
+            await self.oidc.close()
+
+    async def _verified(self, token: str, now: float) -> Claims:
+        oidc = self.oidc
+        if oidc is not None and unverified_issuer(token) == oidc.settings.issuer:
+            return await oidc.claims(token, now)
+        return read_claims(token, self.public_keys, now)
+
+    async def of_header(self, authorization: str) -> Claims:
         """What the token of an Authorization header says.
 
         Raises:
-            Problem: 401 unauthenticated.
+            Problem: as `claims`.
         """
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
-        return self.claims(token.strip())
+        return await self.claims(token.strip())
 
 
 def reads_project(actor: Actor) -> bool:

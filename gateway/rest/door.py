@@ -150,7 +150,8 @@ async def door_of(request: Request) -> Door:
     """Who asks, and through which gateway.
 
     Raises:
-        Problem: 401 unauthenticated; 429 quota, the subject asks too often.
+        Problem: 401 unauthenticated; 429 quota, the subject asks too often; 503 unavailable, whether the token is
+            good cannot be told now.
     """
     gateway: Gateway = request.app.state.gateway
     if URL_TOKENS.intersection(name.lower() for name in request.query_params):
@@ -158,7 +159,7 @@ async def door_of(request: Request) -> Door:
             Refusal.UNAUTHENTICATED,
             "a token in a URL ends up in logs: it is refused, and should be withdrawn",
         )
-    claims = gateway.authenticator.of_header(request.headers.get("authorization", ""))
+    claims = await gateway.authenticator.of_header(request.headers.get("authorization", ""))
     actor = claims.actor
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
         most = gateway.settings.limits.requests_per_s

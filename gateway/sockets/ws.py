@@ -83,7 +83,7 @@ def is_known_origin(origin: str, gateway: Gateway) -> bool:
 async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Claims:
     header = websocket.headers.get("authorization")
     if header is not None:
-        return gateway.authenticator.of_header(header)
+        return await gateway.authenticator.of_header(header)
     try:
         async with asyncio.timeout(gateway.settings.limits.authenticate_s):
             first = parse_object(await _receive(websocket))
@@ -92,14 +92,14 @@ async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Claims:
     token = first.get("token")
     if first.get("type") != "authenticate" or not isinstance(token, str):
         raise Problem(Refusal.UNAUTHENTICATED, "the first message must be authenticate with a token")
-    return gateway.authenticator.claims(token)
+    return await gateway.authenticator.claims(token)
 
 
 async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
     document = problem.document()
     error = {**document, "type": "error", "problem": document["type"]}
     await websocket.send_text(orjson.dumps(error).decode())
-    code = TRY_LATER if problem.code is Refusal.QUOTA else NOT_AUTHENTICATED
+    code = TRY_LATER if problem.code in (Refusal.QUOTA, Refusal.UNAVAILABLE) else NOT_AUTHENTICATED
     await websocket.close(code, problem.detail[:CLOSE_REASON_MAX])
 
 

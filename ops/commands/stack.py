@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +16,25 @@ from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes,
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
 from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE
-from ops.options import UpOptions
+from ops.options import UpOptions, oidc_environment
 from ops.ports import LOOPBACK
 from ops.status import READY, Stack, as_protocol, read_stack
+from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.topics import DEFAULT_PARTITIONS
 
+KafkaSettings = Annotated[
+    Path | None, typer.Option(help="JSON file of SASL and TLS settings for the cluster.", dir_okay=False)
+]
+GatewayPolicy = Annotated[
+    Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)
+]
+Origins = Annotated[list[str] | None, typer.Option(help="A web origin that may open sockets; repeat it.")]
+HeadsDir = Annotated[Path | None, typer.Option(help="Where audit heads are kept; another disk is best.")]
+Webhook = Annotated[
+    str, typer.Option(envvar="PLACET_AUDIT_WEBHOOK", help="An address that takes each audit head.")
+]
+HeadEvents = Annotated[int, typer.Option(min=1, help="So many events of a tenant make an audit head,")]
+HeadSeconds = Annotated[float, typer.Option(min=0.1, help="and so many seconds, if there was any event.")]
 LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
 
 
@@ -28,9 +44,7 @@ def up(
         str | None,
         typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="A Kafka cluster, else embedded."),
     ] = None,
-    kafka_settings: Annotated[
-        Path | None, typer.Option(help="JSON file of SASL and TLS settings for the cluster.", dir_okay=False)
-    ] = None,
+    kafka_settings: KafkaSettings = None,
     port: Annotated[int, typer.Option(help="The gateway's port; 0 picks a free one.")] = DEFAULT_PORT,
     host: Annotated[str, typer.Option(help="The address that the gateway listens on.")] = LOOPBACK,
     database_url: Annotated[
@@ -42,15 +56,15 @@ def up(
     ] = DEFAULT_PARTITIONS,
     replication_factor: Annotated[int, typer.Option(min=1, help="Copies of a new topic.")] = 1,
     topic_prefix: Annotated[str, typer.Option(help="First word of the topics' names.")] = "placet",
-    gateway_policy: Annotated[
-        Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)
-    ] = None,
-    origin: Annotated[
-        list[str] | None, typer.Option(help="A web origin that may open sockets; repeat it.")
-    ] = None,
+    gateway_policy: GatewayPolicy = None,
+    origin: Origins = None,
     requests_per_second: Annotated[
         int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
     ] = DEFAULT_REQUESTS_PER_S,
+    audit_heads_dir: HeadsDir = None,
+    audit_webhook: Webhook = "",
+    audit_head_events: HeadEvents = DEFAULT_EVENTS,
+    audit_head_seconds: HeadSeconds = DEFAULT_SECONDS,
     log_level: LogLevel = "INFO",
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     json: JsonOption = False,
@@ -69,9 +83,14 @@ def up(
         gateway_policy=gateway_policy,
         gateway_origins=tuple(origin or ()),
         gateway_requests_per_s=requests_per_second,
+        audit_heads_dir=audit_heads_dir,
+        audit_webhook=audit_webhook,
+        audit_head_events=audit_head_events,
+        audit_head_seconds=audit_head_seconds,
         log_level=log_level.upper(),
     )
     with errors_as_exit_codes():
+        options = replace(options, oidc=oidc_environment(os.environ))
         if detach:
             _announce(start_detached(options), options.directory, json=json)
         else:

@@ -34,32 +34,32 @@ def clock() -> list[float]:
     return [0.0]
 
 
-def test_claims_token_believed_once_still_expires(tmp_path: object, clock: list[float]) -> None:
+async def test_claims_token_believed_once_still_expires(tmp_path: object, clock: list[float]) -> None:
     from pathlib import Path
 
     directory = Path(str(tmp_path))
     token = issue(directory, "anna", ["reviewer"], "acme", "books", ttl_s=60)
     door = Authenticator(load_or_create(directory).issuers.get, lambda: clock[0])
-    expires_at_s = _expiry(door, token, clock)
+    expires_at_s = await _expiry(door, token, clock)
     clock[0] = expires_at_s - 1
-    assert door.claims(token).actor.subject == "anna"
+    assert (await door.claims(token)).actor.subject == "anna"
     clock[0] = expires_at_s
     with pytest.raises(Problem) as caught:
-        door.claims(token)
+        await door.claims(token)
     assert caught.value.code is Refusal.UNAUTHENTICATED
 
 
-def _expiry(door: Authenticator, token: str, clock: list[float]) -> int:
+async def _expiry(door: Authenticator, token: str, clock: list[float]) -> int:
     import time
 
     clock[0] = time.time()
-    return door.claims(token).expires_at_s
+    return (await door.claims(token)).expires_at_s
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "token abc"])
-def test_of_header_without_a_believed_bearer_token_refused(header: str) -> None:
+async def test_of_header_without_a_believed_bearer_token_refused(header: str) -> None:
     with pytest.raises(Problem) as caught:
-        Authenticator(lambda kid: None).of_header(header)
+        await Authenticator(lambda kid: None).of_header(header)
     assert caught.value.status == 401
 
 

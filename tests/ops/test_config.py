@@ -10,7 +10,7 @@ import pytest
 from ops.config import StackConfig, load_config, save_config
 from ops.daemon import from_json, to_json
 from ops.errors import EXIT_USAGE, PortTakenError, UsageError
-from ops.options import UpOptions, settle
+from ops.options import UpOptions, oidc_environment, settle
 
 LOOPBACK = "127.0.0.1"
 
@@ -72,7 +72,45 @@ def test_settings_for_a_role_are_plain_text_with_its_own_status_file(tmp_path: P
 
 def test_options_survive_the_way_to_a_detached_supervisor(tmp_path: Path) -> None:
     options = UpOptions(
-        tmp_path, port=0, kafka_settings=tmp_path / "kafka.json", gateway_origins=("http://a",), partitions=3
+        tmp_path,
+        port=0,
+        kafka_settings=tmp_path / "kafka.json",
+        gateway_origins=("http://a",),
+        partitions=3,
+        oidc={"issuer": "https://login.example"},
     )
     assert from_json(to_json(options)) == options
     assert from_json(to_json(UpOptions(tmp_path))) == UpOptions(tmp_path)
+
+
+IDP = {"PLACET_OIDC_ISSUER": "https://login.example", "PLACET_OIDC_AUDIENCE": "placet"}
+
+
+def test_identity_provider_of_the_environment_reaches_the_gateways_settings(tmp_path: Path) -> None:
+    environment = {**IDP, "PLACET_OIDC_TENANT": "acme", "PLACET_OIDC_ROLES_MAP": "", "HOME": "/"}
+    options = UpOptions(tmp_path, port=0, oidc=oidc_environment(environment))
+    config = settle(options, "127.0.0.1:9092")
+    save_config(config)
+    settings = load_config(config.directory.config).settings_for("gateway")
+    found = {name: text for name, text in settings.items() if name.startswith("oidc_")}
+    assert found == {
+        "oidc_issuer": "https://login.example",
+        "oidc_audience": "placet",
+        "oidc_tenant": "acme",
+    }
+    assert oidc_environment({"HOME": "/"}) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"PLACET_OIDC_AUDIENCE": ""},
+        {"PLACET_OIDC_ISSUER": "http://login.example"},
+        {"PLACET_OIDC_ALGORITHMS": "HS256"},
+        {"PLACET_OIDC_AUDIENSE": "placet"},
+    ],
+    ids=str,
+)
+def test_identity_provider_that_cannot_be_used_is_wrong_usage(wrong: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="PLACET_OIDC_"):
+        oidc_environment({**IDP, **wrong})

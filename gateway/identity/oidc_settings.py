@@ -1,0 +1,152 @@
+"""Which identity provider is believed, and what of its tokens means what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from schemas.ids import is_client_id
+
+# Signatures by a key pair. None by a shared secret: whoever verifies could sign.
+ALGORITHMS = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
+DEFAULT_ALGORITHMS = ("RS256", "ES256", "EdDSA")
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+# Roles that no group of an identity provider stands for: agents' tokens are of the local issuer.
+NEVER_MAPPED = frozenset({"system", "agent"})
+PREFIX = "oidc_"
+NAMES = (
+    "issuer",
+    "audience",
+    "jwks_url",
+    "algorithms",
+    "tenant",
+    "tenant_claim",
+    "project",
+    "project_claim",
+    "roles_claim",
+    "roles_map",
+    "subject_claim",
+    "subject_prefix",
+)
+
+
+class OidcSettingsRefused(ValueError):
+    """A setting of the identity provider is wrong; the message says which, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """One OpenID Connect provider.
+
+    Attributes:
+        issuer: its `iss`, and where its discovery document is.
+        audience: the `aud` that tokens for this installation have.
+        jwks_url: where its keys are; empty: the discovery document says.
+        algorithms: with which its tokens may be signed.
+        tenant: of all its people; empty: `tenant_claim` says.
+        project: likewise.
+        roles_claim: a list of names; dots lead into objects.
+        roles_map: from group to role: then only these groups count. None: a role by that name.
+        subject_claim: who somebody is; it must never pass to another person.
+        subject_prefix: goes before it, where subjects of the local issuer could be the same.
+    """
+
+    issuer: str
+    audience: str
+    jwks_url: str = ""
+    algorithms: tuple[str, ...] = DEFAULT_ALGORITHMS
+    tenant: str = ""
+    tenant_claim: str = "tenant"
+    project: str = ""
+    project_claim: str = "project"
+    roles_claim: str = "roles"
+    roles_map: Mapping[str, str] | None = field(default=None)
+    subject_claim: str = "sub"
+    subject_prefix: str = ""
+
+
+def read_oidc(settings: Mapping[str, str]) -> OidcSettings | None:
+    """The identity provider among a role's settings (`oidc_issuer`, …), None where there is none.
+
+    Raises:
+        OidcSettingsRefused: one is missing, unknown or wrong.
+    """
+    given = {
+        name.removeprefix(PREFIX): text for name, text in settings.items() if name.startswith(PREFIX) and text
+    }
+    if not given:
+        return None
+    _check_names(given)
+    issuer = given["issuer"]
+    check_url(issuer, "oidc_issuer", is_loopback(issuer))
+    if jwks_url := given.get("jwks_url", ""):
+        check_url(jwks_url, "oidc_jwks_url", is_loopback(jwks_url))
+    texts = {name: given[name] for name in NAMES if name in given and name not in ("algorithms", "roles_map")}
+    return OidcSettings(
+        **texts,
+        algorithms=_algorithms(given.get("algorithms", "")),
+        roles_map=_roles_map(given["roles_map"]) if "roles_map" in given else None,
+    )
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is of this machine."""
+    return urlsplit(url).hostname in LOOPBACK
+
+
+def check_url(url: str, what: str, may_be_http: bool) -> None:
+    """Refuse an address at which somebody in between could answer.
+
+    Raises:
+        OidcSettingsRefused: it is not https (http where `may_be_http`), or has more than scheme, host and path.
+    """
+    try:
+        split = urlsplit(url)
+        has_more = bool(split.query or split.fragment or split.username or split.password)
+        is_whole = bool(split.hostname) and split.port != 0
+    except ValueError as error:
+        raise OidcSettingsRefused(f"{what} is no address") from error
+    schemes = ("https", "http") if may_be_http else ("https",)
+    if split.scheme not in schemes or has_more or not is_whole:
+        raise OidcSettingsRefused(
+            f"{what} must be an https address of host and path (http only for this machine itself)"
+        )
+
+
+def _check_names(given: Mapping[str, str]) -> None:
+    if unknown := sorted(set(given) - set(NAMES)):
+        raise OidcSettingsRefused(f"there is no setting {PREFIX}{unknown[0]}: {', '.join(NAMES)}")
+    for name in ("issuer", "audience"):
+        if name not in given:
+            raise OidcSettingsRefused(f"{PREFIX}{name} is missing: whose tokens, and for whom?")
+    for name in ("tenant", "project"):
+        if name in given and f"{name}_claim" in given:
+            raise OidcSettingsRefused(f"give {PREFIX}{name} or {PREFIX}{name}_claim, not both")
+        if name in given and not is_client_id(given[name]):
+            raise OidcSettingsRefused(f"{PREFIX}{name} must be 1 to 128 of A-Za-z0-9._:-")
+
+
+def _algorithms(text: str) -> tuple[str, ...]:
+    named = tuple(text.replace(",", " ").split()) or DEFAULT_ALGORITHMS
+    if refused := [name for name in named if name not in ALGORITHMS]:
+        raise OidcSettingsRefused(
+            f"oidc_algorithms: {refused[0][:32]!r} is not one of {', '.join(ALGORITHMS)}; secrets are not shared"
+        )
+    return named
+
+
+def _roles_map(text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise OidcSettingsRefused(f"oidc_roles_map is no JSON: {error}") from error
+    if not isinstance(found, dict) or not found:
+        raise OidcSettingsRefused('oidc_roles_map must be an object {"group": "role", …}')
+    for group, role in found.items():
+        if not isinstance(role, str) or not is_client_id(role) or role in NEVER_MAPPED:
+            raise OidcSettingsRefused(
+                f"oidc_roles_map: {group[:64]!r} must stand for a role, and never for {sorted(NEVER_MAPPED)}"
+            )
+    return found
