@@ -15,7 +15,7 @@ from projections.queries.moment import Moment
 from projections.queries.open_work import open_calls, open_executions, open_holds
 from projections.queries.views import Positions, Views
 from projections.store.port import Position, ViewError, ViewUnavailable
-from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.refusals import Refusal
 from schemas.topics import Topics
 
@@ -114,12 +114,15 @@ def _published(moment: Moment, row: Row) -> Outcome:
     )
 
 
-def _publication(row: Row) -> PolicyPublished | ToolPublished:
-    name, version, by = row["name"], row["version"], row["published_by"]
-    if row["kind"] == "policy":
-        return PolicyPublished(name=name, version=version, document=row["document"], by=by)
+def _publication(row: Row) -> PolicyPublished | ToolPublished | PrincipalPublished:
+    name, version, by, document = row["name"], row["version"], row["published_by"], row["document"]
+    match row["kind"]:
+        case "policy":
+            return PolicyPublished(name=name, version=version, document=document, by=by)
+        case "principal":
+            return PrincipalPublished(name=name, version=version, document=document, by=by)
     return ToolPublished(
-        name=name, version=version, tool_version=row["tool_version"], definition=row["document"], by=by
+        name=name, version=version, tool_version=row["tool_version"], definition=document, by=by
     )
 
 

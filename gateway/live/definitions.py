@@ -1,4 +1,4 @@
-"""Published policies and tools, all versions, folded from the definitions topic."""
+"""Published policies, tools and principals, all versions, folded from the definitions topic."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.headers import rfc3339
+from schemas.principals import People, principal_from_value
 from schemas.record import Event
 
 Name = tuple[str, str]
@@ -15,7 +16,7 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One version of a policy or tool; `document` is canonical JSON."""
+    """One version of a policy, tool or principal; `document` is canonical JSON."""
 
     name: str
     version: int
@@ -32,6 +33,8 @@ class Definitions:
 
     policies: dict[Name, list[Published]] = field(default_factory=dict)
     tools: dict[Name, list[Published]] = field(default_factory=dict)
+    principals: dict[Name, list[Published]] = field(default_factory=dict)
+    people: People = field(default_factory=People)
 
     def apply(self, event: Event) -> None:
         """Fold an event of the definitions topic; others than publications change nothing."""
@@ -40,6 +43,10 @@ class Definitions:
             shelf, document, tool_version = self.policies, body.document, ""
         elif isinstance(body, ToolPublished):
             shelf, document, tool_version = self.tools, body.definition, body.tool_version
+        elif isinstance(body, PrincipalPublished):
+            shelf, document, tool_version = self.principals, body.document, ""
+            principal = principal_from_value(json.loads(body.document))
+            self.people = self.people.with_principal(event.meta.tenant, principal)
         else:
             return
         published = Published(
@@ -56,6 +63,11 @@ class Definitions:
         """Each policy of a tenant at its newest version, by name."""
         found = [versions[-1] for (owner, _), versions in self.policies.items() if owner == tenant]
         return sorted(found, key=lambda policy: policy.name)
+
+    def newest_principals(self, tenant: str) -> list[Published]:
+        """Each principal of a tenant at its newest version, by name."""
+        found = [versions[-1] for (owner, _), versions in self.principals.items() if owner == tenant]
+        return sorted(found, key=lambda principal: principal.name)
 
     def policy_versions(self, tenant: str, name: str) -> list[Published]:
         """All versions of a policy, oldest first."""
@@ -76,6 +88,18 @@ def tool_json(tool: Published) -> dict[str, Any]:
         "tool_version": tool.tool_version,
         "published_by": tool.by,
         "published_at": rfc3339(tool.at_ms),
+    }
+
+
+def principal_json(principal: Published) -> dict[str, Any]:
+    """A principal as it is served: what it is, and what was published."""
+    plain = {"roles": [], "agents": [], "disabled": False}
+    return {
+        **plain,
+        **json.loads(principal.document),
+        "version": principal.version,
+        "published_by": principal.by,
+        "published_at": rfc3339(principal.at_ms),
     }
 
 

@@ -1,4 +1,4 @@
-"""Publishing policies and tools: a version is in force where a partition has adopted it."""
+"""Publishing policies, tools and principals: a version is in force where a partition has adopted it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusa
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from schemas import commands as k
-from schemas.events.definitions import PolicyPublished, ToolPublished
+from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.ids import definition_key, is_client_id
 from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from schemas.message import Message
 from schemas.policy_document import PolicyDocument, parse_policy, policy_from_value, policy_to_json
 from schemas.policy_problems import PolicyRefused
+from schemas.principals import principal_from_value, principal_to_json
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
 ADOPTION_WAIT_S = 5.0
+
+Publishing = k.PublishPolicy | k.PublishTool | k.PublishPrincipal
 
 
 async def publish_policy(
@@ -66,9 +69,20 @@ async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key:
     return await _publish(gate, claims, "tool", command, key)
 
 
-async def _publish(
-    gate: Gate, claims: Claims, kind: str, command: k.PublishPolicy | k.PublishTool, key: str | None
-) -> Reply:
+async def publish_principal(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
+    """Publish a principal; needs the role admin. Arguments and errors as `publish_policy`."""
+    check_role(claims.actor, "admin")
+    try:
+        document = principal_from_value({"principal": name, **given()})
+    except PolicyRefused as error:
+        raise _refused(error) from error
+    if document.principal != name:
+        raise Problem(Refusal.INVALID, f"the document is of {document.principal!r}, not of {name!r}")
+    command = k.PublishPrincipal(name=name, document=principal_to_json(document))
+    return await _publish(gate, claims, "principal", command, key)
+
+
+async def _publish(gate: Gate, claims: Claims, kind: str, command: Publishing, key: str | None) -> Reply:
     actor = claims.actor
     ask = Ask(
         command,
@@ -90,16 +104,15 @@ async def _publish(
     return gate.json(resource, 202 if missing else 200)
 
 
-def _published(
-    gate: Gate, tenant: str, kind: str, command: k.PublishPolicy | k.PublishTool, outcome: Outcome
-) -> tuple[int, int]:
+def _published(gate: Gate, tenant: str, kind: str, command: Publishing, outcome: Outcome) -> tuple[int, int]:
     body: Message | None = outcome.body
-    if isinstance(body, PolicyPublished | ToolPublished):
+    if isinstance(body, PolicyPublished | ToolPublished | PrincipalPublished):
         return body.version, outcome.last_offset
     # Published before, under another command: the version that has this very text.
-    shelf = gate.live.definitions.policies if kind == "policy" else gate.live.definitions.tools
+    known = gate.live.definitions
+    shelf = {"policy": known.policies, "tool": known.tools, "principal": known.principals}[kind]
     versions: list[Published] = shelf.get((tenant, command.name), [])
-    text = command.document if isinstance(command, k.PublishPolicy) else command.definition
+    text = command.definition if isinstance(command, k.PublishTool) else command.document
     same = [published for published in versions if published.document == text] or versions
     if not same:
         raise Problem(Refusal.UNAVAILABLE, "the definition is not known here yet: try again", retry_after=1)
@@ -110,8 +123,11 @@ def _policy(document: str | Any) -> PolicyDocument:
     try:
         return parse_policy(document) if isinstance(document, str) else policy_from_value(document)
     except PolicyRefused as error:
-        errors = [problem.model_dump() for problem in error.problems]
-        raise Problem(Refusal.INVALID, str(error), errors=errors) from error
+        raise _refused(error) from error
+
+
+def _refused(error: PolicyRefused) -> Problem:
+    return Problem(Refusal.INVALID, str(error), errors=[problem.model_dump() for problem in error.problems])
 
 
 def _check_schema(schema: dict[str, Any]) -> None:

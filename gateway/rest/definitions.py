@@ -1,4 +1,4 @@
-"""/v1/tools, /v1/policies and /v1/rules: what is published."""
+"""/v1/tools, /v1/policies, /v1/principals and /v1/rules: what is published."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.live.definitions import Published, policy_json, tool_json
-from gateway.operations.definitions import publish_policy, publish_tool
+from gateway.identity.doors import check_reads
+from gateway.live.definitions import Published, policy_json, principal_json, tool_json
+from gateway.operations.definitions import publish_policy, publish_principal, publish_tool
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import AFTER, answers, documented
 from gateway.rest.door import Door, answer, door_of, listed, read_raw
 from gateway.strictjson import BODY_MAX_BYTES, parse
 from schemas.policy_document import PolicyDocument
+from schemas.principals import PrincipalDocument
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1", tags=["definitions"])
@@ -107,6 +109,32 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     if not versions:
         raise not_found("policy")
     return answer(listed(door.gate, [policy_json(version) for version in reversed(versions)]))
+
+
+@router.put(
+    "/principals/{name}",
+    operation_id="publishPrincipal",
+    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
+    openapi_extra=documented(body=PrincipalDocument, writes=True),
+)
+async def put_principal(door: AtDoor, name: str) -> Response:
+    """Publish a person or service, its accounts and roles: 200 when every partition judges by it."""
+    given = await door.given()
+    return answer(await publish_principal(door.gate, door.claims, name, given, door.key))
+
+
+@router.get(
+    "/principals",
+    operation_id="listPrincipals",
+    responses=answers({200: r.Page[r.Principal]}, 403),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def list_principals(door: AtDoor) -> Response:
+    """Every principal of the tenant at its newest version."""
+    check_reads(door.actor)
+    await door.settle_after()
+    principals = door.gate.live.definitions.newest_principals(door.actor.tenant)
+    return answer(listed(door.gate, [principal_json(principal) for principal in principals]))
 
 
 @router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}))

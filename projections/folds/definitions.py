@@ -1,10 +1,17 @@
-"""Published policies and tools, by version."""
+"""Published policies, tools and principals, by version."""
 
 from typing import Any
 
 from projections.folds.rows import Row, json_value, moment
-from schemas.events.definitions import ToolPublished
+from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
+from schemas.message import Message
 from schemas.record import Event
+
+KINDS: dict[type[Message], str] = {
+    PolicyPublished: "policy",
+    ToolPublished: "tool",
+    PrincipalPublished: "principal",
+}
 
 
 def definition_row(event: Event) -> Row:
@@ -13,7 +20,7 @@ def definition_row(event: Event) -> Row:
     is_tool = isinstance(body, ToolPublished)
     return {
         "tenant": event.meta.tenant,
-        "kind": "tool" if is_tool else "policy",
+        "kind": KINDS[type(body)],
         "name": body.name,
         "version": body.version,
         "tool_version": body.tool_version if is_tool else "",
