@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from projections.folds.definitions import KINDS
 from projections.folds.rows import Row, json_text, json_value, moment, place_of
 from schemas.events import calls as c
 from schemas.events import definitions as d
@@ -49,9 +50,9 @@ def audit_entry(
 
 
 def publication_entry(event: Event) -> Row:
-    """The audit row of a published policy or tool."""
+    """The audit row of a published policy, tool or principal."""
     body: Any = event.body
-    kind = "tool" if isinstance(body, d.ToolPublished) else "policy"
+    kind = KINDS[type(body)]
     before = None if body.version == 1 else json_text({"name": body.name, "version": body.version - 1})
     return _row(event, event.meta.tenant, NO_PROJECT) | {
         "subject": body.by,

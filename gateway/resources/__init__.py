@@ -1,0 +1,70 @@
+"""What clients get, as models: the words of the published documents, and what tests check answers against.
+
+Answers are written straight from the rows (`projections.folds`); these models say what they look like. Fields
+may be added, so clients ignore those that they do not know.
+"""
+
+from gateway.resources.base import FieldError, Page, Problem, Resource
+from gateway.resources.calls import (
+    CallStatus,
+    Decision,
+    Execution,
+    ExecutionState,
+    Grant,
+    JsonWebKey,
+    JsonWebKeySet,
+    Risk,
+    ToolCall,
+    Verdict,
+)
+from gateway.resources.definitions import PolicyVersion, Principal, Published, Tool
+from gateway.resources.holds import BulkAnswer, Hold, HoldStatus, HumanRequest, Recorded, Vote
+from gateway.resources.records import (
+    Agent,
+    AgentTool,
+    AgentTrust,
+    AuditRow,
+    DeadLetter,
+    Event,
+    Reviewer,
+    ToolTrust,
+)
+from gateway.resources.system import Component, Health, RegistryError
+
+__all__ = [
+    "Agent",
+    "AgentTool",
+    "AgentTrust",
+    "AuditRow",
+    "BulkAnswer",
+    "CallStatus",
+    "Component",
+    "DeadLetter",
+    "Decision",
+    "Event",
+    "Execution",
+    "ExecutionState",
+    "FieldError",
+    "Grant",
+    "Health",
+    "Hold",
+    "HoldStatus",
+    "HumanRequest",
+    "JsonWebKey",
+    "JsonWebKeySet",
+    "Page",
+    "PolicyVersion",
+    "Principal",
+    "Problem",
+    "Published",
+    "Recorded",
+    "RegistryError",
+    "Resource",
+    "Reviewer",
+    "Risk",
+    "Tool",
+    "ToolCall",
+    "ToolTrust",
+    "Verdict",
+    "Vote",
+]

@@ -1,0 +1,46 @@
+"""What every resource is made of, what an error says, and a page of a list."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.refusals import Refusal
+
+T = TypeVar("T")
+
+
+class Resource(BaseModel):
+    """An answer; more fields may be added."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class FieldError(Resource):
+    """One thing that is wrong with a body, and where."""
+
+    path: str
+    code: str
+    message: str
+
+
+class Problem(Resource):
+    """A refusal (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    code: Refusal
+    detail: str
+    errors: list[FieldError] | None = None
+    winning_decision_id: str | None = None
+    retry_after: int | None = None
+
+
+class Page(Resource, Generic[T]):
+    """Part of a list."""
+
+    items: list[T]
+    next_cursor: str | None
+    cursor: str | None = None

@@ -1,0 +1,137 @@
+"""Executions and their tool calls, with verdict, decision and grant."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from gateway.resources.base import Resource
+from schemas.commands import Decision as DecisionWord
+from schemas.events.calls import Effect, RiskLevel
+
+CallStatus = Literal[
+    "proposed",
+    "held",
+    "released",
+    "denied",
+    "cancelled",
+    "expired",
+    "revoked",
+    "consumed",
+    "succeeded",
+    "failed",
+    "outcome_unknown",
+]
+ExecutionState = Literal[
+    "running",
+    "paused",
+    "waiting_clarification",
+    "waiting_correction",
+    "waiting_approval",
+    "resumed",
+    "completed",
+    "failed",
+    "cancelled",
+]
+
+
+class Risk(Resource):
+    """How much a call could do."""
+
+    score: float
+    level: RiskLevel
+    parts: list[str]
+    required: float
+
+
+class Verdict(Resource):
+    """What the policy said of a call."""
+
+    effect: Effect
+    rules: list[str]
+    risk: Risk | None
+    trust: Any
+    policy_version: str | None
+
+
+class Decision(Resource):
+    """A person's word."""
+
+    decision_id: str
+    decision: DecisionWord
+    by: str
+    at: datetime
+    feedback: str | None
+
+
+class Grant(Resource):
+    """The leave to run exactly one digest, once.
+
+    `token` is the signed grant, for a tool server: only while the call is released, only for who may consume it,
+    and not in lists.
+    """
+
+    digest: str
+    expires_at: datetime
+    token: str | None
+    decision_id: str
+
+
+class JsonWebKey(BaseModel):
+    """An Ed25519 public key (RFC 8037)."""
+
+    kty: Literal["OKP"]
+    crv: Literal["Ed25519"]
+    x: str
+    kid: str
+    use: Literal["sig"]
+    alg: Literal["EdDSA"]
+
+
+class JsonWebKeySet(BaseModel):
+    """The keys that sign grants (RFC 7517); those of the past stay, so that their grants can be verified."""
+
+    keys: list[JsonWebKey]
+
+
+class ToolCall(Resource):
+    """A tool call as it stands."""
+
+    tenant: str
+    execution_id: str
+    call_id: str
+    revision: int
+    agent: str
+    tool: str
+    tool_version: str
+    arguments: dict[str, Any]
+    digest: str
+    approved_arguments: dict[str, Any] | None
+    status: CallStatus
+    verdict: Verdict | None
+    hold_id: str | None
+    deadline_at: datetime | None
+    decision: Decision | None
+    grant: Grant | None
+    cursor: str | None = None
+
+
+class Execution(Resource):
+    """One run of an agent."""
+
+    tenant: str
+    project: str
+    execution_id: str
+    state: ExecutionState
+    agent: str
+    user: str
+    workspace: str
+    request: str
+    version: int
+    calls: int
+    open_holds: int
+    started_at: datetime
+    ended_at: datetime | None
+    cursor: str | None = None
