@@ -16,6 +16,7 @@ from rich.table import Table
 from ops.commands.common import DataDirOption, JsonOption, print_json
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
+from projections.audit.settings import AUDIT_ERRORS, signed_heads
 from projections.log_errors import LogError
 from projections.main import GC_THRESHOLD, kafka_address
 from projections.rebuild import Outcome, Plan, rebuild
@@ -47,12 +48,12 @@ def replay(
     try:
         config = load_config(DataDir(data_dir.expanduser().absolute()).config)
         settings = config.settings_for("replay") | _given(database_url, bootstrap_servers)
-        plan = Plan(settings["database_url"], into or settings["database_url"], force)
+        plan = Plan(settings["database_url"], into or settings["database_url"], force, signed_heads(settings))
         outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
     except OpsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
-    except (LogError, ViewError) as error:
+    except (LogError, ViewError, *AUDIT_ERRORS) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(EXIT_NOT_REACHABLE) from error
     if json:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import uvloop
 
+from projections.audit.settings import AUDIT_ERRORS, Audit, opened_audit
 from projections.log_errors import LogError
 from projections.projector import Projector
 from projections.store.port import ViewError
@@ -38,7 +39,7 @@ def run(settings: Mapping[str, str]) -> None:
     gc.set_threshold(GC_THRESHOLD)
     try:
         uvloop.run(_serve(settings))
-    except (LogError, ViewError, KafkaSettingsRefused) as error:
+    except (LogError, ViewError, KafkaSettingsRefused, *AUDIT_ERRORS) as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(EXIT_NOT_REACHABLE) from error
 
@@ -46,6 +47,11 @@ def run(settings: Mapping[str, str]) -> None:
 async def _serve(settings: Mapping[str, str]) -> None:
     status_file = settings.get("status_file", "")
     write_status(status_file, "starting")
+    async with opened_audit(settings) as audit:
+        await _project(settings, status_file, audit)
+
+
+async def _project(settings: Mapping[str, str], status_file: str, audit: Audit) -> None:
     tail = KafkaTail(kafka_address(settings))
     await tail.open()
     projector = Projector(
@@ -53,7 +59,9 @@ async def _serve(settings: Mapping[str, str]) -> None:
         open_store=lambda: open_view(settings["database_url"]),
         topics=Topics(settings.get("topic_prefix") or "placet"),
         tell=lambda state, behind: write_status(status_file, state, behind=behind),
+        heads=audit.keeper,
     )
+    audit.on_failure = projector.stop
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, projector.stop)

@@ -1,7 +1,7 @@
 """The projector: follows the log and keeps the views current.
 
-1. Find where the view stands, and check that the log is still the one it was read from.
-2. Read from there; fold; write rows and positions in one transaction.
+1. Find where the view stands, and check that the log is still the one it was read from, and the one that was signed.
+2. Read from there; fold; write rows and positions in one transaction; sign what has grown.
 3. When the view was swapped for a rebuilt one, open that and begin again at 1.
 
 It holds nothing that is not in the database or the log: whatever fails ends it, and the next one goes on.
@@ -12,12 +12,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from projections.audit.heads import HeadKeeper
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.slices import slices
 from projections.standing import Standing, find_standing, first_position
-from projections.store.port import Position, RowStore, ViewReplaced, ViewStore
+from projections.store.port import Batch, Position, RowStore, ViewReplaced, ViewStore
 from projections.tail_kafka import KafkaTail, Partition
 from schemas.record import RawRecord
 from schemas.topics import Topics
@@ -38,6 +39,7 @@ class Writer:
     positions: dict[Partition, Position]
     batcher: Batcher
     batch_records: int = BATCH_RECORDS
+    wrote: Callable[[Batch], None] = lambda batch: None
 
     def write(self, polled: Sequence[tuple[Partition, Sequence[RawRecord]]]) -> None:
         """Write what came next of some partitions, in one transaction or more."""
@@ -46,6 +48,7 @@ class Writer:
             batch = self.batcher.batch(chunks)
             self.store.apply(batch)
             self.batcher.written()
+            self.wrote(batch)
             for move in batch.moves:
                 self.positions[Partition(move.after.topic, move.after.partition)] = move.after
 
@@ -72,12 +75,14 @@ class Projector:
         open_store: opens the live view; called again when it was swapped.
         topics: the installation's.
         tell: is told the state (`starting`, `ready`) and how many offsets the view is behind.
+        heads: checks and signs the audit trees' heads; None signs none.
     """
 
     tail: KafkaTail
     open_store: Callable[[], ViewStore]
     topics: Topics
     tell: Tell
+    heads: HeadKeeper | None = None
     stopping: bool = False
 
     def stop(self) -> None:
@@ -88,8 +93,9 @@ class Projector:
         """Follow the log.
 
         Raises:
-            LogError: the log cannot be read on.
+            LogError: the log cannot be read on, or is not the one that was signed (`HeadsDisagree`).
             ViewError: the view cannot be written.
+            HeadsUnusable: a head cannot be kept.
         """
         while not self.stopping:
             store = await asyncio.to_thread(self.open_store)
@@ -103,6 +109,9 @@ class Projector:
     async def _follow(self, store: ViewStore) -> None:
         standing = await find_standing(self.tail, store, self.topics)
         writer = new_writer(store, self.topics, standing.positions)
+        if self.heads is not None:
+            self.heads.begin(store)
+            writer.wrote = self.heads.wrote
         logger.info("the view is %d records behind", standing.behind())
         self.tail.stand_at(standing.offsets)
         progress = _Progress(standing, self.tell)
@@ -110,6 +119,8 @@ class Projector:
             if polled := await self.tail.poll():
                 writer.write(polled)
                 progress.moved(writer.positions)
+            if self.heads is not None:
+                self.heads.turn(store, is_caught_up=progress.is_ready)
 
 
 class _Progress:
@@ -121,6 +132,10 @@ class _Progress:
         self._next_at = 0.0
         self._state = "ready" if not self._ends else "starting"
         tell(self._state, standing.behind())
+
+    @property
+    def is_ready(self) -> bool:
+        return self._state == "ready"
 
     def moved(self, positions: dict[Partition, Position]) -> None:
         if self._state == "ready":

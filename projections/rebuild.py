@@ -3,7 +3,7 @@
 1. Make an empty view beside the live one.
 2. Read the log from offset 0 up to where the live view stands, or to its end where none can be compared.
 3. Fix a moment of the live view, read on exactly up to it, and compare: both have read the same records.
-4. Read on to the end of the log.
+4. Read on to the end of the log, and hold it against the audit heads that were kept outside before that.
 5. If nothing differs, and the live view was not swapped meanwhile, put the rebuilt view in its place.
 """
 
@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, compare
 from projections.log_errors import LogChanged, LogUnreachable
 from projections.projector import Writer, new_writer
@@ -31,12 +32,14 @@ Bulk = Callable[[ViewStore, Offsets, Progress], None]
 class Plan:
     """What to rebuild: `target_url` from the log, to be compared with the live view at `live_url`.
 
-    Where both are the same, a view that differs is swapped in only with `force`.
+    Where both are the same, a view that differs is swapped in only with `force`. `heads` says what was signed of the
+    log; what disagrees with that is never swapped in.
     """
 
     live_url: str
     target_url: str
     force: bool = False
+    heads: SignedHeads | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,9 @@ async def rebuild(
         bulk: reads step 2 with more processes (`rebuild_workers`); None reads it in this one.
 
     Raises:
-        LogError: the log cannot be read from its beginning.
+        LogError: the log cannot be read from its beginning, or is not the one that was signed.
         ViewError: a view cannot be read or written.
+        HeadsUnusable: the heads cannot be read.
     """
     replaced = identity_of(plan.target_url)
     generation = new_generation(plan.target_url)
@@ -137,7 +141,10 @@ async def _rebuild(
         await reading.up_to(targets)
         read_s = _now_s() - began
         comparison = None if live is None else await _compare(live, store, reading, ends)
+        signed = {} if plan.heads is None else plan.heads.newest()
         await reading.up_to(await _ends(tail, topics))
+        if plan.heads is not None:
+            check_all(plan.heads.files, signed, store)
     finally:
         if live is not None:
             live.close()

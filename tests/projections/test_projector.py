@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import subprocess
@@ -16,6 +17,8 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from ops.topics import ensure_topics
+from projections.audit.head_files import HeadFiles
+from projections.audit.heads import check_all
 from projections.log_errors import LogChanged, TopicMissing
 from projections.projector import Projector
 from projections.store.urls import open_view
@@ -99,6 +102,8 @@ async def test_projector_killed_again_and_again_counts_each_record_once(
         "topic_prefix": topic_prefix,
         "database_url": url,
         "status_file": str(tmp_path / "status.json"),
+        "audit_head_events": "200",
+        **_dirs(tmp_path),
     }
     producing = asyncio.create_task(produce(kafka, topics.executions, builder.records))
     filler = Filler(open_view(url), topics)
@@ -123,6 +128,7 @@ async def test_projector_killed_again_and_again_counts_each_record_once(
     expected = Filler(open_view(f"sqlite:///{tmp_path}/expected.db"), topics)
     expected.fill(builder)
     assert filler.everything() == expected.everything()
+    _check_heads(tmp_path, expected)
     expected.store.close()
     filler.store.close()
 
@@ -193,7 +199,8 @@ async def test_missing_topic_is_said_by_name(
 
 
 def test_process_without_kafka_ends_with_one_sentence_and_exit_3(tmp_path: Path) -> None:
-    settings = {"bootstrap_servers": "127.0.0.1:9", "database_url": f"sqlite:///{tmp_path}/views.db"}
+    url = f"sqlite:///{tmp_path}/views.db"
+    settings = {"bootstrap_servers": "127.0.0.1:9", "database_url": url, **_dirs(tmp_path)}
     process = _start(settings, stderr=subprocess.PIPE)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 3
@@ -202,6 +209,21 @@ def test_process_without_kafka_ends_with_one_sentence_and_exit_3(tmp_path: Path)
 
 def _is_whole(filler: Filler, topics: Topics, builder: LogBuilder) -> bool:
     return offsets(filler) == ends(topics, builder)
+
+
+def _check_heads(tmp_path: Path, expected: Filler) -> None:
+    """Every head that was signed between the kills is of this log, and names the one before it."""
+    files = HeadFiles(tmp_path / "audit" / "heads")
+    heads = files.after("acme", 0, 10_000)
+    assert heads
+    assert [head.number for head in heads] == list(range(1, len(heads) + 1))
+    for before, head in itertools.pairwise(heads):
+        assert head.previous == before.digest
+        check_all(files, {"acme": head}, expected.store)
+
+
+def _dirs(tmp_path: Path) -> dict[str, str]:
+    return {"data_dir": str(tmp_path), "keys_dir": str(tmp_path / "keys")}
 
 
 def _status(directory: Path) -> tuple[int, str]:

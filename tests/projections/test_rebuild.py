@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from ops.topics import ensure_topics
+from projections.audit.head_files import HeadFiles
+from projections.audit.heads import HeadKeeper, HeadsDisagree, SignedHeads
 from projections.folds.rows import Row
 from projections.projector import Projector
 from projections.queries import resources
@@ -18,9 +20,11 @@ from projections.store.port import ViewReplaced
 from projections.store.tables import EXECUTIONS, VIEW_TABLES
 from projections.store.urls import identity_of, new_generation, open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
-from schemas.topics import Topics
+from schemas.audit import AUDIT_KEY, AUDIT_KEYS
+from schemas.key_files import load_published
+from schemas.topics import Topics, partition_of
 from tests.projections.filling import Filler
-from tests.projections.histories import LogBuilder, many_runs, policy_key, policy_published
+from tests.projections.histories import LogBuilder, key_of, many_runs, policy_key, policy_published, started
 from tests.projections.kafka_log import produce, until
 
 pytestmark = pytest.mark.broker
@@ -200,3 +204,35 @@ async def test_replay_of_a_log_shorter_than_the_view_asks_for_force(
     outcome = await replay(kafka, topics, Plan(url, url))
     assert outcome.note == "the live view has read more than the log holds"
     assert "--force" in outcome.refused
+
+
+async def test_replay_of_a_log_that_was_signed_longer_swaps_nothing_in(
+    kafka: str, topic_prefix: str, database_url: str, tmp_path: Path
+) -> None:
+    topics, builder, definitions = await a_log_on(kafka, topic_prefix)
+    longer = Filler(open_view(f"sqlite:///{tmp_path}/longer.db"), topics)
+    builder.append(key_of("run-1"), [started()])
+    longer.fill(builder, definitions)
+    key = load_published(tmp_path / "keys", AUDIT_KEY, AUDIT_KEYS)
+    believed = {key.kid: key.private_key.public_key()}
+    signed = SignedHeads(HeadFiles(tmp_path / "heads"), believed)
+    with signed.files.writing():
+        keeper = HeadKeeper(signed.files, key, believed, every_events=1)
+        keeper.begin(longer.store)
+        keeper.turn(longer.store, is_caught_up=True)
+    before = identity_of(database_url)
+    for force in (False, True):
+        with pytest.raises(HeadsDisagree, match="its tail was cut off"):
+            await replay(kafka, topics, Plan(database_url, database_url, force, signed))
+    assert identity_of(database_url) == before
+    await produce(
+        kafka,
+        topics.executions,
+        [records[-1:] if at == _last(builder) else [] for at, records in enumerate(builder.records)],
+    )
+    assert (await replay(kafka, topics, Plan(database_url, database_url, heads=signed))).refused == ""
+    longer.store.close()
+
+
+def _last(builder: LogBuilder) -> int:
+    return partition_of(key_of("run-1"), builder.partitions)

@@ -1,0 +1,94 @@
+"""What keeps heads in a projector's process, put together from its settings."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from projections.audit.head_files import HeadFiles, HeadsUnusable
+from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS, HeadKeeper, SignedHeads
+from projections.audit.webhook import Webhook, WebhookRefused, checked_address
+from schemas.audit import AUDIT_KEY, AUDIT_KEYS
+from schemas.key_files import KeysUnreadable, load_public, load_published
+
+
+class AuditSettingsRefused(ValueError):
+    """A setting of the audit heads is wrong; the message says which."""
+
+
+# What an operator has to mend; the sentence says how.
+AUDIT_ERRORS = (HeadsUnusable, KeysUnreadable, WebhookRefused, AuditSettingsRefused)
+
+
+@dataclass(slots=True)
+class Audit:
+    """The part that keeps heads. `on_failure` is called when posting them has ended for good."""
+
+    keeper: HeadKeeper
+    on_failure: Callable[[], None] = lambda: None
+
+
+def heads_dir(settings: Mapping[str, str]) -> Path:
+    """Where the heads are kept: `audit_heads_dir`, by default in the data directory."""
+    given = settings.get("audit_heads_dir")
+    return Path(given) if given else Path(settings["data_dir"]) / "audit" / "heads"
+
+
+def signed_heads(settings: Mapping[str, str]) -> SignedHeads:
+    """The heads kept outside, and whose signatures are believed.
+
+    Raises:
+        KeysUnreadable: the file of public keys is damaged.
+    """
+    return SignedHeads(HeadFiles(heads_dir(settings)), load_public(Path(settings["keys_dir"]) / AUDIT_KEYS))
+
+
+@asynccontextmanager
+async def opened_audit(settings: Mapping[str, str]) -> AsyncIterator[Audit]:
+    """Keep heads as the settings say, and post them where there is a webhook.
+
+    Raises:
+        HeadsUnusable: another projector keeps them there, or they cannot be read or written.
+        KeysUnreadable: the key is damaged.
+        WebhookRefused: the webhook's address cannot be used.
+        AuditSettingsRefused: a number is none.
+    """
+    keys_dir = Path(settings["keys_dir"])
+    key = load_published(keys_dir, AUDIT_KEY, AUDIT_KEYS)
+    files = HeadFiles(heads_dir(settings))
+    keeper = HeadKeeper(
+        files,
+        key,
+        load_public(keys_dir / AUDIT_KEYS),
+        every_events=int(_number(settings, "audit_head_events", DEFAULT_EVENTS)),
+        every_s=_number(settings, "audit_head_seconds", DEFAULT_SECONDS),
+    )
+    url = settings.get("audit_webhook")
+    webhook = Webhook(checked_address(url), files, key) if url else None
+    with files.writing():
+        audit = Audit(keeper)
+        if webhook is None:
+            yield audit
+            return
+        keeper.told = lambda head: webhook.woken.set()
+        posting = asyncio.create_task(webhook.run())
+        posting.add_done_callback(lambda _: audit.on_failure())
+        try:
+            yield audit
+            if posting.done():
+                posting.result()
+        finally:
+            posting.cancel()
+            await asyncio.wait({posting})
+
+
+def _number(settings: Mapping[str, str], name: str, default: float) -> float:
+    text = settings.get(name)
+    try:
+        number = float(text) if text else default
+    except ValueError as error:
+        raise AuditSettingsRefused(f"{name} must be a number, not {text[:40] if text else ''}.") from error
+    if not 0 < number < 1e9:
+        raise AuditSettingsRefused(f"{name} must be above 0.")
+    return number

@@ -1,0 +1,122 @@
+"""Heads posted to an address outside: each at least once, in order, and none is lost.
+
+How far it has come is kept in a file beside the heads, after each answer. Who does not answer with 2xx is asked
+again, ever more slowly; meanwhile the views go on and the heads wait in their files.
+"""
+
+import asyncio
+import json
+import logging
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from projections.audit.head_files import HeadFiles, HeadsUnusable
+from schemas.audit import Head, call_signature
+from schemas.key_files import SigningKey
+
+logger = logging.getLogger(__name__)
+
+SIGNATURE_HEADER = "Placet-Signature"
+TIMEOUT_S = 10.0
+RETRY_FIRST_S, RETRY_MOST_S = 1.0, 60.0
+HEADS_A_TURN = 100
+
+
+class WebhookRefused(ValueError):
+    """The address cannot be used; `str()` says what to do."""
+
+
+def checked_address(url: str) -> str:
+    """The address, where heads may be posted to it.
+
+    Raises:
+        WebhookRefused: it is no HTTP address, or has a password in it.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise WebhookRefused("audit_webhook must be an address like https://keeper.example/heads.")
+    if parts.username or parts.password:
+        raise WebhookRefused(
+            "audit_webhook must not hold a password: whoever takes heads knows them by their key."
+        )
+    return url
+
+
+@dataclass(slots=True)
+class Webhook:
+    """Posts what is in the heads' files. `woken` is set when there may be more."""
+
+    url: str
+    files: HeadFiles
+    key: SigningKey
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    retry_first_s: float = RETRY_FIRST_S
+
+    @property
+    def cursor_file(self) -> Path:
+        """Per tenant, the number of the last head that was taken."""
+        return self.files.directory / "webhook.json"
+
+    async def run(self) -> None:
+        """Post until cancelled.
+
+        Raises:
+            HeadsUnusable: heads cannot be read, or how far they were posted cannot be kept.
+        """
+        wait_s = self.retry_first_s
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
+            while True:
+                self.woken.clear()
+                if await self._post_all(client):
+                    wait_s = self.retry_first_s
+                    await self.woken.wait()
+                else:
+                    await asyncio.sleep(wait_s)
+                    wait_s = min(RETRY_MOST_S, wait_s * 2)
+
+    async def _post_all(self, client: httpx.AsyncClient) -> bool:
+        taken = self._taken()
+        for tenant in self.files.tenants():
+            while heads := self.files.after(tenant, taken.get(tenant, 0), HEADS_A_TURN):
+                for head in heads:
+                    if not await self._post(client, head):
+                        return False
+                    taken[tenant] = head.number
+                    self._keep(taken)
+        return True
+
+    async def _post(self, client: httpx.AsyncClient, head: Head) -> bool:
+        body = head.line.encode()
+        headers = {"Content-Type": "application/json", SIGNATURE_HEADER: call_signature(self.key, body)}
+        host = urlsplit(self.url).hostname
+        try:
+            answer = await client.post(self.url, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            logger.warning("audit head %d was not taken by %s (%s)", head.number, host, type(error).__name__)
+            return False
+        if not answer.is_success:
+            logger.warning("audit head %d was not taken by %s (%d)", head.number, host, answer.status_code)
+        return answer.is_success
+
+    def _taken(self) -> dict[str, int]:
+        try:
+            found = json.loads(self.cursor_file.read_text())
+            return {str(tenant): int(number) for tenant, number in found.items()}
+        except FileNotFoundError:
+            return {}
+        except (ValueError, AttributeError, TypeError):
+            # At least once: without the file all are sent again.
+            logger.warning("%s is damaged: all audit heads are posted again", self.cursor_file)
+            return {}
+
+    def _keep(self, taken: dict[str, int]) -> None:
+        fresh = self.cursor_file.with_suffix(".fresh")
+        try:
+            fresh.write_text(json.dumps(taken))
+            os.replace(fresh, self.cursor_file)
+        except OSError as error:
+            raise HeadsUnusable(f"{self.cursor_file} cannot be written: {error}.") from error
