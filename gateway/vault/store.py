@@ -1,0 +1,156 @@
+"""Where sealed values lie: a SQLite file beside the views, or a PostgreSQL schema beside theirs.
+
+Neither is a view: what is in it cannot be had again from the log. So it has its own file and its own schema, which no
+rebuild writes and no swap renames.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from gateway.vault.postgres import PostgresVaultDatabase
+from projections.store.postgres import split_url
+from projections.store.urls import is_sqlite
+
+VAULT_FILE = "vault.db"
+VAULT_SCHEMA_SUFFIX = "_vault"
+LOCK_TIMEOUT_S = 10.0
+
+# The statement and its values; rows back, where there are any.
+Execute = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+
+TABLES = (
+    """
+    CREATE TABLE IF NOT EXISTS {prefix}sealed (
+        handle TEXT PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        project TEXT NOT NULL,
+        execution_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        subject_id TEXT NOT NULL,
+        path TEXT NOT NULL,
+        commitment TEXT NOT NULL,
+        sealed_by TEXT NOT NULL,
+        key_name TEXT NOT NULL,
+        sealed_at_ms BIGINT NOT NULL,
+        landed INTEGER NOT NULL DEFAULT 0,
+        erased_at_ms BIGINT,
+        box {bytes}
+    )
+    """,
+    """
+    CREATE INDEX IF NOT EXISTS sealed_by_subject
+    ON {prefix}sealed (tenant, project, execution_id, kind, subject_id)
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS {prefix}data_keys (
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        wrapped_by TEXT NOT NULL,
+        made_at_ms BIGINT NOT NULL,
+        destroyed_at_ms BIGINT,
+        wrapped {bytes},
+        PRIMARY KEY (tenant, name)
+    )
+    """,
+)
+
+
+class VaultUnavailable(RuntimeError):
+    """The vault cannot be read or written now; the message says why, and nothing of what is in it."""
+
+
+class VaultDatabase(Protocol):
+    """A database of its own for sealed values. Safe to use from several threads."""
+
+    def transaction(self, subject: str, *, alone: bool = False) -> Any:
+        """A context in which statements run as one: committed at its end, and on the disk then.
+
+        Two transactions about the same subject do not overlap, in whichever process they are.
+
+        Args:
+            subject: what it is about.
+            alone: nothing else runs beside it, whatever that is about.
+
+        Raises:
+            VaultUnavailable: the database does not answer.
+        """
+        ...
+
+    def shred(self) -> None:
+        """Let nothing that was erased stay behind in the database's own files, as far as it is in our hands."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class SqliteVaultDatabase:
+    """A file of mode 600 that overwrites what is deleted."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        path.chmod(0o600)
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(
+            path, check_same_thread=False, isolation_level=None, timeout=LOCK_TIMEOUT_S
+        )
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        for statement in TABLES:
+            self._connection.execute(statement.format(prefix="", bytes="BLOB"))
+
+    @contextmanager
+    def transaction(self, subject: str, *, alone: bool = False) -> Iterator[Execute]:
+        """See `VaultDatabase`."""
+        with self._lock:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._execute
+                except BaseException:
+                    self._connection.execute("ROLLBACK")
+                    raise
+                self._connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise VaultUnavailable(f"the vault cannot be used now: {error}") from error
+
+    def shred(self) -> None:
+        """See `VaultDatabase`: the write-ahead log still has the pages as they were."""
+        with self._lock:
+            try:
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.Error as error:
+                raise VaultUnavailable(f"the vault's log cannot be cut: {error}") from error
+
+    def close(self) -> None:
+        """See `VaultDatabase`."""
+        with self._lock:
+            self._connection.close()
+
+    def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement, values).fetchall()
+
+
+def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
+    """The vault of an installation: in its data directory, or in its PostgreSQL.
+
+    Raises:
+        VaultUnavailable: the database does not answer, or the file cannot be opened.
+    """
+    if is_sqlite(database_url):
+        try:
+            return SqliteVaultDatabase(data_dir / VAULT_FILE)
+        except (sqlite3.Error, OSError) as error:
+            raise VaultUnavailable(f"{data_dir / VAULT_FILE} cannot be opened: {error}") from error
+    plain, schema = split_url(database_url)
+    return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, TABLES, VaultUnavailable)

@@ -1,0 +1,285 @@
+"""Sealing, opening and erasing: AES-256-GCM under a data key of the tenant, which the master key wraps.
+
+Sealing, in this order:
+1. the same value that the same person sealed for the same place before is found again, so that a repeat is a repeat;
+2. a fresh nonce and the value are sealed together under the tenant's data key, bound to where they belong;
+3. they are on the disk before any command that names their handle leaves.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from gateway.vault.store import Execute, VaultDatabase
+from gateway.vault.wrapping import KEY_BYTES, KeyWrapper
+from schemas.canonical import canonical, parse_strict
+from schemas.sensitive import HANDLE_PREFIX, NONCE_BYTES, commitment_of
+
+GCM_NONCE_BYTES = 12
+ORPHANS_MAX = 500
+
+
+class Owner(NamedTuple):
+    """What sealed values belong to: a call, or a request; `kind` says which."""
+
+    tenant: str
+    project: str
+    execution_id: str
+    kind: str
+    subject_id: str
+
+
+class Gone(LookupError):
+    """A sealed value is not there any more: it was erased, or its data key destroyed."""
+
+
+class Damaged(RuntimeError):
+    """A sealed value is not what was sealed for this place; somebody changed the vault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A value as it is handed over, with what proves it: SHA-256(nonce ‖ canonical value) is its commitment."""
+
+    handle: str
+    nonce: bytes = field(repr=False)
+    value: Any = field(repr=False)
+
+
+class Sealed(NamedTuple):
+    """A sealed value without what is in it."""
+
+    handle: str
+    owner: Owner
+    path: str
+    commitment: str
+
+
+class DataKey(NamedTuple):
+    """A data key's name and what became of it."""
+
+    tenant: str
+    name: str
+    wrapped_by: str
+    made_at_ms: int
+    destroyed_at_ms: int | None
+
+
+_COLUMNS = "handle, tenant, project, execution_id, kind, subject_id, path, commitment"
+_OF_OWNER = "tenant = ? AND project = ? AND execution_id = ? AND kind = ? AND subject_id = ?"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The sealed values of an installation. Its methods wait for the disk: call them from a thread."""
+
+    database: VaultDatabase
+    wrapper: KeyWrapper
+    now_ms: Callable[[], int] = _now_ms
+
+    def seal(self, owner: Owner, by: str, values: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+        """Seal values, and give what stands for each.
+
+        Args:
+            owner: what they belong to.
+            by: the subject who gave them; only the same one finds its own values again.
+            values: by JSON pointer.
+
+        Raises:
+            VaultUnavailable: they could not be written.
+            MasterKeyWrong: the tenant's data key cannot be unwrapped.
+        """
+        found: dict[str, dict[str, str]] = {}
+        with self.database.transaction(owner.tenant) as execute:
+            for path, value in values.items():
+                text = canonical(value)
+                handle, commitment = self._same(execute, owner, by, path, text) or self._fresh(
+                    execute, owner, by, path, text
+                )
+                found[path] = {"handle": handle, "commitment": commitment}
+        return found
+
+    def open(self, owner: Owner, handles: Sequence[tuple[str, str]]) -> list[Opened]:
+        """The values of handles, each with its path.
+
+        Args:
+            owner: what they must belong to.
+            handles: (JSON pointer, handle).
+
+        Raises:
+            Gone: one is not there, or belongs to something else.
+            Damaged: one is not what was sealed.
+            VaultUnavailable: they cannot be read now.
+        """
+        with self.database.transaction(owner.tenant) as execute:
+            return [self._opened(execute, owner, path, handle) for path, handle in handles]
+
+    def erase(self, owner: Owner) -> int:
+        """Erase everything that belongs to a call or request; how many values there were."""
+        with self.database.transaction(owner.tenant) as execute:
+            rows = execute(f"SELECT handle FROM sealed WHERE {_OF_OWNER} AND box IS NOT NULL", owner)  # noqa: S608
+            self._shred(execute, [row[0] for row in rows])
+        if rows:
+            self.database.shred()
+        return len(rows)
+
+    def destroy_key(self, tenant: str, name: str) -> bool:
+        """Destroy a data key: nothing that was sealed under it can be read again, from any copy of the vault.
+
+        Returns:
+            Whether there was one to destroy.
+        """
+        with self.database.transaction(tenant) as execute:
+            where = (tenant, name)
+            there = "WHERE tenant = ? AND name = ? AND wrapped IS NOT NULL"
+            if not execute(f"SELECT 1 FROM data_keys {there}", where):  # noqa: S608
+                return False
+            execute(
+                f"UPDATE data_keys SET wrapped = NULL, destroyed_at_ms = ? {there}",  # noqa: S608
+                (self.now_ms(), *where),
+            )
+            execute(
+                "UPDATE sealed SET box = NULL, erased_at_ms = ? "
+                "WHERE tenant = ? AND key_name = ? AND box IS NOT NULL",
+                (self.now_ms(), *where),
+            )
+        self.database.shred()
+        return True
+
+    def data_keys(self, tenant: str) -> list[DataKey]:
+        """The data keys of a tenant, oldest first."""
+        with self.database.transaction(tenant) as execute:
+            rows = execute(
+                "SELECT tenant, name, wrapped_by, made_at_ms, destroyed_at_ms FROM data_keys WHERE tenant = ? "
+                "ORDER BY number",
+                (tenant,),
+            )
+        return [DataKey(*row) for row in rows]
+
+    def rewrap(self, wrapper: KeyWrapper) -> int:
+        """Wrap every data key by another master key; how many there are.
+
+        Raises:
+            MasterKeyWrong: one is not wrapped by this vault's; then none is changed.
+        """
+        with self.database.transaction("", alone=True) as execute:
+            rows = execute("SELECT tenant, name, wrapped FROM data_keys WHERE wrapped IS NOT NULL", ())
+            for tenant, name, wrapped in rows:
+                again = wrapper.wrap(self.wrapper.unwrap(bytes(wrapped)))
+                execute(
+                    "UPDATE data_keys SET wrapped = ?, wrapped_by = ? WHERE tenant = ? AND name = ?",
+                    (again.key, again.by, tenant, name),
+                )
+        self.database.shred()
+        return len(rows)
+
+    def unconfirmed(self, before_ms: int) -> list[Sealed]:
+        """Values sealed before a moment of which nobody has seen that the log names them; a bounded number."""
+        with self.database.transaction("") as execute:
+            rows = execute(
+                f"SELECT {_COLUMNS} FROM sealed WHERE landed = 0 AND box IS NOT NULL AND sealed_at_ms < ? "  # noqa: S608
+                f"ORDER BY sealed_at_ms LIMIT {ORPHANS_MAX}",
+                (before_ms,),
+            )
+        return [Sealed(row[0], Owner(*row[1:6]), row[6], row[7]) for row in rows]
+
+    def settle(self, landed: Sequence[str], orphans: Sequence[str]) -> None:
+        """Note the handles that the log names, and erase those that no command ever brought there."""
+        with self.database.transaction("") as execute:
+            for handle in landed:
+                execute("UPDATE sealed SET landed = 1 WHERE handle = ?", (handle,))
+            self._shred(execute, orphans)
+        if orphans:
+            self.database.shred()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.close()
+
+    def _same(self, execute: Execute, owner: Owner, by: str, path: str, text: str) -> tuple[str, str] | None:
+        rows = execute(
+            f"SELECT handle, commitment FROM sealed WHERE {_OF_OWNER} AND path = ? AND sealed_by = ? "  # noqa: S608
+            "AND box IS NOT NULL ORDER BY sealed_at_ms DESC",
+            (*owner, path, by),
+        )
+        for handle, commitment in rows:
+            known = canonical(self._opened(execute, owner, path, handle).value)
+            if hmac.compare_digest(known.encode(), text.encode()):
+                return handle, commitment
+        return None
+
+    def _fresh(self, execute: Execute, owner: Owner, by: str, path: str, text: str) -> tuple[str, str]:
+        handle = HANDLE_PREFIX + secrets.token_hex(16)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        commitment = commitment_of(nonce, text)
+        name, key = self._current_key(execute, owner.tenant)
+        iv = secrets.token_bytes(GCM_NONCE_BYTES)
+        box = iv + AESGCM(key).encrypt(
+            iv, nonce + text.encode(), _bound_to(owner, path, handle, commitment, name)
+        )
+        execute(
+            f"INSERT INTO sealed ({_COLUMNS}, sealed_by, key_name, sealed_at_ms, box) "  # noqa: S608
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (handle, *owner, path, commitment, by, name, self.now_ms(), box),
+        )
+        return handle, commitment
+
+    def _opened(self, execute: Execute, owner: Owner, path: str, handle: str) -> Opened:
+        rows = execute(
+            "SELECT commitment, box, key_name, wrapped FROM sealed JOIN data_keys "
+            "ON data_keys.tenant = sealed.tenant AND data_keys.name = sealed.key_name "
+            "WHERE handle = ? AND sealed.tenant = ? AND project = ? AND execution_id = ? AND kind = ? "
+            "AND subject_id = ? AND path = ?",
+            (handle, *owner, path),
+        )
+        if not rows or rows[0][1] is None or rows[0][3] is None:
+            raise Gone("the sensitive values were erased")
+        commitment, box, name, wrapped = rows[0]
+        key, box = self.wrapper.unwrap(bytes(wrapped)), bytes(box)
+        bound = _bound_to(owner, path, handle, commitment, name)
+        try:
+            plain = AESGCM(key).decrypt(box[:GCM_NONCE_BYTES], box[GCM_NONCE_BYTES:], bound)
+        except InvalidTag as error:
+            raise Damaged(
+                f"the sealed value {handle} was changed: restore the vault from a backup"
+            ) from error
+        return Opened(handle, plain[:NONCE_BYTES], parse_strict(plain[NONCE_BYTES:]))
+
+    def _current_key(self, execute: Execute, tenant: str) -> tuple[str, bytes]:
+        rows = execute(
+            "SELECT name, number, wrapped FROM data_keys WHERE tenant = ? ORDER BY number", (tenant,)
+        )
+        if rows and rows[-1][2] is not None:
+            return rows[-1][0], self.wrapper.unwrap(bytes(rows[-1][2]))
+        number = rows[-1][1] + 1 if rows else 1
+        name, key = f"key-{number}", secrets.token_bytes(KEY_BYTES)
+        wrapped = self.wrapper.wrap(key)
+        execute(
+            "INSERT INTO data_keys (tenant, name, number, wrapped_by, made_at_ms, wrapped) VALUES (?, ?, ?, ?, ?, ?)",
+            (tenant, name, number, wrapped.by, self.now_ms(), wrapped.key),
+        )
+        return name, key
+
+    def _shred(self, execute: Execute, handles: Sequence[str]) -> None:
+        for handle in handles:
+            execute(
+                "UPDATE sealed SET box = NULL, erased_at_ms = ? WHERE handle = ?", (self.now_ms(), handle)
+            )
+
+
+def _bound_to(owner: Owner, path: str, handle: str, commitment: str, key_name: str) -> bytes:
+    """What a box cannot be moved away from."""
+    return json.dumps([*owner, path, handle, commitment, key_name]).encode()
