@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from schemas.display.escape import revealed
 from schemas.policy_document import Defaults, Effect, Hold
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import Evaluator, evaluate_in_process
@@ -20,7 +21,6 @@ from services.domain.policy.compiled import CompiledPolicy, CompiledRule, Policy
 from services.domain.policy.failures import EvaluationFailed, PolicyTimeout
 from services.domain.policy.hold_terms import terms_of
 from services.domain.policy.paths import PathResolver
-from services.domain.policy.question import escaped
 from services.domain.policy.risk import Risk
 from services.domain.policy.scopes import ScopeFacts
 from services.domain.policy.tool_facts import ToolView, tool_views
@@ -215,4 +215,4 @@ def _unjudged(call: CallFacts, error: Exception) -> Verdict:
 
 
 def _plain(text: str) -> str:
-    return escaped(text[:MAX_DETAIL_CHARS])
+    return revealed(text[:MAX_DETAIL_CHARS])

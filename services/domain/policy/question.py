@@ -5,11 +5,11 @@ What comes from the agent is bounded, and characters that could reorder, hide or
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from schemas.display.escape import revealed
 from schemas.policy_problems import did_you_mean
 from services.domain.policy.cel_shape import FIELDS
 
@@ -17,8 +17,6 @@ MAX_VALUE_CHARS = 200
 MAX_QUESTION_CHARS = 1_000
 _ROOTS = frozenset({"args", "tool", "agent", "user", "workspace", "execution"})
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+(?:\.[\w-]+)*)\s*\}\}", re.ASCII)
-# Controls, formats (bidi, zero-width, tags), surrogates, private use, unassigned, line separators.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class BadTemplate(ValueError):
@@ -61,7 +59,7 @@ def render(template: str, variables: Mapping[str, Any]) -> str:
         At most 1,000 characters, each value at most 200, without hidden characters.
     """
     parts = parse_template(template)
-    texts = [escaped(part) if isinstance(part, str) else _shown(part, variables) for part in parts]
+    texts = [revealed(part) if isinstance(part, str) else _shown(part, variables) for part in parts]
     return _cut("".join(texts), MAX_QUESTION_CHARS)
 
 
@@ -73,7 +71,7 @@ def _shown(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
         value = value[name]
     # Cut before escaping too, so that a huge value costs no more than a long one.
     text = value[: MAX_VALUE_CHARS + 1] if isinstance(value, str) else _json(value)
-    return _cut(escaped(text), MAX_VALUE_CHARS)
+    return _cut(revealed(text), MAX_VALUE_CHARS)
 
 
 def _json(value: Any) -> str:
@@ -87,13 +85,6 @@ def _json(value: Any) -> str:
         if length > MAX_VALUE_CHARS:
             break
     return "".join(pieces)
-
-
-def escaped(text: str) -> str:
-    r"""The text with hidden characters as `\u{202e}`."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in _HIDDEN else c for c in text)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -1,0 +1,201 @@
+r"""Text made fit to be looked at: everything hidden is shown, nothing of it is lost, and what misleads is badged.
+
+    \\          a backslash             \n \r \t    line break, carriage return, tab
+    \u{202e}    a hidden or look-alike character     \s{40}      so many spaces, behind which something may hide
+
+As a backslash is always doubled, what is shown tells exactly what was there.
+"""
+
+import re
+from collections.abc import Iterable
+
+from schemas.display.characters import (
+    FOREIGN,
+    HAS_FOREIGN,
+    HAS_RIGHT_TO_LEFT,
+    HIDDEN,
+    LATIN,
+    LETTERS,
+    LOOKALIKES,
+    PICTURED,
+    SCRIPTS,
+    STYLED,
+    Badge,
+    badge_of,
+    code_of,
+    is_hidden,
+)
+
+# More spaces than this, or more blank lines, push what follows out of sight.
+SPACES_MAX = 32
+BLANK_LINES_MAX = 4
+HOST_MAX_CHARS = 260
+
+_NAMED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_PLAIN = re.compile(r"[ -\[\]-~]*")
+_HOST = rf"(?<=://)[^\x00- /?#\"'<>\x7f]{{1,{HOST_MAX_CHARS}}}"
+_ODD_PIECE = rf"{PICTURED}|[\\{HIDDEN}]| {{{SPACES_MAX + 1},}}"
+_WITHOUT_WORDS = re.compile(rf"(?P<host>{_HOST})|(?P<odd>{_ODD_PIECE})")
+_WITH_WORDS = re.compile(rf"(?P<host>{_HOST})|(?P<word>[{LETTERS}]+)|(?P<odd>{_ODD_PIECE})")
+_MISLEADING_HOST = re.compile(r"[^\x00-\x7f]|xn--|[@\\]")
+# Behind none of its own kind, so that a long run is looked through once.
+_ENCODED = r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{200}"
+_MANY_SPACES = rf"(?<! ) {{{SPACES_MAX + 1}}}"
+_TEXTS: tuple[tuple[re.Pattern[str], Badge], ...] = (
+    (re.compile(r"<[A-Za-z/!?]|\]\(|(?i:javascript:)"), "markup"),
+    (re.compile(rf"(?i:data:[a-z0-9.+-]{{1,64}}/[a-z0-9.+-]{{1,64}}[;,])|{_ENCODED}"), "encoded"),
+    (re.compile(r"(?i:xn--)"), "lookalike_host"),
+    (re.compile(rf"{_MANY_SPACES}|(?:\n *){{{BLANK_LINES_MAX + 2}}}"), "padding"),
+)
+# What ASCII without a backslash may have of all that: looked for in one go.
+_SUSPECT = re.compile(rf"{_MANY_SPACES}|<[A-Za-z/!?]|\]\(|://|(?i:javascript:|data:|xn--)|{_ENCODED}")
+# What is shown otherwise than it came.
+_ODD = re.compile(rf"[\\{HIDDEN}{FOREIGN}]|{_MANY_SPACES}|://")
+_FOREIGN_LETTER = re.compile(f"[{FOREIGN}]")
+
+
+class Badges:
+    """The badges of everything that was shown so far."""
+
+    def __init__(self) -> None:
+        self._found: set[Badge] = set()
+
+    def add(self, badge: Badge | None) -> None:
+        """Note one."""
+        if badge is not None:
+            self._found.add(badge)
+
+    def sorted(self) -> tuple[Badge, ...]:
+        """Those that were found, by name."""
+        return tuple(sorted(self._found))
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is shown as it is, without a badge, at the first look."""
+    return _PLAIN.fullmatch(text) is not None and _SUSPECT.search(text) is None
+
+
+def escaped(text: str, badges: Badges) -> str:
+    """A text as one line, with nothing hidden in it.
+
+    Args:
+        text: what came.
+        badges: what it is badged for is added.
+    """
+    if is_plain(text):
+        return text
+    _badge_text(text, badges)
+    return _shown(text, badges)
+
+
+def escaped_lines(text: str, badges: Badges) -> list[str]:
+    """A text line by line, with nothing hidden in it; a carriage return is no line break.
+
+    Spaces at the end of a line show their number, and a long run of empty lines theirs.
+    """
+    _badge_text(text, badges)
+    lines: list[str] = []
+    blank = 0
+    for raw in text.split("\n"):
+        if not raw:
+            blank += 1
+            continue
+        lines += _blank_lines(blank)
+        blank = 0
+        said = raw.rstrip(" ")
+        behind = len(raw) - len(said)
+        lines.append(_shown(said, badges) + (f"\\s{{{behind}}}" if behind else ""))
+    return lines + _blank_lines(blank)
+
+
+def badges_of(texts: Iterable[str]) -> tuple[Badge, ...]:
+    """The badges of some texts."""
+    badges = Badges()
+    for text in texts:
+        escaped(text, badges)
+    return badges.sorted()
+
+
+def revealed(text: str) -> str:
+    r"""A text with its hidden characters as `\u{202e}`, and nothing else changed: a backslash stays one.
+
+    For a sentence that is made, not quoted: what it says is not told from what it was made of.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(code_of(char) if is_hidden(char) else char for char in text)
+
+
+def _shown(text: str, badges: Badges) -> str:
+    return _Escaping(text, badges).shown() if _ODD.search(text) else text
+
+
+def _blank_lines(count: int) -> list[str]:
+    return [f"\\n{{{count}}}"] if count > BLANK_LINES_MAX else [""] * count
+
+
+def _badge_text(text: str, badges: Badges) -> None:
+    for pattern, badge in _TEXTS:
+        if pattern.search(text):
+            badges.add(badge)
+    if not text.isascii() and HAS_RIGHT_TO_LEFT.search(text):
+        badges.add("right_to_left")
+
+
+class _Escaping:
+    """One text on its way to being shown."""
+
+    def __init__(self, text: str, badges: Badges) -> None:
+        self._text = text
+        self._badges = badges
+        self._has_foreign = not text.isascii() and HAS_FOREIGN.search(text) is not None
+        self._disguised = self._disguised_scripts() if self._has_foreign else frozenset()
+
+    def shown(self) -> str:
+        pattern = _WITH_WORDS if self._has_foreign else _WITHOUT_WORDS
+        return pattern.sub(self._replaced, self._text)
+
+    def _disguised_scripts(self) -> frozenset[str]:
+        """The scripts of which the text has nothing but letters that look Latin."""
+        return frozenset(
+            name
+            for name, letters in SCRIPTS.items()
+            if (found := letters.findall(self._text)) and LOOKALIKES.issuperset(found)
+        )
+
+    def _replaced(self, found: re.Match[str]) -> str:
+        piece = found.group()
+        match found.lastgroup:
+            case "host":
+                return self._host(piece)
+            case "word":
+                return self._word(piece)
+        if len(piece) == 2:  # a picture with its selector
+            return piece
+        return f"\\s{{{len(piece)}}}" if piece[0] == " " else self._char(piece)
+
+    def _char(self, char: str) -> str:
+        if char in _NAMED:
+            if char == "\r":
+                self._badges.add("control")
+            return _NAMED[char]
+        self._badges.add(badge_of(char))
+        return code_of(char)
+
+    def _host(self, host: str) -> str:
+        if _MISLEADING_HOST.search(host):
+            self._badges.add("lookalike_host")
+        return "".join(
+            self._char(char) if char == "\\" or is_hidden(char) or not char.isascii() else char
+            for char in host
+        )
+
+    def _word(self, word: str) -> str:
+        if word.isascii() or not HAS_FOREIGN.search(word):
+            return word
+        scripts = [name for name, letters in SCRIPTS.items() if letters.search(word)]
+        mixed = len(scripts) + (LATIN.search(word) is not None) > 1
+        if not mixed and not self._disguised.intersection(scripts) and not STYLED.search(word):
+            return word
+        self._badges.add("homoglyph")
+        return _FOREIGN_LETTER.sub(lambda found: code_of(found.group()), word)

@@ -1,0 +1,139 @@
+"""JSON as lines that a person can read: every value whole, every text with nothing hidden in it.
+
+"amount": 98.7,                          a value as in JSON, its texts as `schemas.display.escape` shows them
+"body": text of 2 lines                  a text with line breaks, line by line
+| Dear all,
+| regards
+"token": [redacted sha256:… sec_…]       a sensitive value: what is written down of it, and no more
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schemas.canonical import canonical
+from schemas.display.escape import Badges, escaped, escaped_lines
+from schemas.sensitive import is_placeholder
+
+# What fits into so many characters stands on one line; lists of such are filled up to so wide.
+INLINE_MAX_CHARS = 72
+WIDE_CHARS = 100
+
+
+def lines_of(value: Any, badges: Badges, *, indent: str = "", head: str = "") -> list[str]:
+    """A JSON value as lines.
+
+    Args:
+        value: parsed from its canonical JSON.
+        badges: what its texts are badged for is added.
+        indent: before every line.
+        head: before the value, on its first line.
+    """
+    lines: list[str] = []
+    _Writer(badges, lines).write(value, indent, head)
+    return lines
+
+
+def scalar_text(value: Any, badges: Badges) -> str:
+    """A JSON value that is no object and no list, as in JSON."""
+    if isinstance(value, str):
+        shown = escaped(value, badges)
+        return f'"{shown}"' if '"' not in shown else '"{}"'.format(shown.replace('"', '\\"'))
+    return canonical(value)
+
+
+def redacted(value: Mapping[str, Any]) -> str:
+    """What is shown in place of a sensitive value."""
+    return f"[redacted sha256:{value['commitment']} {value['handle']}]"
+
+
+def whole_on_one_line(value: Any, badges: Badges) -> str:
+    """A JSON value on one line, however long."""
+    if isinstance(value, Mapping):
+        if is_placeholder(value):
+            return redacted(value)
+        items = (f"{scalar_text(k, badges)}: {whole_on_one_line(v, badges)}" for k, v in value.items())
+        return f"{{{', '.join(items)}}}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(whole_on_one_line(item, badges) for item in value)}]"
+    return scalar_text(value, badges)
+
+
+class _Writer:
+    def __init__(self, badges: Badges, lines: list[str]) -> None:
+        self._badges = badges
+        self._lines = lines
+
+    def write(self, value: Any, indent: str, head: str) -> None:
+        if isinstance(value, str):
+            self._text(value, indent, head)
+        elif isinstance(value, dict | list):
+            self._container(value, indent, head)
+        else:
+            self._lines.append(indent + head + canonical(value))
+
+    def _text(self, value: str, indent: str, head: str) -> None:
+        if "\n" not in value:
+            self._lines.append(indent + head + scalar_text(value, self._badges))
+            return
+        shown = escaped_lines(value, self._badges)
+        self._lines.append(f"{indent}{head}text of {value.count(chr(10)) + 1} lines")
+        self._lines += [f"{indent}  | {line}".rstrip(" ") for line in shown]
+
+    def _container(self, value: Any, indent: str, head: str) -> None:
+        short = self._short(value, INLINE_MAX_CHARS)
+        if short is not None:
+            self._lines.append(indent + head + short)
+            return
+        inner = indent + "  "
+        opening, closing = "{}" if isinstance(value, dict) else "[]"
+        self._lines.append(indent + head + opening)
+        if isinstance(value, dict):
+            for key, item in value.items():
+                self.write(item, inner, f"{scalar_text(key, self._badges)}: ")
+        else:
+            self._list(value, inner)
+        self._lines.append(indent + closing)
+
+    def _list(self, items: list[Any], indent: str) -> None:
+        """Short items side by side, each other one on lines of its own."""
+        row: list[str] = []
+        width = 0
+        for item in items:
+            short = self._short(item, INLINE_MAX_CHARS)
+            if row and (short is None or width + len(short) > WIDE_CHARS):
+                self._lines.append(indent + ", ".join(row))
+                row, width = [], 0
+            if short is None:
+                self.write(item, indent, "")
+            else:
+                row.append(short)
+                width += len(short) + 2
+        if row:
+            self._lines.append(indent + ", ".join(row))
+
+    def _short(self, value: Any, room: int) -> str | None:
+        """The value on one line, where it fits into the room and has no line breaks."""
+        if isinstance(value, str):
+            if len(value) > room or "\n" in value:
+                return None
+            shown = scalar_text(value, self._badges)
+        elif isinstance(value, dict | list):
+            return self._short_container(value, room)
+        else:
+            shown = canonical(value)
+        return shown if len(shown) <= room else None
+
+    def _short_container(self, value: Any, room: int) -> str | None:
+        if isinstance(value, dict) and is_placeholder(value):
+            return redacted(value)
+        parts: list[str] = []
+        room -= 2
+        for item in value.items() if isinstance(value, dict) else value:
+            key = f"{scalar_text(item[0], self._badges)}: " if isinstance(value, dict) else ""
+            shown = self._short(item[1] if isinstance(value, dict) else item, room - len(key))
+            if shown is None:
+                return None
+            parts.append(key + shown)
+            room -= len(parts[-1]) + 2
+        opening, closing = "{}" if isinstance(value, dict) else "[]"
+        return opening + ", ".join(parts) + closing

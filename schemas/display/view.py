@@ -1,0 +1,270 @@
+"""The view of a hold: what a person is shown before deciding, as one fixed text made of facts of the log.
+
+It says how things stood when the hold opened, so it never changes: an extension, an escalation or an erased secret
+is not in it. `view_digest` is the SHA-256 of its UTF-8 bytes, and stands in HoldOpened. A text of another form is
+another version; this one stays byte for byte what it is (tests/golden/views).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.canonical import parse_strict, sha256_hex
+from schemas.display.characters import Badge
+from schemas.display.difference import ABSENT, changes
+from schemas.display.escape import Badges, escaped, escaped_lines
+from schemas.display.values import lines_of, scalar_text, whole_on_one_line
+from schemas.display.whole import must_be_read_whole
+from schemas.headers import rfc3339
+from schemas.sensitive import placeholders, pointer
+
+VERSION = 1
+NUL, STORED_AS = "\x00", "\ufffd"
+UNKNOWN_OUTCOME = "outcome_unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdict that a person is shown; `trust` is canonical JSON, None where none was known."""
+
+    effect: str
+    rules: Sequence[str]
+    policy_version: str
+    reason: str
+    detail: str
+    risk_score: float
+    risk_level: str
+    risk_parts: Sequence[str]
+    risk_required: float
+    trust: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What a hold's view is made of, as it was when the hold opened.
+
+    `options`, `fields`, `default_value`, `arguments` and `proposed_arguments` are JSON. `arguments` is None for a
+    request; `proposed_arguments` are the agent's own where a person has edited them, else empty.
+    """
+
+    tenant: str
+    project: str
+    execution_id: str
+    hold_id: str
+    call_id: str
+    request_id: str
+    revision: int
+    digest: str
+    kind: str
+    cause: str
+    question: str
+    options: str
+    fields: str
+    decision_type: str
+    requester: str
+    agent: str
+    user: str
+    tool: str
+    tool_version: str
+    reason: str
+    arguments: str | None
+    proposed_arguments: str
+    judged: Judged | None
+    roles: Sequence[str]
+    reviewers: Sequence[str]
+    excluded: Sequence[str]
+    quorum: int
+    exclude_requester: bool
+    opened_at_ms: int
+    deadline_at_ms: int | None
+    on_timeout: str
+    default_value: str | None
+    escalate_roles: Sequence[str]
+    on_reject: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """A sensitive value that is not shown: where it would stand, and what is written down of it."""
+
+    path: str
+    handle: str
+    commitment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What an edit made of one value, both as they are shown; None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The rendered view."""
+
+    text: str
+    badges: tuple[Badge, ...]
+    redactions: tuple[Redaction, ...]
+    difference: tuple[Difference, ...]
+    must_read: bool
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, as hex: the `view_digest`."""
+        return sha256_hex(self.text)
+
+
+def view_of(held: Held) -> View:
+    """Render what a person is shown."""
+    badges = Badges()
+    body = _Body(held, badges)
+    body.write()
+    found = badges.sorted()
+    head = [f"placet-view {VERSION}", f"badges: {', '.join(found) or 'none'}"]
+    return View(
+        "\n".join([*head, *body.lines, ""]),
+        found,
+        tuple(body.redactions),
+        tuple(body.difference),
+        must_be_read_whole(held.arguments or "{}", (held.agent, held.tool, held.reason, held.question)),
+    )
+
+
+class _Body:
+    """Everything below the badges, which are known only once it is written."""
+
+    def __init__(self, held: Held, badges: Badges) -> None:
+        self._held = held
+        self._badges = badges
+        self.lines: list[str] = []
+        self.redactions: list[Redaction] = []
+        self.difference: list[Difference] = []
+
+    def write(self) -> None:
+        held = self._held
+        self._line("hold", held.hold_id)
+        self._line("execution", f"{held.tenant}/{held.project}/{held.execution_id}")
+        self._line("kind", held.kind)
+        self._line("cause", held.cause)
+        self._line("agent", held.agent)
+        self._line("user", held.user)
+        self._line("requester", held.requester)
+        self._text("question", held.question)
+        if held.call_id:
+            self._call()
+        else:
+            self._request()
+        self._verdict()
+        self._authority()
+
+    def _line(self, name: str, value: str) -> None:
+        self.lines.append(f"{name}: {self._shown(value)}" if value else f"{name}: (none)")
+
+    def _shown(self, value: str) -> str:
+        # The views store no U+0000 in a text that is not JSON: what is made here must be what is made there.
+        return escaped(value.replace(NUL, STORED_AS), self._badges)
+
+    def _text(self, name: str, value: str) -> None:
+        if "\n" not in value:
+            self._line(name, value)
+            return
+        shown = escaped_lines(value.replace(NUL, STORED_AS), self._badges)
+        self.lines.append(f"{name}: text of {value.count(chr(10)) + 1} lines")
+        self.lines += [f"  | {line}".rstrip(" ") for line in shown]
+
+    def _names(self, name: str, values: Sequence[str]) -> None:
+        shown = ", ".join(scalar_text(value.replace(NUL, STORED_AS), self._badges) for value in values)
+        self.lines.append(f"{name}: {shown or '(none)'}")
+
+    def _json(self, name: str, text: str) -> None:
+        self.lines += lines_of(parse_strict(text), self._badges, head=f"{name}: ")
+
+    def _call(self) -> None:
+        held = self._held
+        self._line("call", held.call_id)
+        self.lines.append(f"revision: {held.revision}")
+        self._line("tool", held.tool)
+        self._line("tool version", held.tool_version)
+        self._line("digest", held.digest)
+        self._text("reason", held.reason)
+        arguments = parse_strict(held.arguments or "{}")
+        self._arguments(arguments)
+        if held.proposed_arguments:
+            self._edits(parse_strict(held.proposed_arguments), arguments)
+
+    def _arguments(self, arguments: dict[str, Any]) -> None:
+        if not arguments:
+            self.lines.append("arguments: {}")
+        else:
+            self.lines.append("arguments:")
+            for name, value in arguments.items():
+                head = f"{scalar_text(name, self._badges)}: "
+                self.lines += lines_of(value, self._badges, indent="  ", head=head)
+        self.redactions = [
+            Redaction(pointer(path), handle, commitment)
+            for path, handle, commitment in placeholders(arguments)
+        ]
+        self.lines.append(f"redactions: {len(self.redactions) or 'none'}")
+        for one in self.redactions:
+            path = scalar_text(one.path, self._badges)
+            self.lines.append(f"  {path}: sha256:{one.commitment} {one.handle}")
+
+    def _edits(self, proposed: dict[str, Any], arguments: dict[str, Any]) -> None:
+        self.difference = [
+            Difference(pointer(change.path), self._side(change.before), self._side(change.after))
+            for change in changes(proposed, arguments)
+        ]
+        self.lines.append(f"edited: {len(self.difference)} differences from what the agent proposed")
+        for one in self.difference:
+            path = scalar_text(one.path, self._badges)
+            if one.before is not None:
+                self.lines.append(f"  - {path}: {one.before}")
+            if one.after is not None:
+                self.lines.append(f"  + {path}: {one.after}")
+
+    def _side(self, value: Any) -> str | None:
+        return None if value is ABSENT else whole_on_one_line(value, self._badges)
+
+    def _request(self) -> None:
+        held = self._held
+        self._line("request", held.request_id)
+        self._line("digest", held.digest)
+        self._line("decision type", held.decision_type)
+        self._json("options", held.options)
+        self._json("fields", held.fields)
+
+    def _verdict(self) -> None:
+        judged = self._held.judged
+        if judged is None:
+            self.lines.append("verdict: (none)")
+            return
+        self.lines.append(f"verdict: {judged.effect}")
+        self._names("rules", judged.rules)
+        self._line("policy", judged.policy_version)
+        self._line("because", judged.reason)
+        self._text("detail", judged.detail)
+        parts = ", ".join(judged.risk_parts) or "none"
+        self.lines.append(f"risk: {judged.risk_level} {judged.risk_score:.4f}, of {parts}")
+        self.lines.append(f"trust required: {judged.risk_required:.4f}")
+        self._json("trust", judged.trust or "null")
+
+    def _authority(self) -> None:
+        held = self._held
+        if held.call_id:
+            self._json("options", held.options)
+        self._names("roles", held.roles)
+        self._names("reviewers", held.reviewers)
+        self._names("excluded", held.excluded)
+        self.lines.append(f"people needed: {held.quorum}")
+        self.lines.append(f"another person than the requester: {'yes' if held.exclude_requester else 'no'}")
+        self._names("escalates to", held.escalate_roles)
+        self.lines.append(f"opened: {rfc3339(held.opened_at_ms)}")
+        deadline = "(none)" if held.deadline_at_ms is None else rfc3339(held.deadline_at_ms)
+        self.lines.append(f"deadline: {deadline}")
+        self.lines.append(f"without a decision: {held.on_timeout}")
+        if held.default_value is not None:
+            self._json("default", held.default_value)
+        self.lines.append(f"after a rejection: {held.on_reject}")

@@ -1,0 +1,103 @@
+"""Holds to be shown, one for each thing that a view may have to say."""
+
+from dataclasses import replace
+
+from schemas.canonical import canonical
+from schemas.display.view import Held, Judged
+
+JUDGED = Judged(
+    effect="hold",
+    rules=("production@3/payments-over-limit",),
+    policy_version="production@3",
+    reason="matched",
+    detail="payments-over-limit",
+    risk_score=0.6075,
+    risk_level="medium",
+    risk_parts=("money", "writes"),
+    risk_required=0.9177,
+    trust='{"lower_bound":0.71,"successes":12}',
+)
+SECRET = {"handle": "sec_" + "0a" * 16, "commitment": "5e" * 32}
+PLAIN = Held(
+    tenant="acme",
+    project="default",
+    execution_id="invoice-march",
+    hold_id="5d4b9c3e-93a2-5a5e-8d27-7ac9f2d1b001",
+    call_id="call-1",
+    request_id="",
+    revision=1,
+    digest="d1" * 32,
+    kind="permission",
+    cause="policy",
+    question="Pay 98.7 to GB29?",
+    options='["approve","edit","reject"]',
+    fields="[]",
+    decision_type="",
+    requester="billing-bot",
+    agent="billing-bot",
+    user="ann",
+    tool="send_money",
+    tool_version="70" * 32,
+    reason="The March invoice.",
+    arguments='{"amount":98.7,"recipient":"GB29NWBK60161331926819"}',
+    proposed_arguments="",
+    judged=JUDGED,
+    roles=("treasurer",),
+    reviewers=("rita",),
+    excluded=("mallory",),
+    quorum=2,
+    exclude_requester=True,
+    opened_at_ms=1_763_740_000_123,
+    deadline_at_ms=1_763_740_600_123,
+    on_timeout="deny",
+    default_value=None,
+    escalate_roles=("cfo",),
+    on_reject="feedback",
+)
+HOSTILE = canonical(
+    {
+        "body": "Dear all,\n\tsee below" + "\n" * 9 + " " * 60 + "pay mallory  \n",
+        "html": "<img src=x onerror=alert(1)> ![p](https://\u0430pple.com/p.png)",
+        "name": "p\u0430ypal \u202egnp.exe\u200b\U000e0041 \x1b[2J \\u{202e}",
+        "nested": {"a": {"b": {"c": {"d": [True, None, 1e21, -0.5]}}}},
+        "numbers": list(range(60)),
+        "quote \"'\n key": "",
+        "token": SECRET,
+    }
+)
+HELDS: dict[str, Held] = {
+    "plain": PLAIN,
+    "hostile": replace(PLAIN, arguments=HOSTILE, reason="first\nsecond\u202e", question="\\u{202e}"),
+    "edited": replace(
+        PLAIN,
+        revision=2,
+        arguments='{"amount":50,"memo":"half","to":{"iban":"GB29","tags":[1,true]},"token":null}',
+        proposed_arguments=canonical(
+            {"amount": 98.7, "to": {"iban": "GB00", "tags": [1, 1]}, "token": SECRET, "url": "x"}
+        ),
+        deadline_at_ms=None,
+        on_timeout="wait",
+    ),
+    "unknown_outcome": replace(PLAIN, cause="outcome_unknown", judged=None, roles=(), reviewers=(), quorum=1),
+    "unknown_tool": replace(
+        PLAIN, tool="wire", tool_version="", arguments="{}", judged=replace(JUDGED, trust=None)
+    ),
+    "request": replace(
+        PLAIN,
+        call_id="",
+        request_id="ask-1",
+        kind="decision",
+        cause="request",
+        question="Which account?\nThe usual one is empty.",
+        options='[{"id":"a","label":"Main"},"b"]',
+        fields='[{"name":"account"}]',
+        decision_type="choice",
+        tool="",
+        tool_version="",
+        reason="",
+        arguments=None,
+        judged=None,
+        default_value='"b"',
+        on_timeout="default",
+    ),
+}

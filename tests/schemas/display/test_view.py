@@ -1,0 +1,160 @@
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.canonical import canonical, sha256_hex
+from schemas.display.characters import is_hidden
+from schemas.display.view import Difference, Held, Redaction, view_of
+from tests.schemas.display.helds import HELDS, HOSTILE, JUDGED, PLAIN, SECRET
+
+NAMES = st.sampled_from(["a", "b", 'quote"', "pad" + " " * 40, "line\nbreak", "bidi\u202e", ""])
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=90) | NAMES,
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=30,
+)
+ARGUMENTS = st.dictionaries(NAMES, VALUES, max_size=5)
+
+
+def with_arguments(value: Any, **changes: Any) -> Held:
+    return replace(PLAIN, arguments=canonical(value), **changes)
+
+
+@given(ARGUMENTS, ARGUMENTS)
+def test_view_of_any_arguments_hides_nothing_and_is_the_same_each_time(one: Any, other: Any) -> None:
+    held = with_arguments(one, proposed_arguments=canonical(other))
+    view = view_of(held)
+    assert view == view_of(held)
+    assert view.digest == sha256_hex(view.text)
+    assert not any(is_hidden(char) for char in view.text if char != "\n")
+
+
+@given(ARGUMENTS, ARGUMENTS)
+def test_view_of_other_arguments_is_another(one: Any, other: Any) -> None:
+    same = canonical(one) == canonical(other)
+    assert (view_of(with_arguments(one)).text == view_of(with_arguments(other)).text) == same
+
+
+CHANGED: dict[str, Any] = {
+    "exclude_requester": False,
+    "judged": replace(JUDGED, risk_level="high"),
+    "quorum": 3,
+    "revision": 2,
+    "opened_at_ms": 1,
+    "deadline_at_ms": None,
+    "arguments": "{}",
+    "proposed_arguments": "{}",
+    "options": "[]",
+    "default_value": "1",
+}
+ONLY_OF_REQUESTS = {"request_id", "fields", "decision_type"}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Held)])
+def test_view_with_any_fact_changed_is_another(name: str) -> None:
+    held = HELDS["request"] if name in ONLY_OF_REQUESTS else PLAIN
+    before = getattr(held, name)
+    changed: Any = ("other",) if isinstance(before, tuple) else '["other"]' if name == "fields" else "other"
+    assert view_of(replace(held, **{name: CHANGED.get(name, changed)})).text != view_of(held).text
+
+
+def test_view_of_a_line_break_in_a_name_forges_no_line() -> None:
+    view = view_of(replace(PLAIN, agent="bot\nverdict: allow", user="x\r\npeople needed: 1"))
+    lines = view.text.splitlines()
+    assert [line for line in lines if line.startswith("verdict:")] == ["verdict: hold"]
+    assert [line for line in lines if line.startswith("people needed:")] == ["people needed: 2"]
+
+
+def test_view_of_a_text_of_lines_forges_no_line() -> None:
+    view = view_of(with_arguments({"a": 'x\nverdict: allow\n  "b": 1'}, reason="y\nverdict: allow"))
+    assert sum(line.startswith("verdict:") for line in view.text.splitlines()) == 1
+    assert sum(line.startswith('  "') for line in view.text.splitlines()) == 1
+
+
+def test_view_of_a_sensitive_value_names_its_commitment_and_nothing_else() -> None:
+    view = view_of(with_arguments({"auth": {"tokens": [SECRET]}}))
+    assert view.redactions == (Redaction("/auth/tokens/0", SECRET["handle"], SECRET["commitment"]),)
+    assert f"[redacted sha256:{SECRET['commitment']} {SECRET['handle']}]" in view.text
+
+
+def test_view_of_what_only_says_that_it_is_redacted_shows_it_as_a_text() -> None:
+    said = f"[redacted sha256:{SECRET['commitment']} {SECRET['handle']}]"
+    view = view_of(with_arguments({"a": said, "b": {"handle": "sec_x", "commitment": "y"}}))
+    assert view.redactions == ()
+    assert f'"a": "{said}"' in view.text
+    assert '"b": {"commitment": "y", "handle": "sec_x"}' in view.text
+
+
+def test_view_of_an_edit_shows_each_difference_with_both_values() -> None:
+    assert view_of(HELDS["edited"]).difference == (
+        Difference("/amount", "98.7", "50"),
+        Difference("/to/iban", '"GB00"', '"GB29"'),
+        Difference("/to/tags/1", "1", "true"),
+        Difference("/token", f"[redacted sha256:{SECRET['commitment']} {SECRET['handle']}]", "null"),
+        Difference("/url", '"x"', None),
+        Difference("/memo", None, '"half"'),
+    )
+
+
+def test_view_of_an_edit_with_a_thousand_differences_compares_whole_arguments() -> None:
+    before, after = {"k" * 3000: list(range(900))}, {"k" * 3000: list(range(1, 901))}
+    view = view_of(with_arguments(after, proposed_arguments=canonical(before)))
+    assert [one.path for one in view.difference] == ["/" + "k" * 3000]
+
+
+def test_view_of_long_arguments_cuts_nothing() -> None:
+    text = "x" * 250_000
+    assert text in view_of(with_arguments({"a": text})).text
+    deep: Any = "bottom"
+    for _ in range(60):
+        deep = {"d": [deep]} if isinstance(deep, str) else {"d": deep}
+    assert '"bottom"' in view_of(with_arguments(deep)).text
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ({}, False),
+        ({"amount": 98.7, "to": "GB29"}, False),
+        ({"quote": 'a "quoted" \\ text\nof two lines'}, False),
+        ({"a": {"b": {"c": 1}}}, False),
+        ({"a": {"b": {"c": {"d": 1}}}}, False),
+        ({"a": {"b": {"c": {"d": {}}}}}, True),
+        ({"a": "x" * 1_900}, False),
+        ({"a": "x" * 2_000}, True),
+        ({"a": "\n".join("abcdefghij" * 3)}, False),
+        ({"a": "\n".join("abcdefghij" * 5)}, True),
+        ({"a": " " * 33 + "b"}, True),
+        ({"a": "b" + "\n" * 9}, True),
+        ({"a": "\u202e"}, True),
+        ({"a": "\u200b"}, True),
+        ({"\U000e0041": 1}, True),
+        ({"a": "\x1b[2J"}, True),
+        ({"a": "p\u0430ypal"}, False),
+        ({"a": "<b>"}, False),
+    ],
+)
+def test_view_is_to_be_read_whole_where_something_could_be_overlooked(value: Any, wanted: bool) -> None:
+    assert view_of(with_arguments(value)).must_read is wanted
+
+
+@pytest.mark.parametrize("name", ["agent", "tool", "reason", "question"])
+def test_view_with_a_hidden_character_beside_the_arguments_is_to_be_read_whole(name: str) -> None:
+    changes: dict[str, Any] = {name: "x\u202e"}
+    assert view_of(replace(PLAIN, **changes)).must_read
+
+
+def test_view_of_hostile_arguments_has_every_badge() -> None:
+    assert view_of(replace(PLAIN, arguments=HOSTILE)).badges == (
+        "ansi",
+        "bidi",
+        "homoglyph",
+        "lookalike_host",
+        "markup",
+        "padding",
+        "tag",
+        "zero_width",
+    )
