@@ -106,6 +106,19 @@ class Escalate(PolicyModel):
     roles: Annotated[tuple[Role, ...], Field(min_length=1, max_length=50)]
 
 
+class Remember(PolicyModel):
+    """What an approval may be remembered for, and for how long; a standing rule waits for a second person.
+
+    No roles: whoever may decide may also have it remembered.
+    """
+
+    scopes: tuple[Literal["execution", "rule"], ...] = ("execution", "rule")
+    four_eyes: StrictBool = True
+    max_seconds: Annotated[StrictInt, Field(ge=1, le=366 * 86_400)] = 30 * 86_400
+    max_uses: Annotated[StrictInt, Field(ge=1, le=100_000)] | Literal["unlimited"] = 1_000
+    roles: Annotated[tuple[Role, ...], Field(max_length=50)] = ()
+
+
 class Hold(PolicyModel):
     """How a held call is decided. Neither roles nor reviewers: any reviewer.
 
@@ -123,6 +136,7 @@ class Hold(PolicyModel):
     escalate: Escalate | None = None
     on_reject: Literal["feedback", "halt", "rollback"] = "feedback"
     question: ShortText | None = None
+    remember: Remember = Remember()
 
 
 class Rule(PolicyModel):

@@ -13,6 +13,7 @@ from services.domain.evolve import proposal_digest
 from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
 from services.domain.quota import open_problem, parking_problem
 from services.domain.refusing import Events, refuse
+from services.domain.remembering import contradictions
 from services.domain.revalidation import stricter_now
 from services.domain.secrets import ERASED, handover
 from services.domain.state import Call, Execution
@@ -105,12 +106,13 @@ def revoke(state: Execution, command: k.RevokeGrant, ctx: Context) -> Events:
         return refuse(ctx, command, Refusal.NOT_RELEASED, f"the call is {call.status}", call.call_id)
     reason = command.reason or "revoked"
     return [
+        *contradictions(state, call, "", "", ctx),
         c.GrantRevoked(
             call_id=call.call_id,
             revision=call.revision,
             reason="revoked" if reason == "expired" else reason,
             by=ctx.actor.subject,
-        )
+        ),
     ]
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from schemas.actor import Actor
 from schemas.principals import TenantPeople
+from schemas.standing_rule import StandingRuleDocument
 from services.domain.policy import Verdict
 from services.domain.state import Call, Execution
 
@@ -31,6 +32,22 @@ class Tool(Struct, frozen=True):
     unreadable: str = ""
 
 
+class InForce(Struct, frozen=True):
+    """A standing rule that is active here. `spent` tells that its last use is known to be taken."""
+
+    document: StandingRuleDocument
+    spent: bool = False
+
+
+# The rules that are active here for a project, an agent and a tool.
+Standing = Callable[[str, str, str], tuple[InForce, ...]]
+
+
+def no_rules(project: str, agent: str, tool: str) -> tuple[InForce, ...]:
+    """Where no standing rule was made."""
+    return ()
+
+
 class Context(Struct, frozen=True):
     """The surroundings of one decision.
 
@@ -46,3 +63,4 @@ class Context(Struct, frozen=True):
     tool: Callable[[str], Tool | None]
     judge: Callable[[Execution, Call], Verdict]
     people: TenantPeople
+    standing: Standing = no_rules

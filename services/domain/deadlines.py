@@ -20,9 +20,15 @@ def hold_due(hold: Hold) -> int | None:
 
 
 def call_due(call: Call) -> int | None:
-    """The call's next moment (ms): when its grant expires, or its run must have ended."""
+    """The call's next moment (ms): when its grant expires, its run must have ended, or a rule have answered."""
     if call.status == "released":
         return call.grant_expires_at_ms
     if call.status == "consumed":
         return call.run_deadline_at_ms
-    return None
+    return call.reservation.deadline_at_ms if call.reservation is not None and is_reserving(call) else None
+
+
+def is_reserving(call: Call) -> bool:
+    """Whether the call waits for a use of a standing rule."""
+    asked = call.reservation
+    return call.status == "proposed" and asked is not None and not asked.settled

@@ -17,6 +17,7 @@ from services.domain.context import Context
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.refusing import Events, refuse_decision
+from services.domain.remembering import contradictions, with_memory
 from services.domain.requests import provided
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
@@ -37,12 +38,18 @@ def decision_events(
         return _on_unknown_outcome(hold, call, command, decision_id, ctx)
     match command.decision:
         case "approve":
-            return _approved(hold, call, command, decision_id, ctx)
+            approved = _approved(hold, call, command, decision_id, ctx)
+            return with_memory(state, hold, call, command, approved, ctx)
         case "edit":
-            return _edited(state, hold, call, command, decision_id, ctx)
+            events = _edited(state, hold, call, command, decision_id, ctx)
         case "reject":
-            return _rejected(state, hold, call, command, decision_id, ctx)
-    return _responded(hold, call, command, decision_id, ctx)
+            events = _rejected(state, hold, call, command, decision_id, ctx)
+        case _:
+            events = _responded(hold, call, command, decision_id, ctx)
+    if not isinstance(events[0], h.DecisionRecorded):
+        return events
+    contrary = contradictions(state, call, hold.hold_id, decision_id, ctx, command.edited_arguments)
+    return [events[0], *contrary, *events[1:]]
 
 
 def recorded(
@@ -70,14 +77,14 @@ def recorded(
     )
 
 
-def _completes(hold: Hold, ctx: Context) -> bool:
+def completes(hold: Hold, ctx: Context) -> bool:
     """Whether with the actor's word as many people have approved as the hold asks for."""
     people = counted_people(hold, ctx.people) | {ctx.people.name_of(ctx.actor.subject)}
     return len(people) >= hold.quorum
 
 
 def _approved(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
-    resolves = _completes(hold, ctx)
+    resolves = completes(hold, ctx)
     vote = recorded(hold, command, decision_id, ctx, resolves)
     return [vote, release(call, decision_id, "decision", ctx)] if resolves else [vote]
 
@@ -199,6 +206,7 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         escalate_after_ms=None,
         escalate_roles=hold.escalate_roles,
         on_reject=max(hold.on_reject, source.on_reject, key=ON_REJECT_STRICTNESS.index),
+        remember=terms.remember if terms else None,
     )
 
 
@@ -239,7 +247,7 @@ def _editor_counts(terms: HoldTerms, ctx: Context) -> bool:
 def _on_unknown_outcome(
     hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
-    resolves = command.decision != "approve" or _completes(hold, ctx)
+    resolves = command.decision != "approve" or completes(hold, ctx)
     vote = recorded(hold, command, decision_id, ctx, resolves)
     if not resolves:
         return [vote]

@@ -40,8 +40,6 @@ def _malformed(command: DecideHold) -> Problem | None:
 
 
 def _does_not_fit(hold: Hold, command: DecideHold) -> Problem | None:
-    if command.scope != "once":
-        return Refusal.INVALID, f"scope {command.scope} is not supported in this version: use once"
     if command.decision == "edit" and (not hold.call_id or command.edited_arguments is None):
         return Refusal.INVALID, "edit needs a held call and edited_arguments"
     if command.decision == "edit" and hold.cause == "outcome_unknown":

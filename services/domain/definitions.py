@@ -18,10 +18,13 @@ from schemas.message import Message
 from schemas.policy_problems import PolicyRefused, Problem
 from schemas.principals import People, principal_from_value, principal_to_json
 from schemas.refusals import Refusal
+from schemas.standing_rule import RULE_KIND
+from services.domain import standing_rules
 from services.domain.context import Tool
 from services.domain.input_schema import SchemaCheck, misfit_in_place
 from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
 from services.domain.proposals import parsed
+from services.domain.standing_rules import RuleCommand, RuleEvent, StandingRules
 from services.domain.state import Call, Execution
 from services.domain.tools import ToolRefused, tool_from_definition, tool_to_publish, unreadable_tool
 
@@ -65,6 +68,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
     policies: PolicySet
     tools: Map[tuple[str, str], Tool] = Map()
     people: People = People()
+    rules: StandingRules = StandingRules()
     published: Map[bytes, Published] = Map()
     destroyed: Map[tuple[str, str], int] = Map()
     through_offset: int = -1
@@ -119,6 +123,9 @@ class Definitions(Struct, frozen=True, kw_only=True):
 
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
     """The events of a publishing command."""
+    if isinstance(command, RuleCommand):
+        people = definitions.people.of(actor.tenant)
+        return standing_rules.decide(definitions.rules, people, command, people.resolved(actor))
     if not isinstance(command, Publishing | DestroyDataKey):
         return [_refused(command, actor, Refusal.INVALID, "not a publishing command")]
     role = ROLE_TO_PUBLISH[type(command)]
@@ -142,6 +149,9 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
 
 def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -> Definitions:
     """The definitions after an event; records of nothing change nothing."""
+    if isinstance(event, RuleEvent):
+        rules = definitions.rules.with_event(tenant, event)
+        return _with_rules(definitions, rules, tenant, event.rule_id, offset)
     if isinstance(event, PolicyPublished):
         policies = definitions.policies.with_policy(
             tenant, event.name, event.version, parse_strict(event.document)
@@ -168,6 +178,9 @@ def set_aside(
 
     An earlier version is not fallen back on: it may allow what this one forbids.
     """
+    if isinstance(event, RuleEvent):
+        rules = definitions.rules.without(tenant, event.rule_id)
+        return _with_rules(definitions, rules, tenant, event.rule_id, offset)
     why = f"{type(error).__name__}: {error}"[:UNREADABLE_MAX_CHARS]
     if isinstance(event, PolicyPublished):
         policies = definitions.policies.with_unreadable(tenant, event.name, event.version, why)
@@ -186,6 +199,17 @@ def _with_row(definitions: Definitions, event: Publication, tenant: str, offset:
     row = Published(event.version, _digest_of(event), offset)
     published = definitions.published.set(definition_key(tenant, KIND_OF[type(event)], event.name), row)
     return replace(definitions, published=published, through_offset=offset)
+
+
+def _with_rules(
+    definitions: Definitions, rules: StandingRules, tenant: str, rule_id: str, offset: int
+) -> Definitions:
+    """The definitions with standing rules as they are after an event, which is the next version of one."""
+    key = definition_key(tenant, RULE_KIND, rule_id)
+    earlier = definitions.published.get(key)
+    row = Published(earlier.version + 1 if earlier else 1, "", offset)
+    published = definitions.published.set(key, row)
+    return replace(definitions, rules=rules, published=published, through_offset=offset)
 
 
 def _published(definitions: Definitions, command: Publishing, actor: Actor, version: int) -> Publication:

@@ -10,12 +10,13 @@ from schemas.commands import ProposeToolCall, StartExecution
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
+from schemas.events import rules as r
 from schemas.message import Message
-from services.domain import secrets
+from schemas.standing_rule import standing_rule_from_text
 from services.domain import secrets
 from services.domain.authority import widened
-from services.domain.deadlines import call_due, due_id_of_call, hold_due
-from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Vote
+from services.domain.deadlines import call_due, due_id_of_call, hold_due, is_reserving
+from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Reservation, Vote
 
 Step = Callable[[Execution, Any, int], Execution]
 
@@ -63,8 +64,11 @@ def _with_call(state: Execution, call: Call) -> Execution:
     earlier = state.calls.get(call.call_id)
     opened = _is_open_call(call) - _is_open_call(earlier)
     state = replace(state, calls=state.calls.set(call.call_id, call), open_count=state.open_count + opened)
-    if state.parked and (call.judged or call.status != "proposed"):
+    if state.parked and (call.judged or call.status != "proposed" or is_reserving(call)):
         state = replace(state, parked=tuple(name for name in state.parked if name != call.call_id))
+    if is_reserving(call) != (call.call_id in state.reserving):
+        others = tuple(name for name in state.reserving if name != call.call_id)
+        state = replace(state, reserving=(*others, call.call_id) if is_reserving(call) else others)
     return _with_due(state, due_id_of_call(call.call_id), call_due(call))
 
 
@@ -151,6 +155,7 @@ def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execut
         state.calls[event.call_id],
         status="released",
         released_by=event.released_by,
+        rule_id=event.rule_id,
         decision_id=event.decision_id,
         grant_expires_at_ms=event.expires_at_ms,
         attempt_id="",
@@ -240,7 +245,34 @@ def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Executi
     hold = replace(hold, votes=(*hold.votes, Vote(event.by, event.roles)))
     if event.resolves:
         hold = replace(hold, status="resolved", decision_id=event.decision_id)
-    return _with_hold(_going_on(state), hold)
+    return _with_hold(_remembered(_going_on(state), event), hold)
+
+
+def _remembered(state: Execution, event: h.DecisionRecorded) -> Execution:
+    if event.scope != "execution" or not event.resolves or event.remember is None:
+        return state
+    return replace(state, memory=(*state.memory, event.remember))
+
+
+def _contradicted(state: Execution, event: r.RuleContradicted, at_ms: int) -> Execution:
+    kept = tuple(text for text in state.memory if standing_rule_from_text(text).rule_id != event.rule_id)
+    return replace(state, memory=kept) if len(kept) < len(state.memory) else state
+
+
+def _reserving(state: Execution, event: r.ReservationAsked, at_ms: int) -> Execution:
+    asked = Reservation(event.reservation_id, event.rule_id, event.revision, event.deadline_at_ms)
+    return _with_call(state, replace(state.calls[event.call_id], reservation=asked))
+
+
+def _reserved(state: Execution, event: r.ReservationSettled, at_ms: int) -> Execution:
+    call = state.calls[event.call_id]
+    if call.reservation is None or call.reservation.reservation_id != event.reservation_id:
+        return state
+    if state.lifecycle == "paused":
+        # Judged once the run goes on, as what is proposed in a pause.
+        state = replace(state, parked=(*state.parked, call.call_id))
+    settled = replace(call.reservation, settled=True, granted=event.granted)
+    return _with_call(state, replace(call, reservation=settled))
 
 
 def _going_on(state: Execution) -> Execution:
@@ -276,8 +308,9 @@ _STEPS: dict[type[Message], Step] = {
     h.HoldExpired: _hold(status="expired"),
     h.HoldCancelled: _hold(status="cancelled"),
     h.DecisionRecorded: _decided,
-    h.SecretsDelivered: secrets.delivered,
-    h.SecretsErased: secrets.erased,
+    r.RuleContradicted: _contradicted,
+    r.ReservationAsked: _reserving,
+    r.ReservationSettled: _reserved,
     h.SecretsDelivered: secrets.delivered,
     h.SecretsErased: secrets.erased,
 }

@@ -12,7 +12,7 @@ from schemas.events import executions as x
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain import calls, expiry, holds, requests, secrets
+from services.domain import calls, expiry, holds, requests, reserving, secrets
 from services.domain.authority import acts_for_agent, may_resume, may_steer
 from services.domain.closing import closing_events
 from services.domain.context import Context
@@ -184,5 +184,6 @@ _HANDLERS: dict[type[Message], Handler] = {
     k.DecideHold: holds.decide_hold,
     k.TakeSecrets: secrets.take,
     k.EraseSecrets: secrets.erase,
+    k.SettleReservation: reserving.settle,
     k.ExpireDue: _nudge,
 }

@@ -4,12 +4,13 @@ from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.limits import PART_MAX_BYTES
 from services.domain.context import Context
-from services.domain.deadlines import CALL_PREFIX
+from services.domain.deadlines import CALL_PREFIX, is_reserving
 from services.domain.deciding import halted
 from services.domain.evolve import evolve
 from services.domain.holds import escalation
 from services.domain.refusing import Events
 from services.domain.requests import provided
+from services.domain.reserving import settled_events
 from services.domain.sizes import events_bytes
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, outcome_unknown_events
@@ -52,6 +53,8 @@ def _expire_call(state: Execution, call: Call, ctx: Context) -> Events:
     if call.status == "released":
         revoked = c.GrantRevoked(call_id=call.call_id, revision=call.revision, reason="expired", by=TIMER)
         return [revoked]
+    if is_reserving(call):
+        return settled_events(state, call, False, "no answer came in time", ctx)
     return outcome_unknown_events(state, call, "no result came by the run deadline", ctx)
 
 

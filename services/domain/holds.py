@@ -10,9 +10,10 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import refusal_to_decide
 from services.domain.context import Context
-from services.domain.deciding import decision_events
+from services.domain.deciding import completes, decision_events
 from services.domain.decision_content import Problem, content_problem
 from services.domain.refusing import Events, refuse, refuse_decision
+from services.domain.remembering import remember_problem
 from services.domain.state import Call, Execution, Hold
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
@@ -151,6 +152,7 @@ def _decision_problem(
     return (
         refusal_to_decide(state, hold, call, ctx)
         or content_problem(hold, call, command, ctx)
+        or remember_problem(state, hold, call, command, completes(hold, ctx), ctx)
         or _closed(state, hold)
         or _run_over(state, hold, command)
         or _already_voted(hold, ctx)

@@ -1,6 +1,7 @@
 """Opening a hold: how ids, deadlines and authority are made from a verdict or a request."""
 
 import json
+from typing import Any
 
 from schemas.events.holds import HoldCause, HoldOpened
 from schemas.ids import derived_id
@@ -70,6 +71,7 @@ def call_hold(
         on_reject=terms.on_reject,
         reviewers=terms.reviewers,
         excluded=terms.excluded,
+        remember=terms.remember,
     )
 
 
@@ -78,7 +80,10 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
 
     Running it again asks for no less than running it did: the people of the call's own hold, where it had one.
     """
-    earlier = state.holds.get(call.hold_id)
+    earlier: Any = state.holds.get(call.hold_id)
+    if earlier is None and call.released_by == "rule":
+        # No person was asked because some had been before: those whom the policy would ask.
+        earlier = ctx.judge(state, call).hold
     return HoldOpened(
         hold_id=_fresh_hold_id(state, call, ctx),
         call_id=call.call_id,

@@ -3,6 +3,7 @@
 from schemas.canonical import call_digest
 from services.domain.authority import ANY_REVIEWER, counted_people, roles_as_asked
 from services.domain.context import Context
+from services.domain.covering import still_covered
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.proposals import arguments_misfit
@@ -18,11 +19,21 @@ def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
     if version != call.tool_version:
         # Also where the verdict is newer than that: a call proposed during a pause is judged after it.
         return _tool_changed(state, call, version, ctx)
+    if call.released_by == "rule":
+        return _rule_rests(state, call, ctx)
     if call.definitions_through == ctx.definitions_through:
         return []
     verdict = ctx.judge(state, call)
     decided = state.holds.get(call.hold_id) if call.released_by == "decision" else None
     if not (_is_stricter(verdict, call, decided) or _lost_its_people(verdict, decided, ctx)):
+        return []
+    return [verdict_event(call, verdict, ctx), *_taken_back(state, call, verdict, ctx)]
+
+
+def _rule_rests(state: Execution, call: Call, ctx: Context) -> Events:
+    """What the policy alone makes of a call whose remembered decision does not cover it any more."""
+    verdict = ctx.judge(state, call)
+    if verdict.effect == "allow" or still_covered(state, call, verdict, ctx):
         return []
     return [verdict_event(call, verdict, ctx), *_taken_back(state, call, verdict, ctx)]
 
@@ -43,7 +54,7 @@ def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> E
         return [proposed, denial(new, "policy", f"the tool has changed: {misfit}")]
     verdict = ctx.judge(state, new)
     events: Events = [proposed, verdict_event(new, verdict, ctx)]
-    if verdict.effect == "allow" and call.released_by == "policy":
+    if verdict.effect == "allow" and call.released_by in ("policy", "rule"):
         return [*events, release(new, call.decision_id, "policy", ctx)]
     return events + _taken_back(state, new, verdict, ctx)
 

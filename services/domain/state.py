@@ -32,13 +32,25 @@ TERMINAL_CALLS = frozenset({"denied", "cancelled", "expired", "revoked", "succee
 CLOSED = frozenset({"completed", "failed", "cancelled"})
 
 
+class Reservation(Struct, frozen=True):
+    """What a revision of a call asked of a standing rule with a limit of uses, and the answer."""
+
+    reservation_id: str
+    rule_id: str
+    revision: int
+    deadline_at_ms: int
+    settled: bool = False
+    granted: bool = False
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """One tool call at its newest revision.
 
     `proposal_digest` names the agent's own proposal, to tell a repeat from a reuse of the id.
     `requesters` are those whose words the current revision is: the proposer, or the last editor with it.
     `proposed_arguments` are the agent's own where a person edited them, else empty. `succeeded_as` counts the calls
-    of the run that succeeded, up to this one. Once the call has ended, its texts are empty.
+    of the run that succeeded, up to this one. `rule_id` is what released the call in a person's place. Once the call
+    has ended, its texts are empty.
     """
 
     call_id: str
@@ -64,6 +76,8 @@ class Call(Struct, frozen=True, kw_only=True):
     attempt_id: str = ""
     run_deadline_at_ms: int = 0
     succeeded_as: int = 0
+    rule_id: str = ""
+    reservation: Reservation | None = None
 
 
 class Vote(Struct, frozen=True):
@@ -117,21 +131,14 @@ class Handover(Struct, frozen=True, kw_only=True):
     erased: bool = False
 
 
-class Handover(Struct, frozen=True, kw_only=True):
-    """What became of the sealed values of a call or request: who was given them, until when again, or erased."""
-
-    attempt_id: str = ""
-    until_ms: int = 0
-    erased: bool = False
-
-
 class Execution(Struct, frozen=True, kw_only=True):
     """One run of an agent.
 
     `due` holds the next moment (ms) of everything that waits, by hold id or `deadlines.due_id_of_call`; `next_due`
     is the earliest. `paused_by_agent` is the agent whose own token paused the run, empty where a person did.
     `open_count` counts the calls that have not ended and the requests that nobody has answered; `parked` names the
-    calls that were proposed in a pause and wait for their verdict.
+    calls that were proposed in a pause and wait for their verdict, `reserving` those that wait for a use of a
+    standing rule. `memory` is what the run remembers of its decisions, as JSON (`schemas.standing_rule`).
     """
 
     tenant: str
@@ -154,7 +161,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     succeeded_count: int = 0
     parked: tuple[str, ...] = ()
     handovers: Map[str, Handover] = Map()
-    handovers: Map[str, Handover] = Map()
+    memory: tuple[str, ...] = ()
+    reserving: tuple[str, ...] = ()
 
     @property
     def closed(self) -> bool:

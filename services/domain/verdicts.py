@@ -6,19 +6,63 @@ from msgspec.structs import replace
 
 from schemas.canonical import canonical
 from schemas.events import calls as c
+from schemas.events import rules as r
 from schemas.ids import derived_id
 from schemas.message import Message
+from schemas.standing_rule import StandingRuleDocument
 from services.domain.context import GRANT_TTL_MS, Context
+from services.domain.covering import is_of_execution, remembered_for
 from services.domain.opening import call_hold, unknown_outcome_hold
 from services.domain.policy import Verdict
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution
 
+# So long a call waits for a use of a standing rule; then a person is asked.
+RESERVATION_MS = 10_000
+
 
 def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
-    """The verdict on a call's newest revision, and what follows from it."""
+    """The verdict on a call's newest revision, and what follows from it or from a remembered decision."""
     verdict = ctx.judge(state, call)
+    for document in remembered_for(state, call, verdict, ctx):
+        if (events := _by_memory(call, verdict, document, ctx)) is not None:
+            return events
     return [verdict_event(call, verdict, ctx), consequence(state, call, verdict, ctx)]
+
+
+def _by_memory(call: Call, verdict: Verdict, document: StandingRuleDocument, ctx: Context) -> Events | None:
+    """What a remembered decision that covers a call makes of it; None where it has no use left for this revision."""
+    asked = call.reservation if call.reservation and call.reservation.revision == call.revision else None
+    if document.uses is not None:
+        if asked is None:
+            return [_reservation(call, document, ctx)]
+        if not asked.granted or asked.rule_id != document.rule_id:
+            return None
+    cited = replace(
+        verdict,
+        effect="allow",
+        reason="remembered",
+        rules=(*verdict.rules, _citation(document.rule_id)),
+        detail=f"a person approved such calls (decision {document.evidence.decision_id}); {verdict.detail}",
+        hold=None,
+    )
+    released = release(call, derived_id("decision", ctx.command_id, call.call_id), "rule", ctx)
+    return [verdict_event(call, cited, ctx), released.model_copy(update={"rule_id": document.rule_id})]
+
+
+def _citation(rule_id: str) -> str:
+    return rule_id if is_of_execution(rule_id) else f"rule:{rule_id}"
+
+
+def _reservation(call: Call, document: StandingRuleDocument, ctx: Context) -> r.ReservationAsked:
+    return r.ReservationAsked(
+        call_id=call.call_id,
+        revision=call.revision,
+        digest=call.digest,
+        rule_id=document.rule_id,
+        reservation_id=derived_id("reservation", ctx.command_id, call.call_id, call.revision),
+        deadline_at_ms=ctx.now_ms + RESERVATION_MS,
+    )
 
 
 def consequence(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> Message:

@@ -103,7 +103,7 @@ def test_decide_many_things_wrong_names_the_first_by_precedence() -> None:
     assert again(decision="edit", edited_arguments="{") == "malformed"
     assert again(decision="respond", value="{") == "malformed"
     assert again(decision="edit") == "invalid"
-    assert again(decision="approve", scope="rule") == "invalid"
+    assert again(decision="reject", scope="rule") == "invalid"
     assert again(decision="edit", edited_arguments='{"amount":"much"}') == "invalid_arguments"
     assert again(decision="edit", edited_arguments='{"amount":1}') == "already_decided"
     unknown = k.DecideHold(hold_id="none", decision="approve", digest="stale")

@@ -1,9 +1,11 @@
 """From a rule's hold block to the terms of one hold."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from schemas.policy_document import DefaultAnswer, Defaults, Hold
+from schemas.canonical import canonical
+from schemas.policy_document import DefaultAnswer, Defaults, Hold, Remember
 from services.domain.policy.question import render
 from services.domain.policy.verdict import HoldTerms
 
@@ -38,7 +40,14 @@ def terms_of(hold: Hold | None, defaults: Defaults, variables: Mapping[str, Any]
         on_reject=block.on_reject,
         reviewers=block.reviewers,
         excluded=block.excluded,
+        remember=_json_of(block.remember),
     )
+
+
+@lru_cache(maxsize=1024)
+def _json_of(remember: Remember) -> str:
+    """The block with nothing left to default."""
+    return canonical(remember.model_dump(mode="json"))
 
 
 def _milliseconds(seconds: float) -> int:

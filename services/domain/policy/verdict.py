@@ -9,7 +9,9 @@ from schemas.commands import RequestKind
 from schemas.policy_document import Effect
 from services.domain.policy.risk import Risk
 
-Reason = Literal["matched", "no_policy", "no_match", "unknown_tool", "policy_error", "policy_timeout"]
+Reason = Literal[
+    "matched", "no_policy", "no_match", "unknown_tool", "policy_error", "policy_timeout", "remembered"
+]
 OnTimeoutWord = Literal["deny", "halt", "escalate", "wait", "default"]
 OnReject = Literal["feedback", "halt", "rollback"]
 OPTIONS = ("approve", "edit", "reject")
@@ -42,7 +44,10 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """How a hold is to be decided. Neither roles nor reviewers: any reviewer. `excluded` never may."""
+    """How a hold is to be decided. Neither roles nor reviewers: any reviewer. `excluded` never may.
+
+    `remember` is JSON of what an approval may be remembered for (`schemas.policy_document`), None for nothing.
+    """
 
     kind: RequestKind = "permission"
     question: str
@@ -58,6 +63,7 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
     on_reject: OnReject = "feedback"
     reviewers: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    remember: str | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

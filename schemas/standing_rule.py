@@ -1,0 +1,178 @@
+"""The document of a standing rule: what was decided once, for which calls, until when, and on what evidence.
+
+Canonical JSON of it travels in RuleAsked, MakeRule and RuleMade. Every argument of a covered call is named in
+`arguments` with a test; an argument without a test is one too many.
+"""
+
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+
+from schemas.canonical import MalformedJson, canonical, parse_strict
+from schemas.message import Long
+
+DOCUMENT_MAX_BYTES = 16 * 1024
+TESTS_MAX = 200
+VALUES_MAX = 100
+RULE_KIND = "rule"
+# What a run remembers of its own decisions is named so, and is no rule of the definitions.
+IN_EXECUTION = "execution:"
+
+Number = StrictInt | StrictFloat
+RiskMax = Literal["low", "medium"]
+
+
+class RuleRefused(ValueError):
+    """The document, or what it is to be made of, is no standing rule; the message says what to mend."""
+
+
+class RuleModel(BaseModel):
+    """A part of the document: frozen, and closed to fields that it does not name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, str_min_length=0)
+
+
+class ArgumentTest(RuleModel):
+    """What one argument must be: one of the tests, or bounds for a number.
+
+    `equals` and `one_of` compare as JSON, so 1 and 1.0 are the same. `prefix` is of a text; a text with a step back
+    (`..` between slashes) has no prefix.
+    """
+
+    any: Literal[True] | None = None
+    equals: Any = None
+    one_of: Annotated[tuple[Any, ...], Field(min_length=1, max_length=VALUES_MAX)] | None = None
+    prefix: Annotated[StrictStr, Field(min_length=1, max_length=1_000)] | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+
+    @model_validator(mode="after")
+    def _one_test(self) -> "ArgumentTest":
+        named = self.model_fields_set
+        if named <= {"at_least", "at_most"} and named and None not in (self._bounds(named)):
+            return self
+        if len(named) != 1 or (named != {"equals"} and getattr(self, next(iter(named))) is None):
+            raise ValueError("write one of equals, one_of, prefix or any: true; or at_least and at_most")
+        return self
+
+    def _bounds(self, named: set[str]) -> list[Any]:
+        return [getattr(self, name) for name in sorted(named)]
+
+
+Tests = Annotated[dict[str, ArgumentTest], Field(max_length=TESTS_MAX)]
+
+
+class Terms(RuleModel):
+    """Whom the hold asked that the rule was made under: what a later hold may not exceed."""
+
+    roles: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    quorum: Annotated[StrictInt, Field(ge=1)] = 1
+    exclude_requester: StrictBool = False
+
+
+class Evidence(RuleModel):
+    """The decision that the rule was made of, and what it was about."""
+
+    execution_id: str
+    call_id: str
+    hold_id: str
+    decision_id: str
+    digest: str
+    view_digest: str = ""
+
+
+class StandingRuleDocument(RuleModel):
+    """One standing rule.
+
+    `policy_rules` are the rules, `policy/rule` without a version, that held the call: others are not overruled.
+    `uses` is None for no limit. `requesters` are the people whose request the call was; `made_with` are the roles by
+    which its maker could decide.
+    """
+
+    rule_id: StrictStr
+    project: StrictStr
+    agent: StrictStr
+    tool: StrictStr
+    tool_version: StrictStr
+    policy_rules: Annotated[tuple[StrictStr, ...], Field(min_length=1)]
+    arguments: Tests
+    expires_at_ms: Long
+    uses: Annotated[StrictInt, Field(ge=1)] | None
+    risk_max: RiskMax
+    terms: Terms
+    evidence: Evidence
+    requesters: tuple[StrictStr, ...]
+    made_by: StrictStr
+    made_with: tuple[StrictStr, ...] = ()
+    four_eyes: StrictBool
+
+
+class Asked(RuleModel):
+    """What a client asks to be remembered, beside the scope of its decision. Without `uses` there is the default."""
+
+    arguments: Tests = Field(default_factory=dict)
+    expires_seconds: Annotated[StrictInt, Field(ge=1)] | None = None
+    uses: Annotated[StrictInt, Field(ge=1)] | None = None
+
+
+@lru_cache(maxsize=4096)
+def standing_rule_from_text(text: str) -> StandingRuleDocument:
+    """Read a rule's document.
+
+    Raises:
+        RuleRefused: it is none.
+    """
+    try:
+        return StandingRuleDocument.model_validate(parse_strict(text))
+    except (MalformedJson, ValidationError) as error:
+        raise RuleRefused(_first_problem(error)) from error
+
+
+def asked_from_text(text: str) -> Asked:
+    """Read what a decision asks to be remembered.
+
+    Raises:
+        RuleRefused: it cannot be read.
+    """
+    try:
+        return Asked.model_validate(parse_strict(text))
+    except (MalformedJson, ValidationError) as error:
+        raise RuleRefused(f"remember: {_first_problem(error)}") from error
+
+
+def standing_rule_to_text(document: StandingRuleDocument) -> str:
+    """The document as canonical JSON.
+
+    Raises:
+        RuleRefused: it is too large to be sent to every decider.
+    """
+    value = document.model_dump(mode="json", exclude={"arguments"})
+    tests = {
+        name: test.model_dump(mode="json", exclude_unset=True) for name, test in document.arguments.items()
+    }
+    text = canonical(value | {"arguments": tests})
+    if len(text.encode()) > DOCUMENT_MAX_BYTES:
+        detail = f"the rule would have more than {DOCUMENT_MAX_BYTES} bytes"
+        raise RuleRefused(f"{detail}: these arguments are too large to be remembered, decide once")
+    return text
+
+
+def _first_problem(error: MalformedJson | ValidationError) -> str:
+    if isinstance(error, MalformedJson):
+        return str(error)
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(map(str, problem["loc"]))
+    return f"{where}: {problem['msg']}" if where else str(problem["msg"])

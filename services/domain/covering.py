@@ -1,0 +1,126 @@
+"""Which remembered decision covers a call: a standing rule in force here, or one that the run remembers.
+
+A remembered decision never overrules a denial, a policy that failed, or a policy that asks for more than the people
+who decided; it only takes the place of asking the same people about the same thing again.
+"""
+
+from collections.abc import Iterator
+
+from schemas.ids import derived_id
+from schemas.principals import TenantPeople
+from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
+from services.domain.authority import ANY_REVIEWER
+from services.domain.context import Context
+from services.domain.policy import HoldTerms, Verdict
+from services.domain.predicates import fits, has_sealed
+from services.domain.proposals import parsed
+from services.domain.state import Call, Execution
+
+RISKS = ("low", "medium", "high")
+
+
+def remembered_for(
+    state: Execution, call: Call, verdict: Verdict, ctx: Context
+) -> Iterator[StandingRuleDocument]:
+    """What covers a held call: what the run remembers first, then rules without a limit of uses, then the others."""
+    if verdict.effect != "hold":
+        return
+    yield from (document for document in in_execution(state) if covers(document, state, call, verdict, ctx))
+    granted = call.reservation.rule_id if call.reservation and call.reservation.granted else ""
+    rules = ctx.standing(state.project, call.agent, call.tool)
+    usable = [rule.document for rule in rules if not rule.spent or rule.document.rule_id == granted]
+    for document in sorted(usable, key=lambda document: document.uses is not None):
+        if covers(document, state, call, verdict, ctx):
+            yield document
+
+
+def in_execution(state: Execution) -> Iterator[StandingRuleDocument]:
+    """What the run remembers of its own decisions, the newest first."""
+    yield from map(standing_rule_from_text, reversed(state.memory))
+
+
+def still_covered(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> bool:
+    """Whether what released a call would still release it."""
+    return any(
+        document.rule_id == call.rule_id and covers(document, state, call, verdict, ctx)
+        for document in known(state, call, ctx)
+    )
+
+
+def known(state: Execution, call: Call, ctx: Context) -> Iterator[StandingRuleDocument]:
+    """All that is remembered for the call's agent and tool, whatever its arguments are."""
+    yield from in_execution(state)
+    yield from (rule.document for rule in ctx.standing(state.project, call.agent, call.tool))
+
+
+def covers(
+    document: StandingRuleDocument, state: Execution, call: Call, verdict: Verdict, ctx: Context
+) -> bool:
+    """Whether a remembered decision stands in for a person on a call that the policy holds."""
+    terms = verdict.hold
+    return (
+        verdict.effect == "hold"
+        and terms is not None
+        and verdict.reason == "matched"
+        and document.tool_version == call.tool_version
+        and ctx.now_ms < document.expires_at_ms
+        and set(plain_rules(verdict)) <= set(document.policy_rules)
+        and RISKS.index(verdict.risk.level) <= RISKS.index(document.risk_max)
+        and not asks_more(terms, document.terms)
+        and _maker_counts(document, terms, state, call, ctx.people)
+        and is_about(document, call, call.arguments)
+    )
+
+
+def is_about(document: StandingRuleDocument, call: Call, arguments: str) -> bool:
+    """Whether a remembered decision is about a call with these arguments, however it is judged."""
+    if (document.agent, document.tool) != (call.agent, call.tool):
+        return False
+    value = parsed(arguments or "{}")
+    return fits(document.arguments, value) and not has_sealed(value)
+
+
+def plain_rules(verdict: Verdict) -> tuple[str, ...]:
+    """The verdict's rules as `policy/rule`, without the policy's version."""
+    return tuple(f"{policy.rpartition('@')[0]}/{rule}" for policy, _, rule in _parts_of(verdict))
+
+
+def _parts_of(verdict: Verdict) -> Iterator[tuple[str, str, str]]:
+    return (rule.rpartition("/") for rule in verdict.rules)
+
+
+def asks_more(terms: HoldTerms, decided: Terms) -> bool:
+    """Whether terms ask for more than those that a decision was made under."""
+    if terms.quorum > decided.quorum or not set(terms.excluded) <= set(decided.excluded):
+        return True
+    if terms.exclude_requester and not decided.exclude_requester:
+        return True
+    if not terms.roles and not terms.reviewers:
+        return False
+    could = set(decided.roles) if decided.roles or decided.reviewers else set(ANY_REVIEWER)
+    return not (could <= set(terms.roles) and set(decided.reviewers) <= set(terms.reviewers))
+
+
+def _maker_counts(
+    document: StandingRuleDocument, terms: HoldTerms, state: Execution, call: Call, people: TenantPeople
+) -> bool:
+    """Whether its maker may still decide such a call: not their own, and by a role that they still have."""
+    roles = people.roles_of(document.made_by)
+    if people.is_disabled(document.made_by):
+        return False
+    if roles is not None and document.made_with and not set(document.made_with) & set(roles):
+        return False
+    asking = people.names_of(name for name in (*call.requesters, state.started_by, state.user) if name)
+    behind = asking | set(people.delegators_of(state.agent))
+    return not (terms.exclude_requester and people.name_of(document.made_by) in behind)
+
+
+def contradiction_id(state: Execution, rule_id: str, call_id: str, decision_id: str) -> str:
+    """Names one contradiction of a rule, wherever it is carried."""
+    where = (state.tenant, state.project, state.execution_id)
+    return derived_id("contradiction", *where, rule_id, call_id, decision_id)
+
+
+def is_of_execution(rule_id: str) -> bool:
+    """Whether a remembered decision is a run's own, and no standing rule."""
+    return rule_id.startswith(IN_EXECUTION)

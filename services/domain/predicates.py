@@ -1,0 +1,66 @@
+"""Whether a call's arguments are those that a standing rule is about. What is not plainly so is not."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from schemas.canonical import canonical
+from schemas.standing_rule import ArgumentTest
+
+# What stands in place of a sensitive value (design, Sensitive arguments).
+SEALED = frozenset({"handle", "commitment"})
+_STEP_BACK = re.compile(r"(^|[/\\])(\.|%2e){2}($|[/\\])", re.IGNORECASE)
+
+
+def fits(tests: Mapping[str, ArgumentTest], arguments: Any) -> bool:
+    """Whether arguments have exactly the tested names, and each passes its test."""
+    if not isinstance(arguments, Mapping) or arguments.keys() != tests.keys():
+        return False
+    return all(passes(test, arguments[name]) for name, test in tests.items())
+
+
+def passes(test: ArgumentTest, value: Any) -> bool:
+    """Whether a value passes one test."""
+    named = test.model_fields_set
+    if "any" in named:
+        return True
+    if "equals" in named:
+        return canonical(value) == canonical(test.equals)
+    if test.one_of is not None:
+        return canonical(value) in map(canonical, test.one_of)
+    if test.prefix is not None:
+        return isinstance(value, str) and value.startswith(test.prefix) and not _STEP_BACK.search(value)
+    return _within(test, value)
+
+
+def _within(test: ArgumentTest, value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    above = test.at_least is None or value >= test.at_least
+    return above and (test.at_most is None or value <= test.at_most)
+
+
+def exactly(arguments: Mapping[str, Any]) -> dict[str, ArgumentTest]:
+    """The tests that these arguments pass, and no others."""
+    return {name: ArgumentTest(equals=value) for name, value in arguments.items()}
+
+
+def fixed_values(test: ArgumentTest | None) -> tuple[Any, ...]:
+    """The values that a test names one by one; none where it leaves a range."""
+    if test is None:
+        return ()
+    if "equals" in test.model_fields_set:
+        return (test.equals,)
+    return test.one_of or ()
+
+
+def has_sealed(value: Any) -> bool:
+    """Whether a sensitive value is anywhere in it: nobody can see what a test of it would let through."""
+    return any(isinstance(part, Mapping) and part.keys() == SEALED for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    yield value
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for part in inner:
+        yield from _parts(part)

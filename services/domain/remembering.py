@@ -1,0 +1,221 @@
+"""What a decision is remembered for: its run (`scope: execution`), or a standing rule (`scope: rule`).
+
+The policy bounds it, in the `remember` block of the rule that held the call; HoldOpened carries that block. What is
+remembered stands in for the same people on the same question only (`services.domain.covering`), and the first
+decision that goes against it ends that.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.commands import DecideHold
+from schemas.events.rules import RuleAsked, RuleContradicted
+from schemas.ids import derived_id
+from schemas.policy_document import Remember
+from schemas.refusals import Refusal
+from schemas.standing_rule import (
+    IN_EXECUTION,
+    ArgumentTest,
+    Asked,
+    Evidence,
+    RuleRefused,
+    StandingRuleDocument,
+    Terms,
+    asked_from_text,
+    standing_rule_to_text,
+)
+from services.domain.authority import ANY_REVIEWER, requesters_of
+from services.domain.context import Context
+from services.domain.covering import covers, is_about, known, plain_rules
+from services.domain.policy import Verdict
+from services.domain.predicates import exactly, fits, has_sealed
+from services.domain.proposals import parsed
+from services.domain.refusing import Events
+from services.domain.state import Call, Execution, Hold
+
+DEFAULT_SECONDS = 24 * 60 * 60
+DEFAULT_USES = 10
+# A run ends before this does: 2^53 − 1, the largest integer of JSON.
+NEVER_MS = 2**53 - 1
+MEMORY_MAX = 50
+NOTHING = Asked()
+
+Problem = tuple[Refusal, str]
+
+
+def remember_problem(
+    state: Execution, hold: Hold, call: Call | None, command: DecideHold, resolves: bool, ctx: Context
+) -> Problem | None:
+    """Why a decision cannot be remembered as it asks, or None."""
+    if command.scope == "once":
+        stray = command.remember is not None
+        return (Refusal.INVALID, "remember belongs to scope execution or rule") if stray else None
+    if command.decision != "approve" or call is None:
+        return Refusal.INVALID, "only the approval of a held call is remembered: decide once"
+    bounds = _bounds(hold)
+    if bounds is None or command.scope not in bounds.scopes:
+        return Refusal.INVALID, f"nothing of this hold is remembered for {command.scope}: decide once"
+    if bounds.roles and not set(bounds.roles) & set(ctx.actor.roles):
+        return (
+            Refusal.FORBIDDEN_ROLE,
+            f"to be remembered it needs one of the roles: {', '.join(bounds.roles)}",
+        )
+    if hold.status != "open":
+        return None
+    if not resolves:
+        return (
+            Refusal.INVALID,
+            "your word does not end this hold yet: decide once, the last one is remembered",
+        )
+    try:
+        remembered_text(state, hold, call, command, ctx)
+    except RuleRefused as error:
+        return Refusal.INVALID, str(error)
+    return None
+
+
+def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHold, ctx: Context) -> str:
+    """The document of what the decision is remembered for, as canonical JSON.
+
+    Raises:
+        RuleRefused: it cannot be; the message says what to do.
+    """
+    bounds = _bounds(hold)
+    asked = NOTHING if command.remember is None else asked_from_text(command.remember)
+    if bounds is None:
+        raise RuleRefused("nothing of this hold is remembered: decide once")
+    verdict = ctx.judge(state, call)
+    _check(state, call, command, asked, bounds, verdict)
+    decision_id = derived_id("decision", ctx.command_id)
+    by_rule = command.scope == "rule"
+    seconds = (
+        min(DEFAULT_SECONDS, bounds.max_seconds) if asked.expires_seconds is None else asked.expires_seconds
+    )
+    asked_roles = set(hold.roles or ANY_REVIEWER)
+    document = StandingRuleDocument(
+        rule_id=derived_id("rule", decision_id) if by_rule else IN_EXECUTION + decision_id,
+        project=state.project,
+        agent=call.agent,
+        tool=call.tool,
+        tool_version=call.tool_version,
+        policy_rules=plain_rules(verdict),
+        arguments=_tests(call, asked),
+        expires_at_ms=ctx.now_ms + seconds * 1000 if by_rule else NEVER_MS,
+        uses=_uses(asked, bounds) if by_rule else None,
+        risk_max="low" if verdict.risk.level == "low" else "medium",
+        terms=_terms(hold),
+        evidence=_evidence(state, hold, command, decision_id),
+        requesters=tuple(sorted(requesters_of(state, hold, call, ctx.people))),
+        made_by=ctx.actor.subject,
+        made_with=tuple(sorted(asked_roles & set(ctx.actor.roles))),
+        four_eyes=by_rule and bounds.four_eyes,
+    )
+    if not covers(document, state, call, verdict, ctx):
+        raise RuleRefused("it would cover no such call, this hold asks others than the policy: decide once")
+    return standing_rule_to_text(document)
+
+
+def with_memory(
+    state: Execution, hold: Hold, call: Call, command: DecideHold, events: Events, ctx: Context
+) -> Events:
+    """The events of an approval, with what it is remembered for."""
+    if command.scope == "once":
+        return events
+    recorded: Any = events[0]
+    text = remembered_text(state, hold, call, command, ctx)
+    if command.scope == "execution":
+        return [recorded.model_copy(update={"remember": text}), *events[1:]]
+    rule_id = derived_id("rule", recorded.decision_id)
+    asked = RuleAsked(rule_id=rule_id, decision_id=recorded.decision_id, document=text, by=ctx.actor.subject)
+    return [*events, asked]
+
+
+def contradictions(
+    state: Execution, call: Call, hold_id: str, decision_id: str, ctx: Context, instead: str | None = None
+) -> Events:
+    """What is remembered and now contradicted: it covers the call, and a person said no.
+
+    Args:
+        state: the call's execution.
+        call: the call that was rejected, answered, edited or revoked.
+        hold_id: the hold that was decided, empty for a revocation.
+        decision_id: likewise.
+        ctx: the decision's surroundings.
+        instead: the arguments that an edit let through; what covers those too was not contradicted.
+    """
+    return [
+        RuleContradicted(
+            rule_id=document.rule_id,
+            call_id=call.call_id,
+            hold_id=hold_id,
+            decision_id=decision_id,
+            by=ctx.actor.subject,
+        )
+        for document in known(state, call, ctx)
+        if is_about(document, call, call.arguments)
+        and ctx.now_ms < document.expires_at_ms
+        and (instead is None or not is_about(document, call, instead))
+    ]
+
+
+def _bounds(hold: Hold) -> Remember | None:
+    if hold.remember is None or hold.cause == "outcome_unknown":
+        return None
+    return Remember.model_validate(parsed(hold.remember))
+
+
+def _check(
+    state: Execution, call: Call, command: DecideHold, asked: Asked, bounds: Remember, verdict: Verdict
+) -> None:
+    if verdict.effect != "hold" or verdict.reason != "matched":
+        raise RuleRefused("no rule of the policy holds this call any more: decide once")
+    if verdict.risk.level == "high":
+        raise RuleRefused("a call of high risk is never remembered: decide once")
+    arguments = parsed(call.arguments)
+    if has_sealed(arguments):
+        raise RuleRefused("a call with sensitive arguments is never remembered: decide once")
+    if unknown := sorted(asked.arguments.keys() - arguments.keys()):
+        raise RuleRefused(f"the approved call has no argument {unknown[0]!r}")
+    if not fits(_tests(call, asked), arguments):
+        raise RuleRefused("the approved call itself does not pass these tests")
+    if command.scope == "execution":
+        if asked.model_fields_set - {"arguments"}:
+            raise RuleRefused("scope execution ends with its run: leave expires_seconds and uses out")
+        if len(state.memory) >= MEMORY_MAX:
+            raise RuleRefused(f"a run remembers at most {MEMORY_MAX} decisions: decide once")
+    if (asked.expires_seconds or 0) > bounds.max_seconds:
+        raise RuleRefused(f"expires_seconds: the policy allows at most {bounds.max_seconds}")
+    uses = _uses(asked, bounds)
+    if bounds.max_uses != "unlimited" and (uses is None or uses > bounds.max_uses):
+        raise RuleRefused(f"uses: the policy allows at most {bounds.max_uses}")
+
+
+def _uses(asked: Asked, bounds: Remember) -> int | None:
+    if "uses" in asked.model_fields_set:
+        return asked.uses
+    return DEFAULT_USES if bounds.max_uses == "unlimited" else min(DEFAULT_USES, bounds.max_uses)
+
+
+def _tests(call: Call, asked: Asked) -> Mapping[str, ArgumentTest]:
+    return exactly(parsed(call.arguments)) | asked.arguments
+
+
+def _terms(hold: Hold) -> Terms:
+    return Terms(
+        roles=hold.roles,
+        reviewers=hold.reviewers,
+        excluded=hold.excluded,
+        quorum=hold.quorum,
+        exclude_requester=hold.exclude_requester,
+    )
+
+
+def _evidence(state: Execution, hold: Hold, command: DecideHold, decision_id: str) -> Evidence:
+    return Evidence(
+        execution_id=state.execution_id,
+        call_id=hold.call_id,
+        hold_id=hold.hold_id,
+        decision_id=decision_id,
+        digest=hold.digest,
+        view_digest=command.view_digest,
+    )
