@@ -114,6 +114,7 @@ class Gateway:
         await check_topics(self.commands.config, settings.topics, settings.partitions)
         await self.commands.open()
         live, tail = self._live(await self._beginning())
+        self.authenticator.people = lambda: live.definitions.people
         self._tail = tail
         await tail.open()
         self._gate = self._assemble(live, tail)

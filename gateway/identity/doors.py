@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from gateway.identity.jwks import IssuerUnavailable
@@ -13,6 +13,7 @@ from gateway.identity.oidc import OidcIssuer
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from schemas.actor import Actor
+from schemas.principals import People
 from schemas.refusals import Refusal
 from schemas.token import Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
 
@@ -38,12 +39,13 @@ class Authenticator:
     """Believes tokens of known issuers: the local one, and an identity provider where there is one.
 
     A token says who issued it, and is then verified with the keys of that issuer only. Its expiry is looked at every
-    time, its signature once a minute.
+    time, its signature once a minute, and the roles of its subject's principal (`people`) each time.
     """
 
     public_keys: PublicKeys
     clock: Callable[[], float] = time.time
     oidc: OidcIssuer | None = None
+    people: Callable[[], People] = People
     _believed: OrderedDict[str, Believed] = field(default_factory=OrderedDict, init=False)
 
     async def claims(self, token: str) -> Claims:
@@ -55,7 +57,7 @@ class Authenticator:
         now = self.clock()
         known = self._believed.get(token)
         if known is not None and now < known.until_s:
-            return known.claims
+            return self._resolved(known.claims)
         self._believed.pop(token, None)
         try:
             claims = await self._verified(token, now)
@@ -66,7 +68,16 @@ class Authenticator:
         self._believed[token] = Believed(claims, min(claims.expires_at_s, now + BELIEVED_S))
         if len(self._believed) > CACHED_TOKENS_MAX:
             self._believed.popitem(last=False)
-        return claims
+        return self._resolved(claims)
+
+    def still_stands(self, actor: Actor) -> bool:
+        """Whether an actor that was believed earlier has the same roles now."""
+        return self.people().of(actor.tenant).resolved(actor) == actor
+
+    def _resolved(self, claims: Claims) -> Claims:
+        """The claims with the roles that count: those of the published principal, where there is one."""
+        actor = self.people().of(claims.actor.tenant).resolved(claims.actor)
+        return claims if actor is claims.actor else replace(claims, actor=actor)
 
     async def close(self) -> None:
         """Let go of the connections to an identity provider."""

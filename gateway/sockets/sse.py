@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import orjson
 from starlette.responses import StreamingResponse
@@ -36,6 +37,7 @@ class Stream:
     actor: Actor
     metrics: Metrics
     out: Outgoing
+    stands: Callable[[], bool]
     channels: set[str] = field(default_factory=set)
 
     @property
@@ -67,7 +69,9 @@ async def stream_events(door: Door) -> StreamingResponse:
     gateway = door.gateway
     channels = (door.query("channels") or "events").split(",")
     cursor = door.request.headers.get("last-event-id") or door.query("cursor")
-    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, Outgoing(gateway.settings.limits))
+    stands = partial(gateway.authenticator.still_stands, door.actor)
+    out = Outgoing(gateway.settings.limits)
+    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, stands)
     with ExitStack() as taken:
         taken.enter_context(gateway.seats.seat(door.actor))
         await subscribe(gateway.hub, door.gate, stream, channels, cursor)
@@ -106,7 +110,8 @@ async def _frames(stream: Stream, left_s: float) -> AsyncIterator[bytes]:
         except TimeoutError:
             yield b": still here\n\n"
             continue
-        if frame is None:
+        # Its reader connects again, with what its roles are now.
+        if frame is None or not stream.stands():
             return
         yield sse_event(frame)
     yield sse_event(_expired(stream))

@@ -4,14 +4,15 @@ Before anything is served, in this order:
 1. a token in the URL, or a browser's foreign origin, is refused before the socket is accepted;
 2. the bearer header, or the first message within 5 s, must name a believed token;
 3. its subject must not have too many sockets already;
-4. the socket lives until it is closed or its token expires.
+4. the socket lives until it is closed, its token expires, or its subject's roles change.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from urllib.parse import urlsplit
 
 import orjson
@@ -110,8 +111,9 @@ async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
     session.greet()
     left_s = claims.expires_at_s - gateway.authenticator.clock()
-    reading = asyncio.create_task(_read(websocket, session, Buckets(limits.messages_per_s)))
-    writing = asyncio.create_task(_write(websocket, out))
+    stands = partial(gateway.authenticator.still_stands, claims.actor)
+    reading = asyncio.create_task(_read(websocket, session, Buckets(limits.messages_per_s), stands))
+    writing = asyncio.create_task(_write(websocket, out, stands))
     gateway.metrics.sockets.inc()
     try:
         await asyncio.wait({reading, writing}, timeout=max(left_s, 0.0), return_when=asyncio.FIRST_COMPLETED)
@@ -125,6 +127,8 @@ async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None
     _raise_unexpected(ended)
     if has_expired:
         await websocket.close(NOT_AUTHENTICATED, "the token has expired")
+    elif not stands():
+        await websocket.close(NOT_AUTHENTICATED, "the roles of this account have changed: connect again")
     elif ended[0] is None:
         await websocket.close(TOO_FAST, "too many messages")
 
@@ -135,11 +139,15 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
             raise error
 
 
-async def _read(websocket: WebSocket, session: Session, messages: Buckets) -> None:
+async def _read(
+    websocket: WebSocket, session: Session, messages: Buckets, stands: Callable[[], bool]
+) -> None:
     clock = asyncio.get_running_loop().time
     refused = 0
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)
+        if not stands():
+            return
         if messages.wait_s(session, clock()) == 0.0:
             session.handle(raw)
             if session.is_full:
@@ -149,8 +157,8 @@ async def _read(websocket: WebSocket, session: Session, messages: Buckets) -> No
             session.refuse_flood()
 
 
-async def _write(websocket: WebSocket, out: Outgoing) -> None:
-    while (frame := await out.take()) is not None:
+async def _write(websocket: WebSocket, out: Outgoing, stands: Callable[[], bool]) -> None:
+    while (frame := await out.take()) is not None and stands():
         await websocket.send({"type": "websocket.send", "text": frame.decode()})
 
 

@@ -43,7 +43,7 @@ def door_of(seats: Seats, channels: str = "events") -> Any:
         hub=hub,
         metrics=Metrics(),
         settings=SimpleNamespace(limits=LIMITS),
-        authenticator=SimpleNamespace(clock=lambda: 0.0),
+        authenticator=SimpleNamespace(clock=lambda: 0.0, still_stands=lambda actor: True),
     )
     return SimpleNamespace(
         gateway=gateway,
@@ -93,7 +93,7 @@ async def test_subscribe_to_a_row_that_has_just_gone_is_refused_and_leaves_no_su
     row = live.cache.executions.get(key_of("e1"))
     assert row is not None
     gate: Any = SimpleNamespace(live=live, reader=Forgetful(row))
-    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(LIMITS))
+    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(LIMITS), lambda: True)
 
     with pytest.raises(Problem):
         await subscribe(hub, gate, stream, ["executions:e1"], None)
@@ -119,7 +119,7 @@ async def test_subscribe_to_more_than_can_be_shown_is_refused_and_leaves_no_subs
     row = live.cache.executions.get(key_of("e1"))
     assert row is not None
     gate: Any = SimpleNamespace(live=live, reader=AtHand(row))
-    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(Limits(queue_bytes=100)))
+    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(Limits(queue_bytes=100)), lambda: True)
 
     with pytest.raises(Problem, match="subscribe to fewer") as refused:
         await subscribe(hub, gate, stream, ["executions:e1"], None)
