@@ -43,8 +43,8 @@ class Judged:
 class Held:
     """What a hold's view is made of, as it was when the hold opened.
 
-    `options`, `fields`, `default_value`, `arguments` and `proposed_arguments` are JSON. `arguments` is None for a
-    request; `proposed_arguments` are the agent's own where a person has edited them, else empty.
+    `options`, `fields`, `default_value`, `remember`, `arguments` and `proposed_arguments` are JSON. `arguments` is
+    None for a request; `proposed_arguments` are the agent's own where a person has edited them, else empty.
     """
 
     tenant: str
@@ -81,6 +81,7 @@ class Held:
     default_value: str | None
     escalate_roles: Sequence[str]
     on_reject: str
+    remember: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +269,4 @@ class _Body:
         if held.default_value is not None:
             self._json("default", held.default_value)
         self.lines.append(f"after a rejection: {held.on_reject}")
+        self._json("may be remembered for", held.remember or "null")

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from schemas.canonical import sha256_hex
 from schemas.commands import ProposeToolCall, StartExecution
+from schemas.display.whole import must_be_read_whole
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
@@ -198,12 +199,22 @@ def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Exec
 
 def _hold_opened(state: Execution, event: h.HoldOpened, at_ms: int) -> Execution:
     fields = {name: value for name, value in event.__dict__.items() if name != "question"}
-    state = _with_hold(state, Hold(opened_at_ms=at_ms, **fields))
     call = state.calls.get(event.call_id)
+    must_read = _must_be_read(state, call, event)
+    state = _with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, **fields))
     if call is None:
         return state
     status = call.status if event.cause == "outcome_unknown" else "held"
     return _with_call(state, replace(call, status=status, hold_id=event.hold_id))
+
+
+def _must_be_read(state: Execution, call: Call | None, event: h.HoldOpened) -> bool:
+    # Without a digest nothing could be named: an earlier version opened it.
+    if not event.view_digest:
+        return False
+    if call is None:
+        return must_be_read_whole("{}", (state.agent, event.question))
+    return must_be_read_whole(call.arguments or "{}", (call.agent, call.tool, call.reason, event.question))
 
 
 def _hold(**changes: Any) -> Step:

@@ -23,6 +23,7 @@ from services.domain.proposals import arguments_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.sizes import events_bytes
 from services.domain.state import Execution
+from services.domain.viewing import with_views
 
 Handler = Callable[[Execution, Any, Context], Events]
 
@@ -37,14 +38,14 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     """
     if state is None:
         return _decide_nothing(command, ctx)
-    expired = expiry.expire(state, ctx)
+    expired = with_views(state, expiry.expire(state, ctx), ctx)
     for event in expired:
         state = evolve(state, event, ctx.now_ms)
     if expiry.first_due(state, ctx.now_ms) is not None:
         # Judged now, it could be let through by what should have ended before it came.
         return expired + _not_yet(command, ctx)
     try:
-        own = _HANDLERS[type(command)](state, command, ctx)
+        own = with_views(state, _HANDLERS[type(command)](state, command, ctx), ctx)
     except NotNow as error:
         own = _refuse_any(
             command, ctx, Refusal.UNAVAILABLE, f"the arguments cannot be checked now ({error}): ask again"

@@ -152,6 +152,7 @@ def _decision_problem(
     return (
         refusal_to_decide(state, hold, call, ctx)
         or content_problem(hold, call, command, ctx)
+        or _not_seen_whole(hold, command)
         or remember_problem(state, hold, call, command, completes(hold, ctx), ctx)
         or _closed(state, hold)
         or _run_over(state, hold, command)
@@ -186,7 +187,16 @@ def _already_voted(hold: Hold, ctx: Context) -> Problem | None:
     return None
 
 
+def _not_seen_whole(hold: Hold, command: k.DecideHold) -> Problem | None:
+    if not hold.must_read or command.view_digest or command.decision not in ("approve", "edit"):
+        return None
+    seen = f"GET /v1/holds/{hold.hold_id}/view, and send its view_digest"
+    return Refusal.INVALID, f"this hold is long or hides something: see it whole first: {seen}"
+
+
 def _other_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
+    if command.view_digest and command.view_digest != hold.view_digest:
+        return Refusal.DIGEST_MISMATCH, "what was shown is not the view of this hold: see it again"
     if command.digest == hold.digest or (not command.digest and not hold.call_id):
         return None
     return Refusal.DIGEST_MISMATCH, "the decision is about other arguments than those that wait"

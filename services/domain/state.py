@@ -88,7 +88,10 @@ class Vote(Struct, frozen=True):
 
 
 class Hold(Struct, frozen=True, kw_only=True):
-    """One pause for a person. `decision_id` is the decision that ended it."""
+    """One pause for a person. `decision_id` is the decision that ended it.
+
+    `must_read` says that only who names its view may approve or edit.
+    """
 
     hold_id: str
     call_id: str
@@ -115,6 +118,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     view_digest: str = ""
     risk_level: str = ""
     remember: str | None = None
+    must_read: bool = False
     status: HoldStatus = "open"
     claimed_by: str = ""
     claimed_until_ms: int | None = None

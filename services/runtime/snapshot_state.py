@@ -17,7 +17,7 @@ from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 6
+FOLD_VERSION = 7
 COMPRESSION = 1
 
 

@@ -53,6 +53,7 @@ PLAIN = Held(
     default_value=None,
     escalate_roles=("cfo",),
     on_reject="feedback",
+    remember='{"scopes":["execution"]}',
 )
 HOSTILE = canonical(
     {

@@ -49,6 +49,7 @@ CHANGED: dict[str, Any] = {
     "proposed_arguments": "{}",
     "options": "[]",
     "default_value": "1",
+    "remember": None,
 }
 ONLY_OF_REQUESTS = {"request_id", "fields", "decision_type"}
 

@@ -1,0 +1,104 @@
+"""What a person will be shown, named in every hold that opens: its view's digest, and the risk that it shows.
+
+It is done in one place at the end of a decision, so that no way of opening a hold can forget it.
+"""
+
+from schemas.display.view import Held, Judged, view_of
+from schemas.events.calls import PolicyVerdictIssued, ToolCallProposed
+from schemas.events.holds import HoldOpened, HumanInputRequested
+from services.domain.context import Context
+from services.domain.evolve import evolve
+from services.domain.refusing import Events
+from services.domain.state import Execution
+
+
+def with_views(state: Execution, events: Events, ctx: Context) -> Events:
+    """The events of a decision, with `view_digest` and `risk_level` in those that open a hold.
+
+    Args:
+        state: before the events.
+        events: of one decision.
+        ctx: its surroundings.
+    """
+    if not any(isinstance(event, HoldOpened) for event in events):
+        return events
+    seen: Events = []
+    verdicts: dict[str, PolicyVerdictIssued] = {}
+    asked: dict[str, HumanInputRequested] = {}
+    for event in events:
+        match event:
+            case ToolCallProposed():
+                state = evolve(state, event, ctx.now_ms)
+            case PolicyVerdictIssued():
+                verdicts[event.call_id] = event
+            case HumanInputRequested():
+                asked[event.hold_id] = event
+            case HoldOpened():
+                verdict = None if event.cause == "outcome_unknown" else verdicts.get(event.call_id)
+                event = _named(state, event, verdict, asked.get(event.hold_id), ctx)
+        seen.append(event)
+    return seen
+
+
+def _named(
+    state: Execution,
+    opened: HoldOpened,
+    verdict: PolicyVerdictIssued | None,
+    asked: HumanInputRequested | None,
+    ctx: Context,
+) -> HoldOpened:
+    call = state.calls.get(opened.call_id)
+    held = Held(
+        tenant=state.tenant,
+        project=state.project,
+        execution_id=state.execution_id,
+        hold_id=opened.hold_id,
+        call_id=opened.call_id,
+        request_id=opened.request_id,
+        revision=opened.revision,
+        digest=opened.digest,
+        kind=opened.kind,
+        cause=opened.cause,
+        question=opened.question,
+        options=opened.options,
+        fields=asked.fields if asked else "[]",
+        decision_type=asked.decision_type if asked else "",
+        requester=opened.requester,
+        agent=state.agent,
+        user=state.user,
+        tool=call.tool if call else "",
+        tool_version=call.tool_version if call else "",
+        reason=call.reason if call else "",
+        arguments=call.arguments if call else None,
+        proposed_arguments=call.proposed_arguments if call else "",
+        judged=None if verdict is None else _judged(verdict),
+        roles=opened.roles,
+        reviewers=opened.reviewers,
+        excluded=opened.excluded,
+        quorum=opened.quorum,
+        exclude_requester=opened.exclude_requester,
+        opened_at_ms=ctx.now_ms,
+        deadline_at_ms=opened.deadline_at_ms,
+        on_timeout=opened.on_timeout,
+        default_value=opened.default_value,
+        escalate_roles=opened.escalate_roles,
+        on_reject=opened.on_reject,
+        remember=opened.remember,
+    )
+    risk_level = "" if verdict is None else verdict.risk_level
+    return opened.model_copy(update={"view_digest": view_of(held).digest, "risk_level": risk_level})
+
+
+def _judged(verdict: PolicyVerdictIssued) -> Judged:
+    return Judged(
+        effect=verdict.effect,
+        rules=verdict.rules,
+        policy_version=verdict.policy_version,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        risk_score=verdict.risk_score,
+        risk_level=verdict.risk_level,
+        risk_parts=verdict.risk_parts,
+        risk_required=verdict.risk_required,
+        trust=verdict.trust,
+    )
