@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,20 +19,27 @@ READY_WITHIN_S = 30.0
 
 
 def settings_beside(
-    doors: Doors, limits: Limits | None = None, policy_file: Path | None = None
+    doors: Doors,
+    limits: Limits | None = None,
+    policy_file: Path | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> GatewaySettings:
-    """The settings of a gateway of the same stack, on a port of its own."""
+    """The settings of a gateway of the same stack, on a port of its own; `more` over the stack's own."""
     config = load_config(DataDir(doors.stack.data_dir).config)
-    settings = read_settings({**config.settings_for("another"), "gateway_port": "0", "status_file": ""})
+    given = {**config.settings_for("another"), "gateway_port": "0", "status_file": "", **(more or {})}
+    settings = read_settings(given)
     return replace(settings, limits=limits or Limits(), policy_file=policy_file)
 
 
 @asynccontextmanager
 async def another_gateway(
-    doors: Doors, limits: Limits | None = None, policy_file: Path | None = None
+    doors: Doors,
+    limits: Limits | None = None,
+    policy_file: Path | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> AsyncIterator[str]:
     """Its URL, while it runs."""
-    settings = settings_beside(doors, limits, policy_file)
+    settings = settings_beside(doors, limits, policy_file, more)
     gateway = assemble(settings)
     listening = listen(settings.host, 0)
     gateway.port = listening.getsockname()[1]

@@ -1,0 +1,216 @@
+"""Signed grants end to end: shown, verified by a tool's server, consumed once, revoked, rotated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from placet.grants import GatewayConsumer, GrantVerifier, RemoteKeys
+from placet.grants.asgi import GrantMiddleware
+from tests.gateway.conftest import Caller, Doors
+from tests.gateway.sockets import open_socket
+from tests.servers.stack import run_placet
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+JWKS = "/.well-known/jwks.json"
+
+
+class ToolServer:
+    """A tool behind the middleware: what ran, and how it answers to a call."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+        self.ran: list[Any] = []
+
+    async def run(self, request: Request) -> Response:
+        attempt = request.state.placet
+        self.ran.append((await request.json(), attempt.attempt_id))
+        return JSONResponse({"attempt_id": attempt.attempt_id})
+
+    async def call(self, token: str, arguments: Any) -> httpx.Response:
+        return await self.client.post("/", json=arguments, headers={"Placet-Grant": token})
+
+
+@asynccontextmanager
+async def tool_server(url: str, token: str, tool: str = "send_money") -> AsyncIterator[ToolServer]:
+    """A server of one tool, whose own token is `token`."""
+    async with httpx.AsyncClient(timeout=10) as outward, httpx.AsyncClient(base_url="http://tool") as client:
+        keys = RemoteKeys(f"{url}{JWKS}", client=outward, refetch_every_s=0.0)
+        made = ToolServer(client)
+        app = Starlette(routes=[Route("/", made.run, methods=["POST"])])
+        guarded = GrantMiddleware(app, GrantVerifier(tool, keys=keys), GatewayConsumer(url, outward, token))
+        client._transport = httpx.ASGITransport(app=guarded)
+        yield made
+
+
+def released(bot: Caller, anna: Caller) -> dict[str, Any]:
+    """A call that a person approved, as its agent sees it."""
+    execution_id = bot.execution()
+    held = bot.propose(execution_id)
+    word = {"decision": "approve", "digest": held["digest"]}
+    decided = anna.post(f"/v1/holds/{held['hold_id']}/decision", word)
+    assert decided.status_code == 200, decided.text
+    call: dict[str, Any] = bot.get(f"{path_of(held)}?wait=10").json()
+    assert call["status"] == "released"
+    return call
+
+
+def path_of(call: dict[str, Any]) -> str:
+    return f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
+
+
+async def test_released_call_runs_once_on_a_tools_server(doors: Doors, bot: Caller, anna: Caller) -> None:
+    call = released(bot, anna)
+    token, arguments = call["grant"]["token"], call["approved_arguments"]
+    async with tool_server(doors.url, bot.token) as tool:
+        changed = await tool.call(token, {**arguments, "amount": 500})
+        assert (changed.status_code, changed.json()["code"]) == (403, "digest_mismatch")
+        ran = await tool.call(token, arguments)
+        assert ran.status_code == 200, ran.text
+        again = await tool.call(token, arguments)
+        assert (again.status_code, again.json()["code"]) == (409, "already_consumed")
+        assert [body for body, _ in tool.ran] == [arguments]
+    consumed = bot.get(path_of(call)).json()
+    assert (consumed["status"], consumed["attempt_id"]) == ("consumed", ran.json()["attempt_id"])
+    assert consumed["grant"]["token"] is None
+    result = {"attempt_id": ran.json()["attempt_id"], "outcome": "succeeded", "output": {"paid": True}}
+    assert bot.post(f"{path_of(call)}/result", result).json()["status"] == "succeeded"
+
+
+async def test_revoked_grant_is_refused_though_its_signature_is_good(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    call = released(bot, anna)
+    assert bot.post(f"{path_of(call)}/revoke", {"reason": "mine"}).status_code == 403
+    revoked = anna.post(f"{path_of(call)}/revoke", {"reason": "wrong payee"})
+    assert (revoked.status_code, revoked.json()["status"]) == (200, "revoked")
+    assert revoked.json()["grant"]["token"] is None
+    used = bot.post(f"{path_of(call)}/consume", {"digest": call["digest"], "attempt_id": "a1"})
+    assert (used.status_code, used.json()["code"]) == (409, "not_released")
+    async with tool_server(doors.url, bot.token) as tool:
+        refused = await tool.call(call["grant"]["token"], call["approved_arguments"])
+        assert (refused.status_code, refused.json()["code"]) == (409, "not_released")
+        assert tool.ran == []
+
+
+async def test_grant_for_one_tool_is_refused_by_another(doors: Doors, bot: Caller, anna: Caller) -> None:
+    call = released(bot, anna)
+    async with tool_server(doors.url, bot.token, tool="shell") as tool:
+        refused = await tool.call(call["grant"]["token"], call["approved_arguments"])
+    assert (refused.status_code, refused.json()["code"]) == (403, "wrong_tool")
+    assert bot.get(path_of(call)).json()["status"] == "released"
+
+
+@pytest.mark.parametrize("who", ["reviewer", "another agent", "another tenant", "nobody"])
+async def test_tools_server_whose_token_may_not_act_for_the_agent_runs_nothing(
+    doors: Doors, bot: Caller, anna: Caller, who: str
+) -> None:
+    call = released(bot, anna)
+    token = {
+        "reviewer": anna.token,
+        "another agent": doors.token("spy", "agent", agent="spy"),
+        "another tenant": doors.token("bot", "agent", agent="billing", tenant="other"),
+        "nobody": "not-a-token",
+    }[who]
+    async with tool_server(doors.url, token) as tool:
+        refused = await tool.call(call["grant"]["token"], call["approved_arguments"])
+        assert refused.status_code == (503 if who == "nobody" else 403)
+        assert tool.ran == []
+    assert bot.get(path_of(call)).json()["status"] == "released"
+
+
+def test_token_is_shown_to_who_may_consume_and_to_nobody_else(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    call = released(bot, anna)
+    operator = doors.caller("olga", "operator")
+    assert operator.get(path_of(call)).json()["grant"]["token"] == call["grant"]["token"]
+    for reader in (anna, doors.caller("ada", "analyst")):
+        shown = reader.get(path_of(call))
+        assert (shown.status_code, shown.json()["grant"]["token"]) == (200, None)
+    for path in (
+        f"/v1/executions/{call['execution_id']}/tool-calls",
+        f"/v1/executions/{call['execution_id']}/events",
+        f"/v1/holds/{call['hold_id']}",
+    ):
+        assert call["grant"]["token"] not in operator.get(path).text
+
+
+def test_bearer_and_grant_are_never_taken_for_each_other(doors: Doors, bot: Caller, anna: Caller) -> None:
+    call = released(bot, anna)
+    as_bearer = Caller(doors.url, call["grant"]["token"], doors.client).get("/v1/holds")
+    assert (as_bearer.status_code, as_bearer.json()["code"]) == (401, "unauthenticated")
+
+
+async def test_policy_release_has_its_token_in_the_reply_and_a_decision_in_the_push(
+    bot: Caller, anna: Caller
+) -> None:
+    async with open_socket(bot.url, bot.token) as agent, open_socket(anna.url, anna.token) as person:
+        execution_id = bot.execution()
+        allowed = await agent.propose(execution_id, "c1", "read_file")
+        claims = jwt.decode(allowed["body"]["grant"]["token"], options={"verify_signature": False})
+        assert (claims["aud"], claims["call_id"]) == ("tool:read_file", "c1")
+        held = (await agent.propose(execution_id, "c2", "send_money"))["body"]
+        await person.subscribe(f"calls:{execution_id}/c2", "holds")
+        word = {"hold_id": held["hold_id"], "decision": "approve", "digest": held["digest"]}
+        await person.send(type="decision", ref="d1", **word)
+        pushed = await agent.next("tool_call_decided", call_id="c2")
+        seen = await person.next("tool_call_decided", call_id="c2")
+    assert jwt.get_unverified_header(pushed["grant"]["token"])["typ"] == "placet-grant+jwt"
+    assert seen["grant"]["token"] is None
+    shown = bot.get(f"/v1/executions/{execution_id}/tool-calls/c2").json()
+    assert shown["grant"]["token"] == pushed["grant"]["token"]
+
+
+async def test_snapshot_of_a_released_call_has_the_token_for_its_agent_only(
+    bot: Caller, anna: Caller
+) -> None:
+    call = released(bot, anna)
+    channel = f"calls:{call['execution_id']}/{call['call_id']}"
+    async with open_socket(bot.url, bot.token) as agent, open_socket(anna.url, anna.token) as person:
+        (mine,) = await agent.subscribe(channel)
+        (theirs,) = await person.subscribe(channel)
+    assert (mine["grant"]["token"], theirs["grant"]["token"]) == (call["grant"]["token"], None)
+
+
+def test_jwks_needs_no_token_and_may_be_kept_for_a_minute(doors: Doors) -> None:
+    answer = doors.client.get(f"{doors.url}{JWKS}")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "public, max-age=60")
+    for key in answer.json()["keys"]:
+        assert {**key, "x": "", "kid": ""} == {
+            "kty": "OKP",
+            "crv": "Ed25519",
+            "x": "",
+            "kid": "",
+            "use": "sig",
+            "alg": "EdDSA",
+        }
+
+
+async def test_rotated_key_signs_in_the_running_gateway_and_old_grants_stay_good(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    before = released(bot, anna)
+    done = run_placet("keys", "rotate", "grants", "--data-dir", str(doors.stack.data_dir), "--json")
+    assert done.returncode == 0, done.stderr
+    async with asyncio.timeout(20):
+        while (after := released(bot, anna)) and kid_of(after) == kid_of(before):
+            await asyncio.sleep(0.2)
+    async with tool_server(doors.url, bot.token) as tool:
+        for call in (before, after):
+            ran = await tool.call(call["grant"]["token"], call["approved_arguments"])
+            assert ran.status_code == 200, ran.text
+
+
+def kid_of(call: dict[str, Any]) -> str:
+    return str(jwt.get_unverified_header(call["grant"]["token"])["kid"])
