@@ -28,6 +28,15 @@ class Actor(BaseModel):
         return "admin" in self.roles or any(role in self.roles for role in roles)
 
 
+TIMER = "placet:timer"
+DECIDER = "placet:decider"
+
+
 def system_actor(tenant: str, project: str) -> Actor:
     """The decider's own timer, in whose name it nudges."""
-    return Actor(subject="placet:timer", tenant=tenant, project=project, roles=("system",))
+    return Actor(subject=TIMER, tenant=tenant, project=project, roles=("system",))
+
+
+def decider_actor(tenant: str, project: str) -> Actor:
+    """A decider that carries something from one partition to another."""
+    return Actor(subject=DECIDER, tenant=tenant, project=project, roles=("system",))

@@ -7,6 +7,9 @@ own audit path. One signature costs some 300 µs to make and check; shared by 64
 Headers: `placet_envelope` (JSON of the actor), `placet_signature` (`kid.size.index.path.signature`, the last
 two base64url without padding).
 
+A decider signs so, with a key of its own, what it carries from one partition to another; neither key is believed
+for what the other may ask.
+
 A service that produces by itself puts its agent's token into `placet_token` instead; it is checked by the
 decider, and may ask only for what an agent does. docs/log-contract.md says all of it byte for byte.
 """
@@ -15,21 +18,26 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import ValidationError
 
 from schemas import codec, merkle
-from schemas.actor import Actor, system_actor
+from schemas.actor import DECIDER, Actor, system_actor
 from schemas.batch_signature import parse_proof, sign_batch
 from schemas.commands import (
     COMMANDS,
     ConsumeGrant,
     ExpireDue,
+    MakeRule,
     ProposeToolCall,
     ReportResult,
     RequestHumanInput,
+    ReserveRuleUse,
+    SettleReservation,
+    SuspendRule,
 )
 from schemas.ids import is_client_id, split_execution_key
 from schemas.message import Message
@@ -38,12 +46,22 @@ from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRec
 VERIFIED_MAX = 4096
 # What a token on a record may ask for: all that an agent does of its own, and nothing that a person does.
 BY_TOKEN = (ProposeToolCall, ConsumeGrant, ReportResult, RequestHumanInput)
+# What a decider carries from one partition to another, signed with a key of its own; a rule's rest people ask as well.
+BY_DECIDER = (MakeRule, ReserveRuleUse, SettleReservation, SuspendRule)
+DECIDERS_ALONE = (MakeRule, ReserveRuleUse, SettleReservation)
 NUDGE_TYPE = codec.SUBJECTS[ExpireDue].encode()
 
 # A kid names one key for ever. A token check raises ValueError (or a subclass) for whatever it refuses.
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
 # Who a token speaks for at a time (ms): the broker's append time, so that a late reader decides the same.
 TokenCheck = Callable[[str, int], Actor]
+Signatory = Literal["gateway", "decider", ""]
+
+
+def no_keys(kid: str) -> Ed25519PublicKey | None:
+    """Where no key of a kind is believed."""
+    return None
+
 
 _COMMAND_TYPES = frozenset(COMMANDS)
 
@@ -60,14 +78,15 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A gateway's signing key and its name."""
+    """A gateway's signing key and its name; with another source, a decider's."""
 
     kid: str
-    private_key: Ed25519PrivateKey
+    private_key: Ed25519PrivateKey = field(repr=False)
+    source: bytes = b"/placet/gateway"
 
     def sign(self, drafts: Sequence[Draft]) -> list[OutRecord]:
         """The drafts as records, under one signature."""
-        unsigned = [_unsigned(draft) for draft in drafts]
+        unsigned = [_unsigned(draft, self.source) for draft in drafts]
         leaves = [_leaf(record.key, dict(record.headers), record.value) for record in unsigned]
         proofs = sign_batch(self.kid, self.private_key, leaves)
         return [
@@ -78,10 +97,17 @@ class Signer:
 
 @dataclass(slots=True)
 class Verifier:
-    """Turns command records into commands whose sender is proved."""
+    """Turns command records into commands whose sender is proved.
+
+    Attributes:
+        public_keys: the gateways' keys.
+        check_token: reads the token of a service that produces by itself.
+        decider_keys: the deciders' keys, which are believed for what deciders carry and for nothing else.
+    """
 
     public_keys: PublicKeys
     check_token: TokenCheck
+    decider_keys: PublicKeys = no_keys
     _verified: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict, init=False)
 
     def read(self, raw: RawRecord) -> Command:
@@ -92,10 +118,10 @@ class Verifier:
         """
         headers = headers_by_name(raw.headers)
         command_id = _command_id(headers)
-        actor = self._actor(raw, headers)
+        actor, signatory = self._actor(raw, headers)
         body = codec.decode(raw.value)
         _check_labels(raw, headers, actor, body)
-        _check_scope(headers, actor, body)
+        _check_scope(headers, actor, body, signatory)
         return Command(
             body=body,
             actor=actor,
@@ -107,30 +133,37 @@ class Verifier:
             at_ms=raw.timestamp_ms,
         )
 
-    def _actor(self, raw: RawRecord, headers: Mapping[str, bytes]) -> Actor:
+    def _actor(self, raw: RawRecord, headers: Mapping[str, bytes]) -> tuple[Actor, Signatory]:
         if "placet_signature" in headers:
-            self._check_signature(raw, headers)
-            return _actor_of(headers["placet_envelope"])
+            signatory = self._check_signature(raw, headers)
+            return _actor_of(headers["placet_envelope"]), signatory
         if "placet_token" in headers:
             try:
-                return self.check_token(headers["placet_token"].decode(), raw.timestamp_ms)
+                return self.check_token(headers["placet_token"].decode(), raw.timestamp_ms), ""
             except ValueError as error:
                 raise UnreadableRecord("unbelievable", f"the token was refused: {error}") from error
         if headers.get("ce_type") == NUDGE_TYPE:
-            return _timer_of(raw.key)
+            return _timer_of(raw.key), ""
         raise UnreadableRecord("unbelievable", "neither signed by a gateway nor with a token")
 
-    def _check_signature(self, raw: RawRecord, headers: Mapping[str, bytes]) -> None:
+    def _check_signature(self, raw: RawRecord, headers: Mapping[str, bytes]) -> Signatory:
         try:
             proof = parse_proof(headers["placet_signature"])
             signed = proof.signed_bytes(_leaf(raw.key, headers, raw.value))
         except (KeyError, ValueError) as error:
             raise UnreadableRecord("unbelievable", "the gateway's signature is malformed") from error
         # Asked for each time: a key that was withdrawn is believed no longer.
-        key = self.public_keys(proof.kid)
+        key, signatory = self._key_of(proof.kid)
         if key is None or signed is None:
             raise UnreadableRecord("unbelievable", "no gateway's key, or no place in its batch")
         self._check_once(key, (proof.kid, signed, proof.signature))
+        return signatory
+
+    def _key_of(self, kid: str) -> tuple[Ed25519PublicKey | None, Signatory]:
+        key = self.public_keys(kid)
+        if key is not None:
+            return key, "gateway"
+        return self.decider_keys(kid), "decider"
 
     def _check_once(self, key: Ed25519PublicKey, signature: tuple[str, bytes, bytes]) -> None:
         if signature in self._verified:
@@ -180,9 +213,9 @@ def _timer_of(key: bytes) -> Actor:
     return system_actor(tenant, project)
 
 
-def _unsigned(draft: Draft) -> OutRecord:
+def _unsigned(draft: Draft, source: bytes) -> OutRecord:
     envelope = draft.actor.model_dump_json().encode()
-    headers = (*_labels(draft, b"/placet/gateway"), ("placet_envelope", envelope))
+    headers = (*_labels(draft, source), ("placet_envelope", envelope))
     return OutRecord(draft.key, codec.encode(draft.body), headers)
 
 
@@ -234,7 +267,12 @@ def _check_labels(raw: RawRecord, headers: Mapping[str, bytes], actor: Actor, bo
             raise UnreadableRecord("malformed", f"{name} does not fit the record")
 
 
-def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message) -> None:
+def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message, signatory: Signatory) -> None:
+    if signatory == "decider":
+        _check_carried(actor, body)
+        return
+    if isinstance(body, DECIDERS_ALONE):
+        raise UnreadableRecord("unbelievable", f"only a decider's key is believed for {type(body).__name__}")
     # Not actor.has(): an admin has every role there, and is no timer.
     if "system" in actor.roles and not isinstance(body, ExpireDue):
         raise UnreadableRecord("unbelievable", "the timer asks for nothing but expiry")
@@ -244,3 +282,10 @@ def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message) -> N
         raise UnreadableRecord(
             "unbelievable", "a token on a record is an agent's, to propose, consume, report and request"
         )
+
+
+def _check_carried(actor: Actor, body: Message) -> None:
+    if (actor.subject, actor.roles, actor.agent) != (DECIDER, ("system",), None):
+        raise UnreadableRecord("unbelievable", "a decider's key speaks for deciders only")
+    if not isinstance(body, BY_DECIDER):
+        raise UnreadableRecord("unbelievable", f"a decider's key is not believed for {type(body).__name__}")

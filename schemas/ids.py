@@ -7,6 +7,9 @@ from functools import lru_cache
 
 NAMESPACE = uuid.UUID("5b0a1f6e-2f0e-5c3b-9a44-70d1c2b0e6aa")
 
+# The third part of the key of a standing rule's uses, which has four.
+RULE_USES = "rule"
+
 ID_RULE = "must be 1 to 128 of A-Za-z0-9._:-"
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
@@ -43,6 +46,19 @@ def execution_key(tenant: str, project: str, execution_id: str) -> bytes:
 def definition_key(tenant: str, kind: str, name: str) -> bytes:
     """The Kafka key of a definition: `{tenant}/{kind}/{name}`."""
     return f"{tenant}/{kind}/{name}".encode()
+
+
+def rule_uses_key(tenant: str, project: str, rule_id: str) -> bytes:
+    """The Kafka key of the uses of a standing rule: `{tenant}/{project}/rule/{rule_id}`, never an execution's."""
+    return f"{tenant}/{project}/{RULE_USES}/{rule_id}".encode()
+
+
+def split_rule_uses_key(key: bytes) -> tuple[str, str, str] | None:
+    """The tenant, project and rule id of the key of a rule's uses; None for any other key."""
+    parts = key.decode(errors="replace").split("/")
+    if len(parts) != 4 or parts[2] != RULE_USES or not all(map(is_client_id, parts)):
+        return None
+    return parts[0], parts[1], parts[3]
 
 
 def split_execution_key(key: bytes) -> tuple[str, str, str]:

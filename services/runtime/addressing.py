@@ -1,10 +1,12 @@
 """Whether a command is where its key belongs, and its key is its sender's."""
 
-from schemas.commands import DefinitionCommand, ExecutionCommand
-from schemas.ids import is_client_id, split_execution_key
+from schemas.commands import DefinitionCommand, ExecutionCommand, ReserveRuleUse
+from schemas.ids import is_client_id, rule_uses_key, split_execution_key
 from schemas.record import Command, UnreadableRecord
+from schemas.standing_rule import RULE_KIND
 from schemas.topics import partition_of
 from services.domain.definitions import KIND_OF
+from services.domain.standing_rules import RuleCommand
 
 # What a service may ask for by itself, with its agent's token and without a gateway in between.
 EXECUTION_COMMANDS = ExecutionCommand.__args__
@@ -23,6 +25,8 @@ def check_address(command: Command, partition: int, partitions: int) -> None:
         )
     if isinstance(command.body, EXECUTION_COMMANDS):
         _check_execution_key(command)
+    elif isinstance(command.body, ReserveRuleUse):
+        _check_rule_uses_key(command, command.body.rule_id)
     else:
         _check_definition_key(command)
 
@@ -36,10 +40,19 @@ def _check_execution_key(command: Command) -> None:
         raise UnreadableRecord("wrong_key", "the key is of another tenant or project than the sender")
 
 
+def _check_rule_uses_key(command: Command, rule_id: str) -> None:
+    actor = command.actor
+    if not is_client_id(rule_id) or command.key != rule_uses_key(actor.tenant, actor.project, rule_id):
+        raise UnreadableRecord(
+            "wrong_key", "the key is not {tenant}/{project}/rule/{rule_id} of the sender and body"
+        )
+
+
 def _check_definition_key(command: Command) -> None:
     body = command.body
-    kind = KIND_OF.get(type(body), "")
-    name = getattr(body, "name", "")
+    is_rule = isinstance(body, RuleCommand)
+    kind = RULE_KIND if is_rule else KIND_OF.get(type(body), "")
+    name = getattr(body, "rule_id" if is_rule else "name", "")
     if not is_client_id(name) or command.key != f"{command.actor.tenant}/{kind}/{name}".encode():
         raise UnreadableRecord(
             "wrong_key", "the key is not {tenant}/{kind}/{name} of the sender and the body"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas import codec
-from schemas.actor import Actor, system_actor
+from schemas.actor import Actor, decider_actor, system_actor
 from schemas.commands import (
     COMMANDS,
     ClaimHold,
@@ -20,7 +20,17 @@ from schemas.commands import (
     ReportResult,
     StartExecution,
 )
-from schemas.envelope import BY_TOKEN, Draft, Signer, Verifier, command_digest, nudge, with_token
+from schemas.envelope import (
+    BY_DECIDER,
+    BY_TOKEN,
+    DECIDERS_ALONE,
+    Draft,
+    Signer,
+    Verifier,
+    command_digest,
+    nudge,
+    with_token,
+)
 from schemas.events.holds import HoldClaimed
 from schemas.message import Message
 from schemas.record import Command, OutRecord, RawRecord, UnreadableRecord
@@ -30,6 +40,8 @@ from tests.schemas.strategies import any_message, raw_records
 GATEWAY = Signer("gw-1", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 FOREIGN = Signer("gw-1", Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33))))
 KEYS = {"gw-1": GATEWAY.private_key.public_key()}
+DECIDER = Signer("de-1", Ed25519PrivateKey.from_private_bytes(bytes(range(2, 34))), b"/placet/decider")
+DECIDER_KEYS = {"de-1": DECIDER.private_key.public_key()}
 
 ANN = Actor(subject="ann", tenant="acme", project="default", roles=("reviewer", "käufer"))
 BOT = Actor(subject="bot-token", tenant="acme", project="default", roles=("agent",), agent="bot")
@@ -56,7 +68,7 @@ def agent_token(token: str, at_ms: int) -> Actor:
 
 
 def verifier() -> Verifier:
-    return Verifier(KEYS.get, agent_token)
+    return Verifier(KEYS.get, agent_token, DECIDER_KEYS.get)
 
 
 def with_headers(record: OutRecord, **values: bytes | None) -> RawRecord:
@@ -70,7 +82,10 @@ def assert_unbelievable(raw: RawRecord, reason: str = "unbelievable") -> None:
     assert caught.value.reason == reason
 
 
-@given(st.lists(any_message().filter(lambda body: type(body) in COMMANDS), min_size=1, max_size=9))
+PEOPLES = tuple(model for model in COMMANDS if model not in DECIDERS_ALONE)
+
+
+@given(st.lists(any_message().filter(lambda body: type(body) in PEOPLES), min_size=1, max_size=9))
 def test_read_of_signed_commands_proves_each_sender(bodies: list[Message]) -> None:
     drafts = [Draft(body, ANN, f"c-{at}", KEY) for at, body in enumerate(bodies)]
     read = [verifier().read(raw_of(record)) for record in GATEWAY.sign(drafts)]
@@ -333,3 +348,57 @@ def test_read_with_a_failing_key_store_lets_the_failure_through() -> None:
 def test_actor_with_a_lone_surrogate_cannot_exist(field: str) -> None:
     with pytest.raises(ValueError, match="unicode"):
         Actor.model_validate({**BOT.model_dump(), field: "\ud800"})
+
+
+CARRIER = decider_actor("acme", "default")
+EVERY_COMMAND = [samples.full(model) for model in COMMANDS]
+
+
+@pytest.mark.parametrize("body", EVERY_COMMAND, ids=lambda body: type(body).__name__)
+def test_read_of_a_deciders_signature_is_believed_for_what_deciders_carry_alone(body: Message) -> None:
+    raw = raw_of(DECIDER.sign([draft(actor=CARRIER, body=body)])[0])
+    if isinstance(body, BY_DECIDER):
+        command = verifier().read(raw)
+        assert (command.body, command.actor) == (body, CARRIER)
+        assert dict(raw.headers)["ce_source"] == b"/placet/decider"
+    else:
+        assert_unbelievable(raw)
+
+
+@pytest.mark.parametrize("actor", [ANN, BOT, CARRIER], ids=["person", "agent", "decider"])
+@pytest.mark.parametrize("body", EVERY_COMMAND, ids=lambda body: type(body).__name__)
+def test_read_of_a_gateways_signature_is_not_believed_for_what_deciders_alone_ask(
+    body: Message, actor: Actor
+) -> None:
+    raw = raw_of(GATEWAY.sign([draft(actor=actor, body=body)])[0])
+    if isinstance(body, DECIDERS_ALONE) or (actor == CARRIER and not isinstance(body, ExpireDue)):
+        assert_unbelievable(raw)
+    else:
+        assert verifier().read(raw).body == body
+
+
+@pytest.mark.parametrize("body", [b for b in EVERY_COMMAND if isinstance(b, BY_DECIDER)])
+def test_read_of_a_deciders_command_without_its_key_is_unbelievable(body: Message) -> None:
+    carried = draft(actor=CARRIER, body=body)
+    assert_unbelievable(raw_of(with_token(carried, "good")))
+    unsigned = with_headers(
+        DECIDER.sign([carried])[0], placet_signature=None, placet_envelope=None, ce_type=b"placet.ExpireDue"
+    )
+    assert_unbelievable(unsigned, "unbelievable")
+    with pytest.raises(UnreadableRecord):
+        Verifier(KEYS.get, agent_token).read(raw_of(DECIDER.sign([carried])[0]))
+
+
+@pytest.mark.parametrize(
+    "actor",
+    [
+        ANN,
+        BOT,
+        system_actor("acme", "default"),
+        CARRIER.model_copy(update={"roles": ("system", "admin")}),
+        CARRIER.model_copy(update={"agent": "bot"}),
+    ],
+)
+def test_read_of_a_deciders_signature_for_somebody_else_is_unbelievable(actor: Actor) -> None:
+    for body in EVERY_COMMAND:
+        assert_unbelievable(raw_of(DECIDER.sign([draft(actor=actor, body=body)])[0]))
