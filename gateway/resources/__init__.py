@@ -19,6 +19,16 @@ from gateway.resources.calls import (
 )
 from gateway.resources.definitions import PolicyVersion, Principal, Published, Tool
 from gateway.resources.holds import BulkAnswer, Hold, HoldStatus, HumanRequest, Recorded, Vote
+from gateway.resources.proofs import (
+    AuditConsistency,
+    AuditHead,
+    AuditHeadAnswer,
+    AuditKeys,
+    AuditLeaf,
+    AuditProof,
+    AuditRecord,
+    AuditTree,
+)
 from gateway.resources.records import (
     Agent,
     AgentTool,
@@ -35,7 +45,15 @@ __all__ = [
     "Agent",
     "AgentTool",
     "AgentTrust",
+    "AuditConsistency",
+    "AuditHead",
+    "AuditHeadAnswer",
+    "AuditKeys",
+    "AuditLeaf",
+    "AuditProof",
+    "AuditRecord",
     "AuditRow",
+    "AuditTree",
     "BulkAnswer",
     "CallStatus",
     "Component",

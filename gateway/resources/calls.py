@@ -115,6 +115,7 @@ class ToolCall(Resource):
     deadline_at: datetime | None
     decision: Decision | None
     grant: Grant | None
+    rollback: list[str] | None
     cursor: str | None = None
 
 

@@ -19,6 +19,7 @@ class Vote(Resource):
     decision_id: str
     decision: DecisionWord
     by: str
+    person: str | None
     at: datetime
 
 
@@ -41,6 +42,12 @@ class Hold(Resource):
     risk: Risk | None
     trust: Any
     verdict: Verdict | None
+    roles: list[str]
+    reviewers: list[str]
+    excluded: list[str]
+    exclude_requester: bool
+    claimed_by: str | None
+    claimed_until: datetime | None
     quorum: int
     votes: list[Vote]
     deadline_at: datetime | None

@@ -183,6 +183,10 @@ def _revoked(body: c.GrantRevoked, execution: Row | None, call: Row | None, hold
     return {"subject": body.by or TIMER, "action": "revoke", "before": before, "feedback": body.reason}
 
 
+def _rolled_back(body: h.RollbackStarted, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
+    return {"subject": body.by, "action": "rollback", "after": json_text(body.calls)}
+
+
 def _expired(body: h.HoldExpired, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
     return {"subject": TIMER, "action": "expire", "after": json_text({"on_timeout": body.on_timeout})}
 
@@ -260,6 +264,7 @@ _ENTRIES: dict[type[Message], Entry] = {
     c.ToolCallReleased: _released,
     c.ToolCallDenied: _denied,
     c.GrantRevoked: _revoked,
+    h.RollbackStarted: _rolled_back,
     h.HoldExpired: _expired,
     h.HoldClaimed: _claimed,
     h.HoldUnclaimed: _unclaimed,

@@ -61,6 +61,7 @@ def call_json(row: Row) -> dict[str, Any]:
         "grant": _grant_json(row),
         "denied_because": row["denied_because"],
         "feedback": row["feedback"],
+        "rollback": json_value(row["rollback"]),
         "attempt_id": row["attempt_id"],
         "run_deadline_at": moment(row["run_deadline_at_ms"]),
         "output": json_value(row["output"]),
@@ -183,6 +184,7 @@ def _proposed(body: c.ToolCallProposed, event: Event) -> Row:
         "grant_digest": None,
         "grant_expires_at_ms": None,
         "denied_because": None,
+        "rollback": None,
         "attempt_id": None,
         "run_deadline_at_ms": None,
     }
@@ -261,6 +263,10 @@ def _denied(body: c.ToolCallDenied, event: Event) -> Row:
     }
 
 
+def _rolled_back(body: h.RollbackStarted, event: Event) -> Row:
+    return {"rollback": json_text(body.calls)}
+
+
 def _cancelled(body: c.ToolCallCancelled, event: Event) -> Row:
     return _NOT_WAITING | {"status": "cancelled", "error": body.reason}
 
@@ -311,4 +317,5 @@ _CHANGES: dict[type[Message], Change] = {
     h.HoldExtended: _moved,
     h.HoldEscalated: _moved,
     h.DecisionRecorded: _decided,
+    h.RollbackStarted: _rolled_back,
 }

@@ -89,10 +89,13 @@ def hold_json(row: Row) -> dict[str, Any]:
         "verdict": verdict_json(row),
         "requester": row["requester"],
         "roles": json_value(row["roles"]),
+        "reviewers": json_value(row["reviewers"]),
+        "excluded": json_value(row["excluded"]),
         "quorum": row["quorum"],
         "exclude_requester": bool(row["exclude_requester"]),
         "votes": json_value(row["votes"]),
         "claimed_by": row["claimed_by"],
+        "claimed_until": moment(row["claimed_until_ms"]),
         "assignee": row["assignee"],
         "escalated": bool(row["escalated"]),
         "opened_at": moment(row["opened_at_ms"]),
@@ -142,6 +145,8 @@ def _blank(event: Event, hold_id: str) -> Row:
         "decision_type": "",
         "requester": "",
         "roles": "[]",
+        "reviewers": "[]",
+        "excluded": "[]",
         "quorum": 1,
         "exclude_requester": 0,
         "deadline_at_ms": None,
@@ -152,6 +157,7 @@ def _blank(event: Event, hold_id: str) -> Row:
         "on_reject": "feedback",
         "status": "open",
         "claimed_by": None,
+        "claimed_until_ms": None,
         "assignee": None,
         "escalated": 0,
         "votes": "[]",
@@ -200,6 +206,8 @@ def _opened(
             "input_schema": body.input_schema,
             "requester": body.requester,
             "roles": json_text(body.roles),
+            "reviewers": json_text(body.reviewers),
+            "excluded": json_text(body.excluded),
             "quorum": body.quorum,
             "exclude_requester": int(body.exclude_requester),
             "deadline_at_ms": body.deadline_at_ms,
@@ -213,15 +221,15 @@ def _opened(
 
 
 def _claimed(row: Row, body: h.HoldClaimed, event: Event) -> Row:
-    return {"claimed_by": body.by}
+    return {"claimed_by": body.by, "claimed_until_ms": body.until_ms}
 
 
 def _unclaimed(row: Row, body: h.HoldUnclaimed, event: Event) -> Row:
-    return {"claimed_by": None}
+    return {"claimed_by": None, "claimed_until_ms": None}
 
 
 def _delegated(row: Row, body: h.HoldDelegated, event: Event) -> Row:
-    return {"assignee": body.to, "claimed_by": None}
+    return {"assignee": body.to, "claimed_by": None, "claimed_until_ms": None}
 
 
 def _extended(row: Row, body: h.HoldExtended, event: Event) -> Row:
@@ -230,7 +238,8 @@ def _extended(row: Row, body: h.HoldExtended, event: Event) -> Row:
 
 def _escalated(row: Row, body: h.HoldEscalated, event: Event) -> Row:
     # Escalation asks more people, never fewer, and a hold escalates once (services.domain.evolve).
-    asked = tuple(json_value(row["roles"])) or ANY_REVIEWER
+    named = json_value(row["roles"]) or json_value(row["reviewers"])
+    asked = tuple(json_value(row["roles"])) if named else ANY_REVIEWER
     return {
         "escalated": 1,
         "roles": json_text(tuple(dict.fromkeys((*asked, *body.roles)))),
@@ -255,6 +264,7 @@ def _decided(row: Row, body: h.DecisionRecorded, event: Event) -> Row:
         "decision_id": body.decision_id,
         "decision": body.decision,
         "by": body.by,
+        "person": body.person or None,
         "roles": body.roles,
         "digest": body.digest,
         "at": moment(event.meta.at_ms),

@@ -119,6 +119,7 @@ def test_every_event_that_names_a_person_is_considered() -> None:
     decides_nothing = {
         "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
         "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
+        "PrincipalPublished",
     }  # fmt: skip
     from projections.folds.audit import _ENTRIES
 
