@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.asking import Asker
+from gateway.audit_reads import AuditReads
 from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
@@ -28,6 +29,7 @@ from gateway.identity.oidc_settings import OidcSettings
 from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import check_topics
 from gateway.kafka_commands import KafkaCommandLog
+from gateway.kafka_records import RecordReader
 from gateway.kafka_tail import KafkaTail, Start
 from gateway.kafka_trust import TrustTail
 from gateway.live.cache import MAX_PASSING, key_of
@@ -44,8 +46,10 @@ from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
 from gateway.sockets.seats import Seats
 from gateway.views import Beginning, GatewayViews
+from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from projections.store.port import Position, ViewUnavailable
+from schemas.audit import AUDIT_KEYS
 from schemas.envelope import Signer
 
 logger = logging.getLogger(__name__)
@@ -68,6 +72,7 @@ class Gateway:
     requests: Buckets
     seats: Seats
     components: Components
+    audit: AuditReads
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
@@ -139,6 +144,7 @@ class Gateway:
         if self._tail is not None:
             await self._tail.close()
         await self.commands.close()
+        await self.audit.records.close()
         await self.authenticator.close()
         self.views.views.close()
 
@@ -229,6 +235,13 @@ def assemble(settings: GatewaySettings) -> Gateway:
         Buckets(settings.limits.requests_per_s),
         Seats(settings.limits.sockets),
         Components(config, settings.data_dir / "run"),
+        AuditReads(
+            HeadFiles(settings.audit_heads_dir),
+            settings.keys_dir / AUDIT_KEYS,
+            RecordReader(config),
+            settings.topics,
+            settings.audit_head_seconds,
+        ),
     )
 
 

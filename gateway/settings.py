@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway.identity.oidc_settings import OidcSettings, OidcSettingsRefused, read_oidc
+from projections.audit.heads import DEFAULT_SECONDS
+from projections.audit.settings import heads_dir
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 
@@ -56,6 +58,8 @@ class GatewaySettings:
     partitions: int
     host: str
     port: int
+    audit_heads_dir: Path
+    audit_head_seconds: float = DEFAULT_SECONDS
     status_file: Path | None = None
     kafka_settings: Path | None = None
     policy_file: Path | None = None
@@ -84,6 +88,8 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             partitions=int(settings.get("partitions") or DEFAULT_PARTITIONS),
             host=settings.get("gateway_host") or "127.0.0.1",
             port=int(settings["gateway_port"]),
+            audit_heads_dir=heads_dir(settings),
+            audit_head_seconds=float(settings.get("audit_head_seconds") or DEFAULT_SECONDS),
             status_file=_path(settings, "status_file"),
             kafka_settings=_path(settings, "kafka_settings"),
             policy_file=_path(settings, "gateway_policy"),

@@ -91,7 +91,7 @@ def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
 
 def key_id(public_key: Ed25519PublicKey) -> str:
     """The name of a key: the first 16 hex characters of the SHA-256 of its raw public half."""
-    return hashlib.sha256(_raw(public_key)).hexdigest()[:16]
+    return hashlib.sha256(raw_public(public_key)).hexdigest()[:16]
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -128,10 +128,11 @@ def publish(path: Path, key: SigningKey) -> dict[str, Ed25519PublicKey]:
     known = load_public(path)
     if key.kid not in known:
         known[key.kid] = key.private_key.public_key()
-        rows = {kid: base64.b64encode(_raw(public)).decode() for kid, public in known.items()}
+        rows = {kid: base64.b64encode(raw_public(public)).decode() for kid, public in known.items()}
         write_private(path, json.dumps(rows, indent=1).encode())
     return known
 
 
-def _raw(public_key: Ed25519PublicKey) -> bytes:
+def raw_public(public_key: Ed25519PublicKey) -> bytes:
+    """A public key as its 32 bytes."""
     return public_key.public_bytes(Encoding.Raw, PublicFormat.Raw)

@@ -1,0 +1,121 @@
+"""What the audit routes read: heads from their files, leaves from the views, records from the log."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gateway.kafka_client import KafkaUnreachable
+from gateway.kafka_records import RecordReader
+from gateway.kafka_tail import LogLost
+from gateway.problems import Problem
+from projections.audit.head_files import HeadFiles, HeadsUnusable
+from projections.audit.trees import TreeKey
+from projections.queries.proofs import Leaf
+from schemas.audit import Head, TreeHead
+from schemas.key_files import KeysUnreadable, load_public, raw_public
+from schemas.record import RawRecord
+from schemas.refusals import Refusal
+from schemas.topics import Topics
+
+# A page ends where this much of the partition lies between its first record and its last.
+SCAN_MOST = 20_000
+PAGE_BYTES = 8 * 1024 * 1024
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReads:
+    """Reads for one gateway; `head_seconds` is how long a head is waited for at most."""
+
+    files: HeadFiles
+    keys_file: Path
+    records: RecordReader
+    topics: Topics
+    head_seconds: float
+
+    def newest(self, tenant: str) -> Head | None:
+        """The newest head of a tenant.
+
+        Raises:
+            Problem: 503, the heads cannot be read.
+        """
+        return _readable(lambda: self.files.newest(tenant))
+
+    def heads_after(self, tenant: str, number: int, limit: int) -> list[Head]:
+        """The heads that follow one; errors as `newest`."""
+        return _readable(lambda: self.files.after(tenant, number, limit))
+
+    def keys(self) -> dict[str, str]:
+        """The public keys that sign heads, base64 by their ids; errors as `newest`."""
+        found = _readable(lambda: load_public(self.keys_file))
+        return {kid: base64.b64encode(raw_public(key)).decode() for kid, key in found.items()}
+
+    def not_covered(self) -> Problem:
+        """The answer where no head covers a record yet."""
+        wait_s = max(1, math.ceil(self.head_seconds))
+        return Problem(
+            Refusal.UNAVAILABLE,
+            "no audit head covers this yet: ask again when one is signed",
+            retry_after=wait_s,
+        )
+
+    async def raw(self, tree: TreeKey, offsets: Sequence[int]) -> dict[int, RawRecord]:
+        """The records of a tree at offsets.
+
+        Raises:
+            Problem: 503, the log does not answer, or does not hold one of them any more.
+        """
+        topic = self.topics.definitions if tree.topic == "definitions" else self.topics.executions
+        try:
+            return await self.records.read(topic, tree.partition, offsets) if offsets else {}
+        except (KafkaUnreachable, LogLost) as error:
+            raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error
+
+
+def tree_in(head: Head, tree: TreeKey) -> TreeHead | None:
+    """What a head says of a tree."""
+    return next((one for one in head.trees if (one.topic, one.partition) == tree[1:]), None)
+
+
+def record_json(tree: TreeKey, record: RawRecord) -> dict[str, Any]:
+    """A record as its leaf is made of it; bytes are base64."""
+    return {
+        "topic": tree.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "key": _base64(record.key),
+        "headers": [[name, _base64(value)] for name, value in record.headers],
+        "value": _base64(record.value),
+    }
+
+
+def within_reach(found: Sequence[Leaf]) -> list[Leaf]:
+    """The leaves of a page whose records can be read in one go."""
+    return [leaf for leaf in found if leaf.offset - found[0].offset <= SCAN_MOST]
+
+
+def cut_to_size(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The items of a page up to its size in bytes, at least one."""
+    size = 0
+    for count, item in enumerate(items):
+        size += len(item["record"]["value"]) if item["record"] else 0
+        if size > PAGE_BYTES and count:
+            return items[:count]
+    return items
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _readable(read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except (HeadsUnusable, KeysUnreadable) as error:
+        raise Problem(Refusal.UNAVAILABLE, "the audit heads cannot be read: ask the operator") from error

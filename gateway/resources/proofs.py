@@ -1,0 +1,92 @@
+"""The audit trees' answers (docs/audit.md): heads, leaves, proofs."""
+
+from __future__ import annotations
+
+from gateway.resources.base import Resource
+
+
+class AuditTree(Resource):
+    """Up to where one tree was when its head was signed; `root` is hex."""
+
+    topic: str
+    partition: int
+    last_offset: int
+    size: int
+    root: str
+
+
+class AuditHead(Resource):
+    """A signed head of all trees of a tenant. What is signed is its canonical JSON without `signature`."""
+
+    at: str
+    kid: str
+    number: int
+    previous: str
+    signature: str
+    tenant: str
+    trees: list[AuditTree]
+
+
+class AuditHeadAnswer(Resource):
+    """The newest head."""
+
+    head: AuditHead
+    cursor: str | None = None
+
+
+class AuditKeys(Resource):
+    """The public keys that sign heads: base64 of 32 bytes, by key id."""
+
+    keys: dict[str, str]
+    cursor: str | None = None
+
+
+class AuditRecord(Resource):
+    """A record of the log as its leaf is made of it; `key`, `value` and the headers' values are base64."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: str
+    headers: list[tuple[str, str]]
+    value: str
+
+
+class AuditLeaf(Resource):
+    """A leaf of a tree; `record` is null where it is of another project."""
+
+    index: int
+    offset: int
+    leaf: str
+    record: AuditRecord | None
+
+
+class AuditProof(Resource):
+    """An inclusion proof (RFC 9162, section 2.1.3): the record, its path from the leaf up, and the signed head."""
+
+    event_id: str
+    record: AuditRecord
+    leaf_index: int
+    tree_size: int
+    path: list[str]
+    head: AuditHead
+    cursor: str | None = None
+
+
+class AuditTreeConsistency(Resource):
+    """A consistency proof of one tree (RFC 9162, section 2.1.4)."""
+
+    topic: str
+    partition: int
+    first_size: int
+    second_size: int
+    path: list[str]
+
+
+class AuditConsistency(Resource):
+    """Two heads, and that the trees of the first are the beginnings of the second's."""
+
+    first: AuditHead
+    second: AuditHead
+    proofs: list[AuditTreeConsistency]
+    cursor: str | None = None

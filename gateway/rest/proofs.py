@@ -1,0 +1,217 @@
+"""/v1/audit/…: signed heads, proofs and raw records, for whoever verifies without believing this server."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import resources as r
+from gateway.audit_reads import AuditReads, cut_to_size, record_json, tree_in, within_reach
+from gateway.identity.doors import check_role
+from gateway.problems import Problem, not_found
+from gateway.rest.documented import CURSOR, LIMIT, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed
+from projections.audit.tiles import TreeDamaged
+from projections.audit.trees import TreeKey
+from projections.queries.moment import Moment
+from projections.queries.paging import bounded
+from projections.queries.proofs import Place, index_of, leaves, place_of_entry, tiles_of, tree_size
+from schemas.audit import Head, TopicRole
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/v1/audit", tags=["records"])
+AtDoor = Annotated[Door, Depends(door_of)]
+TOPIC = ("topic", "string", "`executions` or `definitions`.")
+PARTITION = ("partition", "integer", "A partition of it.")
+SINCE_HEAD = ("from", "integer", "The number of an earlier head.")
+NUMBER_DIGITS = 18
+ROLES: dict[str, TopicRole] = {"executions": "executions", "definitions": "definitions"}
+
+
+@router.get(
+    "/head",
+    operation_id="getAuditHead",
+    responses=answers({200: r.AuditHeadAnswer}, 403, 404),
+)
+async def get_head(door: AtDoor) -> Response:
+    """The newest signed head of the tenant's audit trees."""
+    head = _reads(door).newest(door.actor.tenant)
+    if head is None:
+        raise not_found("audit head yet")
+    return answer(door.gate.json({"head": _head_json(head)}))
+
+
+@router.get(
+    "/heads",
+    operation_id="listAuditHeads",
+    responses=answers({200: r.Page[r.AuditHead]}, 403, 422),
+    openapi_extra=documented(query=(CURSOR, LIMIT)),
+)
+async def list_heads(door: AtDoor) -> Response:
+    """The tenant's heads, oldest first; the cursor is the number of the last one seen."""
+    reads, count = _reads(door), bounded(door.limit())
+    heads = reads.heads_after(door.actor.tenant, _number(door, "cursor", 0), count + 1)
+    more = str(heads[count - 1].number) if len(heads) > count else None
+    return answer(listed(door.gate, [_head_json(head) for head in heads[:count]], more))
+
+
+@router.get("/keys", operation_id="listAuditKeys", responses=answers({200: r.AuditKeys}, 403))
+async def list_keys(door: AtDoor) -> Response:
+    """The public keys (Ed25519) that sign heads, by key id. Whoever verifies keeps them from an earlier day."""
+    return answer(door.gate.json({"keys": _reads(door).keys()}))
+
+
+@router.get(
+    "/records",
+    operation_id="listAuditRecords",
+    responses=answers({200: r.Page[r.AuditLeaf]}, 403, 422),
+    openapi_extra=documented(query=(TOPIC, PARTITION, CURSOR, LIMIT)),
+)
+async def list_records(door: AtDoor) -> Response:
+    """The leaves of one tree in order, with the records where they are of the token's project, or definitions.
+
+    The cursor is the index of the last leaf seen. A page may be shorter than its limit and not the last.
+    """
+    reads, tree, count = _reads(door), _tree(door), bounded(door.limit())
+    after = _number(door, "cursor", -1)
+    (found, size), _ = await door.gateway.views.read(
+        lambda now: (list(leaves(now, tree, after, count)), tree_size(now, tree))
+    )
+    found = within_reach(found)
+    raws = await reads.raw(tree, [leaf.offset for leaf in found])
+    items = cut_to_size(
+        [
+            {
+                "index": leaf.index,
+                "offset": leaf.offset,
+                "leaf": leaf.hash.hex(),
+                "record": record_json(tree, raws[leaf.offset])
+                if _may_see(door, raws[leaf.offset].key)
+                else None,
+            }
+            for leaf in found
+        ]
+    )
+    more = str(items[-1]["index"]) if items and items[-1]["index"] + 1 < size else None
+    return answer(listed(door.gate, items, more))
+
+
+@router.get(
+    "/consistency",
+    operation_id="getAuditConsistency",
+    responses=answers({200: r.AuditConsistency}, 403, 404, 422),
+    openapi_extra=documented(query=(SINCE_HEAD,)),
+)
+async def get_consistency(door: AtDoor) -> Response:
+    """That the trees of an earlier head are the beginnings of the newest head's (RFC 9162, section 2.1.4)."""
+    reads, tenant = _reads(door), door.actor.tenant
+    number = _number(door, "from", 0)
+    old = next(iter(reads.heads_after(tenant, number - 1, 1)), None) if number else None
+    new = reads.newest(tenant)
+    if old is None or new is None or old.number != number:
+        raise not_found("audit head")
+    proofs, _ = await door.gateway.views.read(lambda now: _consistency(now, tenant, old, new))
+    found = {"first": _head_json(old), "second": _head_json(new), "proofs": proofs}
+    return answer(door.gate.json(found))
+
+
+@router.get(
+    "/{event_id}/proof",
+    operation_id="getAuditProof",
+    responses=answers({200: r.AuditProof}, 403, 404),
+)
+async def get_proof(door: AtDoor, event_id: str) -> Response:
+    """That the event of an audit entry is in the log that the newest head was signed for.
+
+    An event that is newer than the newest head is answered with 503 and Retry-After: a head is signed soon.
+    """
+    reads, actor = _reads(door), door.actor
+    head = reads.newest(actor.tenant)
+    place, _ = await door.gateway.views.read(
+        lambda now: place_of_entry(now, actor.tenant, actor.project, event_id)
+    )
+    if place is None:
+        raise not_found("audit entry")
+    signed = None if head is None else tree_in(head, place.tree)
+    if head is None or signed is None or place.offset > signed.last_offset:
+        raise reads.not_covered()
+    (index, path), _ = await door.gateway.views.read(lambda now: _proof(now, place, signed.size))
+    record = (await reads.raw(place.tree, [place.offset]))[place.offset]
+    found = {
+        "event_id": event_id,
+        "record": record_json(place.tree, record),
+        "leaf_index": index,
+        "tree_size": signed.size,
+        "path": [step.hex() for step in path],
+        "head": _head_json(head),
+    }
+    return answer(door.gate.json(found))
+
+
+def _reads(door: Door) -> AuditReads:
+    check_role(door.actor, "analyst", "operator")
+    return door.gateway.audit
+
+
+def _proof(moment: Moment, place: Place, size: int) -> tuple[int, list[bytes]]:
+    index = index_of(moment, place.tree, place.offset)
+    if index is None or index >= size:
+        raise Problem(Refusal.UNAVAILABLE, "the views do not hold this yet: try again", retry_after=1)
+    try:
+        return index, tiles_of(moment, place.tree).inclusion(index, size)
+    except TreeDamaged as error:
+        raise Problem(Refusal.UNAVAILABLE, str(error)) from error
+
+
+def _consistency(moment: Moment, tenant: str, old: Head, new: Head) -> list[dict[str, Any]]:
+    found = []
+    for tree in old.trees:
+        key = TreeKey(tenant, tree.topic, tree.partition)
+        now = tree_in(new, key)
+        size = 0 if now is None else now.size
+        try:
+            path = tiles_of(moment, key).consistency(tree.size, size)
+        except TreeDamaged as error:
+            raise Problem(Refusal.UNAVAILABLE, str(error)) from error
+        found.append(
+            {
+                "topic": tree.topic,
+                "partition": tree.partition,
+                "first_size": tree.size,
+                "second_size": size,
+                "path": [step.hex() for step in path],
+            }
+        )
+    return found
+
+
+def _tree(door: Door) -> TreeKey:
+    topic = ROLES.get(door.query("topic") or "")
+    if topic is None:
+        raise Problem(Refusal.INVALID, "topic is executions or definitions")
+    return TreeKey(door.actor.tenant, topic, _number(door, "partition", 0))
+
+
+def _may_see(door: Door, key: bytes) -> bool:
+    """Definitions are the whole tenant's; of executions only the token's project is shown."""
+    actor = door.actor
+    if door.query("topic") == "definitions":
+        return key.startswith(f"{actor.tenant}/".encode())
+    return key.startswith(f"{actor.tenant}/{actor.project}/".encode())
+
+
+def _number(door: Door, name: str, default: int) -> int:
+    text = door.query(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS:
+        raise Problem(Refusal.INVALID, f"{name} must be a number")
+    return int(text)
+
+
+def _head_json(head: Head) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(head.line)
+    return found

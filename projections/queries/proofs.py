@@ -1,0 +1,92 @@
+"""The audit trees as a door asks them: where an entry stands, and what proves it."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import iter_unpack
+from typing import NamedTuple
+
+from projections.audit.tiles import BITS, HASH_BYTES, WIDTH, Tiles
+from projections.audit.trees import TreeKey
+from projections.folds.audit import NO_PROJECT
+from projections.folds.rows import Row
+from projections.queries.moment import Moment
+from projections.store.tables import AUDIT_ENTRIES, AUDIT_TILES, AUDIT_TREES
+from schemas.audit import TopicRole
+
+_OF_TREE = '"tenant" = ? AND "topic" = ? AND "log_partition" = ?'
+
+
+class Place(NamedTuple):
+    """Where the record of an entry stands."""
+
+    tree: TreeKey
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf of a tree."""
+
+    index: int
+    offset: int
+    hash: bytes
+
+
+def place_of_entry(moment: Moment, tenant: str, project: str, event_id: str) -> Place | None:
+    """Where the event of an audit entry stands: one of the project, or of what belongs to the whole tenant."""
+    tail = 'WHERE "tenant" = ? AND "event_id" = ? AND "project" IN (?, ?) LIMIT 1'
+    rows = moment.select(AUDIT_ENTRIES, tail, (tenant, event_id, project, NO_PROJECT))
+    if not rows:
+        return None
+    row = rows[0]
+    topic: TopicRole = "definitions" if row["project"] == NO_PROJECT else "executions"
+    return Place(TreeKey(tenant, topic, row["log_partition"]), row["log_offset"])
+
+
+def tree_size(moment: Moment, tree: TreeKey) -> int:
+    """How many leaves a tree has; 0 for one that is not there."""
+    row = moment.one(AUDIT_TREES, tenant=tree.tenant, topic=tree.topic, log_partition=tree.partition)
+    return 0 if row is None else int(row["size"])
+
+
+def tiles_of(moment: Moment, tree: TreeKey) -> Tiles:
+    """A tree, to make roots and proofs of."""
+
+    def read(level: int, number: int) -> bytes:
+        row = _tile(moment, tree, level, number)
+        return b"" if row is None else bytes(row["hashes"])
+
+    return Tiles(read)
+
+
+def index_of(moment: Moment, tree: TreeKey, offset: int) -> int | None:
+    """The index of the leaf of an offset; None where there is none."""
+    tail = f'WHERE {_OF_TREE} AND "level" = 0 AND "first_offset" <= ? ORDER BY "first_offset" DESC LIMIT 1'
+    rows = moment.select(AUDIT_TILES, tail, (*tree, offset))
+    if not rows:
+        return None
+    offsets = _offsets(rows[0])
+    at = bisect_left(offsets, offset)
+    return (rows[0]["number"] << BITS) + at if at < len(offsets) and offsets[at] == offset else None
+
+
+def leaves(moment: Moment, tree: TreeKey, after: int, limit: int) -> Iterator[Leaf]:
+    """The leaves that follow an index, in order, at most `limit`."""
+    index, left = after + 1, limit
+    while left > 0 and (row := _tile(moment, tree, 0, index >> BITS)) is not None:
+        hashes, offsets = bytes(row["hashes"]), _offsets(row)
+        for at in range(index & (WIDTH - 1), min(len(offsets), (index & (WIDTH - 1)) + left)):
+            yield Leaf(index, offsets[at], hashes[at * HASH_BYTES : (at + 1) * HASH_BYTES])
+            index, left = index + 1, left - 1
+        if len(offsets) < WIDTH:
+            return
+
+
+def _tile(moment: Moment, tree: TreeKey, level: int, number: int) -> Row | None:
+    tail = f'WHERE {_OF_TREE} AND "level" = ? AND "number" = ?'
+    return next(iter(moment.select(AUDIT_TILES, tail, (*tree, level, number))), None)
+
+
+def _offsets(row: Row) -> list[int]:
+    return [offset for (offset,) in iter_unpack(">Q", row["offsets"])]
