@@ -192,7 +192,10 @@ class HoldResolved(Received, r.Hold):
 
 
 class ToolCallDecided(Received, r.ToolCall):
-    """A call was released, denied, cancelled or revoked. Whoever proposed it gets it unasked."""
+    """A call was released, denied, cancelled or revoked. Whoever proposed it gets it unasked.
+
+    `grant.token` is there for who may consume the grant; it is null for others, and in replayed messages.
+    """
 
     type: Literal["tool_call_decided"]
 
