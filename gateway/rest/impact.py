@@ -1,0 +1,57 @@
+"""/v1/audit/impact: what rested on a grant, a rule or a person's word."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import resources as r
+from gateway.identity.doors import check_role
+from gateway.problems import Problem
+from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.rest.door import Door, door_of
+from projections.folds.calls import call_json
+from projections.queries import impact
+from projections.queries.moment import Moment
+from projections.queries.paging import Page
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/v1/audit", tags=["records"])
+AtDoor = Annotated[Door, Depends(door_of)]
+GRANT = ("grant", "string", "A grant's id.")
+RULE = (
+    "rule",
+    "string",
+    "A policy's rule (`policy/rule` or `policy@version/rule`), or a standing rule's id.",
+)
+REVIEWER = ("reviewer", "string", "A subject, or a principal with all of its accounts.")
+
+
+@router.get(
+    "/impact",
+    operation_id="listImpact",
+    responses=answers({200: r.Page[r.ToolCall]}, 403, 422),
+    openapi_extra=documented(query=(GRANT, RULE, REVIEWER, CURSOR, LIMIT, AFTER)),
+)
+async def list_impact(door: AtDoor) -> Response:
+    """The calls that were let run because of one grant, one rule or one person, oldest first."""
+    check_role(door.actor, "analyst", "operator")
+    asked = {name: value for name in ("grant", "rule", "reviewer") if (value := door.query(name)) is not None}
+    if len(asked) != 1:
+        raise Problem(Refusal.INVALID, "name exactly one of grant, rule and reviewer")
+    ((kind, name),) = asked.items()
+    return await door.paged(lambda moment: _effects(door, moment, kind, name), call_json)
+
+
+def _effects(door: Door, moment: Moment, kind: str, name: str) -> Page:
+    actor, cursor, limit = door.actor, door.query("cursor"), door.limit()
+    owner = (actor.tenant, actor.project)
+    if kind == "grant":
+        return impact.effects_of_grant(moment, *owner, name, cursor, limit)
+    if kind == "rule":
+        return impact.effects_of_rule(moment, *owner, name, cursor, limit)
+    principal = door.gate.live.definitions.people.by_name.get((actor.tenant, name))
+    subjects = (name,) if principal is None else principal.subjects
+    return impact.effects_of_people(moment, *owner, subjects, cursor, limit)
