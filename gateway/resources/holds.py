@@ -9,6 +9,8 @@ from gateway.resources.base import Resource
 from gateway.resources.calls import Risk, Verdict
 from schemas.commands import Decision as DecisionWord
 from schemas.commands import RequestKind
+from schemas.display.characters import Badge
+from schemas.events.calls import RiskLevel
 
 HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
 
@@ -21,6 +23,37 @@ class Vote(Resource):
     by: str
     person: str | None
     at: datetime
+
+
+class Seen(Vote):
+    """A decision and what it says to have seen; `dwell_ms` is how long this gateway had the view on show."""
+
+    view_digest: str | None
+    dwell_ms: int | None
+
+
+class Redaction(Resource):
+    """A sensitive value that is not shown: where it would stand, and what the log has of it."""
+
+    path: str
+    handle: str
+    commitment: str
+
+
+class Difference(Resource):
+    """What an edit made of one value, both as they are shown; null where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class LikeHold(Resource):
+    """One of a group, with the digests that a decision names."""
+
+    hold_id: str
+    digest: str
+    view_digest: str | None
 
 
 class Hold(Resource):
@@ -52,7 +85,47 @@ class Hold(Resource):
     votes: list[Vote]
     deadline_at: datetime | None
     on_timeout: str
+    view_digest: str | None
+    must_read: bool
+    badges: list[Badge]
     cursor: str | None = None
+
+
+class HoldView(Resource):
+    """What a person is shown of a hold: `text` is to be printed as it is, and `view_digest` names its bytes.
+
+    `view_digest` is null where an earlier version opened the hold. `diff` is there where a person edited the call.
+    `seen` are the decisions, with what each says to have seen.
+    """
+
+    hold_id: str
+    version: int
+    view_digest: str | None
+    text: str
+    badges: list[Badge]
+    redactions: list[Redaction]
+    must_read: bool
+    truncated: Literal[False]
+    diff: list[Difference] | None
+    seen: list[Seen]
+    cursor: str | None = None
+
+
+class HoldGroup(Resource):
+    """Open holds that are alike; all of them are listed, the longest open first."""
+
+    agent: str | None
+    tool: str | None
+    kind: RequestKind
+    cause: str
+    rules: list[str]
+    risk_level: RiskLevel | None
+    shape: str
+    must_read: bool
+    count: int
+    oldest_at: datetime
+    newest_at: datetime
+    holds: list[LikeHold]
 
 
 class Recorded(Resource):

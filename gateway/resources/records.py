@@ -33,6 +33,8 @@ class AuditRow(Resource):
     before: Any
     after: Any
     feedback: str
+    view_digest: str | None
+    dwell_ms: int | None
     result: Any
 
 
@@ -85,6 +87,7 @@ class Reviewer(Resource):
     rejected: int
     answered: int
     last_decided_at: datetime
+    average_dwell_ms: int | None
 
 
 class DeadLetter(Resource):

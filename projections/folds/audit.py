@@ -82,6 +82,8 @@ def audit_json(row: Row) -> dict[str, Any]:
         "before": json_value(row["before"]),
         "after": json_value(row["after"]),
         "feedback": row["feedback"],
+        "view_digest": row["view_digest"],
+        "dwell_ms": row["dwell_ms"],
         "result": _result_json(row),
     }
 
@@ -110,6 +112,8 @@ def _row(event: Event, tenant: str, project: str) -> Row:
         "before": None,
         "after": None,
         "feedback": "",
+        "view_digest": None,
+        "dwell_ms": None,
         "log_partition": event.partition,
         "log_offset": event.offset,
     }
@@ -125,6 +129,8 @@ def _decided(body: h.DecisionRecorded, execution: Row | None, call: Row | None, 
         "before": before,
         "after": after,
         "feedback": body.feedback,
+        "view_digest": body.view_digest or None,
+        "dwell_ms": body.dwell_ms,
     }
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from projections.folds.rows import Change, Row, json_text, json_value, moment, owner_of
+from projections.folds.shown import proposed_arguments
 from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.message import Message
@@ -33,6 +34,8 @@ def call_resource(previous: Row | None, event: Event) -> Row | None:
     if not _about(previous, body):
         return previous
     row = previous | change(body, event)
+    if isinstance(body, c.ToolCallProposed):
+        row["proposed_arguments"] = proposed_arguments(previous, body.arguments)
     row["updated_at_ms"] = event.meta.at_ms
     row["ended_at_ms"] = event.meta.at_ms if row["status"] in TERMINAL else None
     return row
@@ -149,6 +152,7 @@ def _first(body: c.ToolCallProposed, event: Event) -> Row:
         "output": None,
         "error": None,
         "duration_ms": None,
+        "proposed_arguments": None,
         **_proposed(body, event),
     }
 

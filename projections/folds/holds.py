@@ -5,6 +5,7 @@ from typing import Any
 
 from projections.folds.calls import decision_json, risk_json, verdict_json
 from projections.folds.rows import Row, json_text, json_value, moment, owner_of
+from projections.folds.shown import NOT_OPENED, shown_at_opening
 from schemas.events import holds as h
 from schemas.message import Message
 from schemas.record import Event
@@ -30,7 +31,7 @@ SHOWN_OF_CALL = (
     "risk_required",
     "trust",
 )
-_NO_CALL: Row = dict.fromkeys(SHOWN_OF_CALL)
+_NO_CALL: Row = dict.fromkeys(SHOWN_OF_CALL) | NOT_OPENED
 
 
 def hold_resource(
@@ -109,6 +110,9 @@ def hold_json(row: Row) -> dict[str, Any]:
         "timed_out": bool(row["timed_out"]),
         "updated_at": moment(row["updated_at_ms"]),
         "closed_at": moment(row["closed_at_ms"]),
+        "view_digest": row["view_digest"] or None,
+        "must_read": bool(row["must_read"]),
+        "badges": json_value(row["badges"]),
     }
 
 
@@ -194,6 +198,7 @@ def _opened(
     return (
         base
         | shown
+        | shown_at_opening(body, call, base["agent"] if call is None else None)
         | {
             "call_id": body.call_id or None,
             "request_id": body.request_id or None,
@@ -269,6 +274,8 @@ def _decided(row: Row, body: h.DecisionRecorded, event: Event) -> Row:
         "digest": body.digest,
         "at": moment(event.meta.at_ms),
         "feedback": body.feedback,
+        "view_digest": body.view_digest or None,
+        "dwell_ms": body.dwell_ms,
     }
     votes = {"votes": json_text([*json_value(row["votes"]), vote])}
     if not body.resolves:

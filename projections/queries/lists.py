@@ -136,16 +136,19 @@ def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> lis
 
 
 def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[Row]:
-    """Who decided holds since a moment: how often which way, and when last."""
+    """Who decided holds since a moment: how often which way, when last, and how long they looked on average.
+
+    Of decisions without a look that was measured the average knows nothing; it is None where none was.
+    """
     actions = [f"'{action}'" for action in DECISIONS.values()]
     counts = ", ".join(f'SUM(CASE WHEN "action" = {action} THEN 1 ELSE 0 END)' for action in actions)
     text = (
-        f'SELECT "subject", {counts}, MAX("at_ms") FROM {moment.dialect.prefix}{AUDIT_ENTRIES.name} '  # noqa: S608 – names of tables.py
+        f'SELECT "subject", {counts}, MAX("at_ms"), AVG("dwell_ms") FROM {moment.dialect.prefix}{AUDIT_ENTRIES.name} '  # noqa: S608 – names of tables.py
         f'WHERE "tenant" = ? AND "project" = ? AND "at_ms" >= ? AND "action" IN ({", ".join(actions)}) '
         'GROUP BY "subject" ORDER BY "subject"'
     )
     rows = moment.execute(text.replace("?", moment.dialect.placeholder), (tenant, project, since_ms))
-    names = ("reviewer", *DECISIONS, "last_decided_at_ms")
+    names = ("reviewer", *DECISIONS, "last_decided_at_ms", "dwell_ms")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 

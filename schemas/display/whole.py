@@ -4,9 +4,10 @@ So where something could be overlooked: many or deep arguments, and whatever hid
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.canonical import parse_strict
+from schemas.display.characters import Badge
 from schemas.display.escape import Badges, escaped, is_plain
 from schemas.display.values import lines_of
 
@@ -17,40 +18,42 @@ TEXT_MAX_CHARS = 2_000
 HIDES = frozenset({"ansi", "bidi", "control", "padding", "tag", "zero_width"})
 
 
+class Look(NamedTuple):
+    """What was found in the agent's part of a view."""
+
+    must_read: bool
+    badges: tuple[Badge, ...]
+
+
 def must_be_read_whole(arguments: str, texts: Iterable[str]) -> bool:
-    """Whether a person must have had the whole view.
+    """Whether a person must have had the whole view; see `look_at`."""
+    return look_at(arguments, texts).must_read
+
+
+def look_at(arguments: str, texts: Iterable[str]) -> Look:
+    """Look at what an agent says of a call, without rendering all of the view.
 
     Args:
         arguments: the call's, canonical JSON; `{}` for a request.
-        texts: the agent's own words beside them.
+        texts: its own words beside them.
     """
-    if len(arguments) > ARGUMENTS_MAX_CHARS:
-        return True
-    for text in texts:
-        if len(text) > TEXT_MAX_CHARS or (not is_plain(text) and _hides(text)):
-            return True
-    if arguments == "{}" or (is_plain(arguments) and _is_small(arguments)):
-        return False
-    value = parse_strict(arguments)
     badges = Badges()
-    lines = lines_of(value, badges)
-    return (
-        len(lines) > ARGUMENTS_MAX_LINES
-        or _depth(value) > ARGUMENTS_MAX_DEPTH
-        or not HIDES.isdisjoint(badges.sorted())
-    )
+    is_long = len(arguments) > ARGUMENTS_MAX_CHARS
+    for text in texts:
+        is_long = is_long or len(text) > TEXT_MAX_CHARS
+        escaped(text, badges)
+    if not (is_plain(arguments) and _is_small(arguments)):
+        value = parse_strict(arguments)
+        lines = lines_of(value, badges)
+        is_long = is_long or len(lines) > ARGUMENTS_MAX_LINES or _depth(value) > ARGUMENTS_MAX_DEPTH
+    found = badges.sorted()
+    return Look(is_long or not HIDES.isdisjoint(found), found)
 
 
 def _is_small(arguments: str) -> bool:
     """Whether it can have neither too many lines nor too many levels, without a look at each."""
     opened = arguments.count("{") + arguments.count("[")
     return opened <= ARGUMENTS_MAX_DEPTH and arguments.count(",") + 2 * opened <= ARGUMENTS_MAX_LINES
-
-
-def _hides(text: str) -> bool:
-    badges = Badges()
-    escaped(text, badges)
-    return not HIDES.isdisjoint(badges.sorted())
 
 
 def _depth(value: Any) -> int:

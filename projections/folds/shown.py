@@ -1,0 +1,114 @@
+"""What a person was shown of a hold: rebuilt from its row, byte for byte what its `view_digest` in the log names.
+
+A row goes on with its hold: roles are added, the deadline moves. What the view says of them is how they stood when
+the hold opened, so they are kept beside, in `opening`.
+"""
+
+from typing import Any
+
+from projections.folds.rows import Row, json_text, json_value
+from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, view_of
+from schemas.display.whole import look_at
+from schemas.events.holds import HoldOpened
+
+NOT_OPENED: Row = {
+    "view_digest": "",
+    "must_read": 0,
+    "badges": "[]",
+    "proposed_arguments": None,
+    "opening": "{}",
+}
+_OF_OPENING = ("roles", "reviewers", "excluded", "deadline_at_ms", "on_timeout", "remember", "risk_level")
+
+
+def shown_at_opening(body: HoldOpened, call: Row | None, agent: str | None) -> Row:
+    """The columns about what is shown, from the opening and the held call's row."""
+    texts = [body.question, agent or ""]
+    if call is not None:
+        texts = [body.question, call["agent"], call["tool"], call["reason"]]
+    look = look_at("{}" if call is None else call["arguments"], texts)
+    return {
+        "view_digest": body.view_digest,
+        # What an earlier version opened has no view that could be named.
+        "must_read": int(bool(body.view_digest) and look.must_read),
+        "badges": json_text(look.badges),
+        "proposed_arguments": None if call is None else call["proposed_arguments"],
+        "opening": json_text({name: getattr(body, name) for name in _OF_OPENING}),
+    }
+
+
+def proposed_arguments(previous: Row, arguments: str) -> str | None:
+    """The agent's own arguments where a person has edited them; a change of the tool alone edits nothing."""
+    if previous["proposed_arguments"] is not None or previous["arguments"] == arguments:
+        own: str | None = previous["proposed_arguments"]
+        return own
+    edited: str = previous["arguments"]
+    return edited
+
+
+def view_of_row(row: Row, user: str) -> View:
+    """The view of a hold.
+
+    Args:
+        row: the hold's, at any time after it opened.
+        user: of its execution.
+    """
+    return view_of(_held(row, user, json_value(row["opening"])))
+
+
+def _held(row: Row, user: str, opening: dict[str, Any]) -> Held:
+    return Held(
+        tenant=row["tenant"],
+        project=row["project"],
+        execution_id=row["execution_id"],
+        hold_id=row["hold_id"],
+        call_id=row["call_id"] or "",
+        request_id=row["request_id"] or "",
+        revision=row["revision"],
+        digest=row["digest"],
+        kind=row["kind"],
+        cause=row["cause"],
+        question=row["question"],
+        options=row["options"],
+        fields=row["fields"],
+        decision_type=row["decision_type"],
+        requester=row["requester"],
+        agent=row["agent"] or "",
+        user=user,
+        tool=row["tool"] or "",
+        tool_version=row["tool_version"] or "",
+        reason=row["reason"] or "",
+        arguments=row["arguments"],
+        proposed_arguments=row["proposed_arguments"] or "",
+        judged=_judged(row, opening),
+        roles=opening["roles"],
+        reviewers=opening["reviewers"],
+        excluded=opening["excluded"],
+        quorum=row["quorum"],
+        exclude_requester=bool(row["exclude_requester"]),
+        opened_at_ms=row["opened_at_ms"],
+        deadline_at_ms=opening["deadline_at_ms"],
+        on_timeout=opening["on_timeout"],
+        default_value=row["default_value"],
+        escalate_roles=json_value(row["escalate_roles"]),
+        on_reject=row["on_reject"],
+        remember=opening["remember"],
+    )
+
+
+def _judged(row: Row, opening: dict[str, Any]) -> Judged | None:
+    # The verdict in the row of a call that has run is of before: whoever is asked what became of it asks anew.
+    if row["effect"] is None or row["cause"] == UNKNOWN_OUTCOME or not opening["risk_level"]:
+        return None
+    return Judged(
+        effect=row["effect"],
+        rules=json_value(row["rules"]),
+        policy_version=row["policy_version"],
+        reason=row["verdict_reason"],
+        detail=row["verdict_detail"],
+        risk_score=row["risk_score"],
+        risk_level=row["risk_level"],
+        risk_parts=json_value(row["risk_parts"]),
+        risk_required=row["risk_required"],
+        trust=row["trust"],
+    )
