@@ -145,7 +145,12 @@ def _since_ms(door: Door) -> int | None:
 
 def _reviewer(row: Row) -> dict[str, Any]:
     shown = {name: row[name] for name in ("reviewer", *lists.DECISIONS)}
-    return {**shown, "last_decided_at": moment(row["last_decided_at_ms"])}
+    dwell_ms = row["dwell_ms"]
+    return {
+        **shown,
+        "last_decided_at": moment(row["last_decided_at_ms"]),
+        "average_dwell_ms": None if dwell_ms is None else round(dwell_ms),
+    }
 
 
 def _redacted(row: Row, tenant: str) -> dict[str, Any]:
