@@ -95,7 +95,7 @@ async def _is_in_the_log(tenant: Tenant, executions: set[str], winners: dict[str
     refused: Counter[tuple[str, str]] = Counter()
     for execution_id in executions:
         async for event in _events(tenant, execution_id):
-            body = event["body"]
+            body = event["data"]
             if event["type"] == "DecisionRecorded":
                 assert body["hold_id"] not in recorded, "a hold was decided twice"
                 recorded[body["hold_id"]] = body["decision_id"]

@@ -1,0 +1,149 @@
+"""What rested on a grant, a rule or a person's word, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from projections.queries import impact
+from projections.queries.moment import Moment
+from projections.queries.paging import Page
+from projections.queries.views import Views, open_views
+from schemas.events import calls as c
+from schemas.message import Message
+from tests.projections.filling import Filler
+from tests.projections.histories import (
+    LogBuilder,
+    consumed,
+    decided,
+    held,
+    judged,
+    key_of,
+    proposed,
+    released,
+    started,
+    succeeded,
+)
+
+OURS = ("acme", "main")
+RULES = {
+    "c1": ("production@3/payments",),
+    "c2": ("production@4/payments", "rule:r-1"),
+    "c3": ("production@3/reads", "other@3/payments"),
+    "c4": ("production@3/payments",),
+    "c5": ("rule:r_1",),
+}
+
+
+def cycle(key: bytes, call_id: str, by: str, ran: bool = True) -> list[list[Message]]:
+    """A call that was held, approved by somebody, and ran, or not yet."""
+    call = proposed(call_id)
+    hold = held(key, call)
+    word = decided(hold, by=by)
+    verdict = judged(call).model_copy(update={"rules": RULES[call_id]})
+    steps: list[list[Message]] = [[call, verdict, hold], [word, released(call, word.decision_id)]]
+    return [*steps, [consumed(call)], [succeeded(call)]] if ran else steps
+
+
+@pytest.fixture
+def views(database_url: str, filler: Filler) -> Iterator[Views]:
+    builder = LogBuilder(4).claim_all()
+    for run, call_id, by, ran in (
+        ("run-1", "c1", "rita", True),
+        ("run-1", "c2", "otto", True),
+        ("run-2", "c3", "rita", True),
+        ("run-2", "c4", "rita", False),
+        ("run-3", "c5", "otto", True),
+    ):
+        key = key_of(run)
+        if call_id in ("c1", "c3", "c5"):
+            builder.append(key, [started()])
+        for bodies in cycle(key, call_id, by, ran):
+            builder.append(key, bodies)
+    foreign = key_of("run-1", tenant="other")
+    builder.append(foreign, [started()])
+    for bodies in cycle(foreign, "c1", "rita"):
+        builder.append(foreign, bodies)
+    filler.fill(builder)
+    opened = open_views(database_url)
+    yield opened
+    opened.close()
+
+
+def effects(views: Views, question: Callable[[Moment, str | None], Page]) -> list[str]:
+    found, cursor = [], None
+    while True:
+        page = views.read_now(partial(_ask, question, cursor))[0]
+        found += [row["call_id"] for row in page.rows]
+        if (cursor := page.next_cursor) is None:
+            return found
+
+
+def _ask(question: Callable[[Moment, str | None], Page], cursor: str | None, moment: Moment) -> Page:
+    return question(moment, cursor)
+
+
+@pytest.mark.parametrize(
+    ("rule", "calls"),
+    [
+        ("production@3/payments", ["c1"]),
+        ("production/payments", ["c1", "c2"]),
+        ("r-1", ["c2"]),
+        ("r_1", ["c5"]),
+        ("other/payments", ["c3"]),
+        ("production/other", []),
+        ("%", []),
+        ('production@3/reads","other@3/payments', []),
+    ],
+)
+def test_effects_of_a_rule_are_the_calls_that_ran_and_cite_it(
+    views: Views, rule: str, calls: list[str]
+) -> None:
+    assert effects(views, lambda now, at: impact.effects_of_rule(now, *OURS, rule, at, 1)) == calls
+
+
+def test_effects_of_people_are_the_calls_that_ran_on_their_word(views: Views) -> None:
+    def of(*people: str) -> list[str]:
+        return effects(views, lambda now, at: impact.effects_of_people(now, *OURS, people, at, 1))
+
+    assert of("rita") == ["c1", "c3"]
+    assert of("otto", "rita") == ["c1", "c2", "c3", "c5"]
+    assert of("eve") == []
+
+
+def test_effects_of_a_grant_are_its_call_once_it_ran(views: Views) -> None:
+    rows = views.read_now(lambda now: impact.effects_of_rule(now, *OURS, "production/payments", None, 9))[
+        0
+    ].rows
+    grants = [row["grant_id"] for row in rows if row["call_id"] == "c1"]
+
+    found = effects(views, lambda now, at: impact.effects_of_grant(now, *OURS, grants[0], at, 9))
+
+    assert found == ["c1"]
+    assert effects(views, lambda now, at: impact.effects_of_grant(now, *OURS, "none", at, 9)) == []
+
+
+def test_effects_of_an_editor_are_those_of_the_edit_that_ran(database_url: str, filler: Filler) -> None:
+    builder = LogBuilder(4).claim_all()
+    key, call = key_of("run-1"), proposed("c1")
+    hold = held(key, call)
+    new = call.model_copy(update={"revision": 2, "digest": "e" * 64, "by": "rita"})
+    builder.append(key, [started()])
+    builder.append(key, [call, judged(call), hold])
+    voted = decided(hold, by="otto", resolves=False)
+    edit = decided(hold, "edit", by="rita", edited_arguments="{}")
+    verdict: c.PolicyVerdictIssued = judged(new)
+    builder.append(key, [voted])
+    builder.append(key, [edit, new, verdict, released(new, edit.decision_id)])
+    builder.append(key, [consumed(new)])
+    filler.fill(builder)
+    opened = open_views(database_url)
+
+    def of(name: str) -> list[str]:
+        return effects(opened, lambda now, at: impact.effects_of_people(now, *OURS, (name,), at, 9))
+
+    assert of("rita") == ["c1"]
+    assert of("otto") == [], "a vote on what did not run is no cause of what did"
+    opened.close()
