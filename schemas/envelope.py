@@ -46,7 +46,7 @@ from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRec
 VERIFIED_MAX = 4096
 # What a token on a record may ask for: all that an agent does of its own, and nothing that a person does.
 BY_TOKEN = (ProposeToolCall, ConsumeGrant, ReportResult, RequestHumanInput)
-# What a decider carries from one partition to another, signed with a key of its own; a rule's rest people ask as well.
+# What a decider carries between partitions, signed with a key of its own; that a rule rests people ask as well.
 BY_DECIDER = (MakeRule, ReserveRuleUse, SettleReservation, SuspendRule)
 DECIDERS_ALONE = (MakeRule, ReserveRuleUse, SettleReservation)
 NUDGE_TYPE = codec.SUBJECTS[ExpireDue].encode()

@@ -55,8 +55,10 @@ def rule_uses_key(tenant: str, project: str, rule_id: str) -> bytes:
 
 def split_rule_uses_key(key: bytes) -> tuple[str, str, str] | None:
     """The tenant, project and rule id of the key of a rule's uses; None for any other key."""
+    if key.count(b"/") != 3:
+        return None
     parts = key.decode(errors="replace").split("/")
-    if len(parts) != 4 or parts[2] != RULE_USES or not all(map(is_client_id, parts)):
+    if parts[2] != RULE_USES or not all(map(is_client_id, parts)):
         return None
     return parts[0], parts[1], parts[3]
 

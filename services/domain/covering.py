@@ -115,9 +115,8 @@ def _maker_counts(
     return not (terms.exclude_requester and people.name_of(document.made_by) in behind)
 
 
-def contradiction_id(state: Execution, rule_id: str, call_id: str, decision_id: str) -> str:
-    """Names one contradiction of a rule, wherever it is carried."""
-    where = (state.tenant, state.project, state.execution_id)
+def contradiction_id(where: tuple[str, str, str], rule_id: str, call_id: str, decision_id: str) -> str:
+    """Names one contradiction of a rule in an execution (tenant, project, id), wherever it is carried."""
     return derived_id("contradiction", *where, rule_id, call_id, decision_id)
 
 

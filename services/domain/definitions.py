@@ -68,7 +68,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
     policies: PolicySet
     tools: Map[tuple[str, str], Tool] = Map()
     people: People = People()
-    rules: StandingRules = StandingRules()
+    standing: StandingRules = StandingRules()
     published: Map[bytes, Published] = Map()
     destroyed: Map[tuple[str, str], int] = Map()
     through_offset: int = -1
@@ -125,7 +125,7 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     """The events of a publishing command."""
     if isinstance(command, RuleCommand):
         people = definitions.people.of(actor.tenant)
-        return standing_rules.decide(definitions.rules, people, command, people.resolved(actor))
+        return standing_rules.decide(definitions.standing, people, command, people.resolved(actor))
     if not isinstance(command, Publishing | DestroyDataKey):
         return [_refused(command, actor, Refusal.INVALID, "not a publishing command")]
     role = ROLE_TO_PUBLISH[type(command)]
@@ -150,7 +150,7 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
 def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -> Definitions:
     """The definitions after an event; records of nothing change nothing."""
     if isinstance(event, RuleEvent):
-        rules = definitions.rules.with_event(tenant, event)
+        rules = definitions.standing.with_event(tenant, event)
         return _with_rules(definitions, rules, tenant, event.rule_id, offset)
     if isinstance(event, PolicyPublished):
         policies = definitions.policies.with_policy(
@@ -179,7 +179,7 @@ def set_aside(
     An earlier version is not fallen back on: it may allow what this one forbids.
     """
     if isinstance(event, RuleEvent):
-        rules = definitions.rules.without(tenant, event.rule_id)
+        rules = definitions.standing.without(tenant, event.rule_id)
         return _with_rules(definitions, rules, tenant, event.rule_id, offset)
     why = f"{type(error).__name__}: {error}"[:UNREADABLE_MAX_CHARS]
     if isinstance(event, PolicyPublished):
@@ -209,7 +209,7 @@ def _with_rules(
     earlier = definitions.published.get(key)
     row = Published(earlier.version + 1 if earlier else 1, "", offset)
     published = definitions.published.set(key, row)
-    return replace(definitions, rules=rules, published=published, through_offset=offset)
+    return replace(definitions, standing=rules, published=published, through_offset=offset)
 
 
 def _published(definitions: Definitions, command: Publishing, actor: Actor, version: int) -> Publication:

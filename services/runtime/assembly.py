@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from schemas.envelope import Verifier
+from schemas.envelope import Signer, Verifier
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
+from services.runtime.carrier import Carrier, Published
 from services.runtime.clock import LogClock, wall_ms
 from services.runtime.deadlines import Deadlines
 from services.runtime.definitions_book import AdoptedRules, Adoption, DefinitionsBook, TrustFor, unknown_trust
@@ -27,7 +28,8 @@ class Assembly:
     """What all writers of a worker share.
 
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
-    clock, used only to guess when to nudge; `trust` is what verdicts cite.
+    clock, used only to guess when to nudge; `trust` is what verdicts cite; `signer` signs what is carried between
+    partitions.
     """
 
     log: Log
@@ -39,6 +41,7 @@ class Assembly:
     fresh_id: Callable[[], str]
     local_ms: Callable[[], int] = field(default=wall_ms)
     trust: TrustFor = unknown_trust
+    signer: Signer = field(kw_only=True)
     _recovering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RECOVERED_TOGETHER))
 
     def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
@@ -70,6 +73,14 @@ class Assembly:
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
             deadlines=deadlines,
+            carrier=Carrier(
+                executions=executions,
+                published=Published(lambda: self.book.current.standing, self.book.answered),
+                signer=self.signer,
+                topics=self.log.topics,
+                partitions=self.partitions,
+                send=self.log.send,
+            ),
             snapshots=LedgerSnapshots(Snapshots(self.log, events_tp), ledger, executions),
             recovering=self._recovering,
             clock=clock,

@@ -12,6 +12,7 @@ from schemas.record import RawRecord
 from services.domain.context import Tool
 from services.domain.definitions import Definitions
 from services.domain.policy import Verdict
+from services.domain.standing_rules import StandingRules
 from services.domain.state import Call, Execution
 from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
@@ -56,6 +57,10 @@ class DefinitionsBook:
     def through_record(self) -> tuple[str, int]:
         """The id and the term of the newest definition's record."""
         return self._folded.through_record
+
+    def answered(self, command_id: str) -> bool:
+        """Whether a command for the definitions is known to have left its trace."""
+        return command_id in self._folded.answered
 
     async def follow(self) -> None:
         """Read on for ever.
@@ -147,6 +152,11 @@ class AdoptedRules:
     def people(self) -> People:
         """The published principals."""
         return self.adoption.in_force.people
+
+    @property
+    def standing(self) -> StandingRules:
+        """The standing rules."""
+        return self.adoption.in_force.standing
 
     def tool(self, tenant: str, name: str) -> Tool | None:
         """A published tool."""

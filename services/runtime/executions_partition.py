@@ -8,16 +8,19 @@ from typing import Protocol
 from msgspec import Struct
 
 from schemas.events.executions import ExecutionStarted
-from schemas.ids import split_execution_key
+from schemas.ids import split_execution_key, split_rule_uses_key
 from schemas.message import Message
 from schemas.principals import People
 from schemas.record import Command, Event, EventMeta
 from services.domain import executions
-from services.domain.context import Context, Tool
+from services.domain.context import Context, InForce, Tool
 from services.domain.evolve import evolve, start
 from services.domain.parked import next_moment
 from services.domain.policy import Verdict
+from services.domain.standing_rules import Place, StandingRules
 from services.domain.state import Call, Execution
+from services.runtime.errands import Errands
+from services.runtime.rule_uses_partition import RuleUsesPartition
 
 Due = tuple[int, str]  # the moment (ms) and the call or hold that is due
 
@@ -36,6 +39,11 @@ class Rules(Protocol):
     @property
     def people(self) -> People:
         """The published principals."""
+        ...
+
+    @property
+    def standing(self) -> StandingRules:
+        """The standing rules."""
         ...
 
     def tool(self, tenant: str, name: str) -> Tool | None:
@@ -61,7 +69,10 @@ class ExecutionsPartition:
 
     An execution that has ended and has nothing left to settle moves to `recent`, where late commands still get
     their exact refusal; from there, in order of ending, only its key is kept, so that its id is never used again.
-    `unreadable` are executions with a fact that cannot be folded, and why: nothing of theirs is decided any more.
+    `uses` are the standing rules that are counted here, and `errands` what these executions want done about rules.
+    `reserving` are the executions with calls that wait for a use of one; `asking` the newest of them, from when a
+    carrier looks. `unreadable` are executions with a fact that cannot be folded, and why: nothing of theirs is
+    decided any more.
     """
 
     rules: Callable[[], Rules]
@@ -71,9 +82,18 @@ class ExecutionsPartition:
     forgotten: set[bytes] = field(default_factory=set)
     unreadable: dict[bytes, str] = field(default_factory=dict)
     orphans: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    reserving: set[bytes] = field(default_factory=set)
+    asking: set[bytes] | None = None
+    errands: Errands = field(default_factory=Errands)
+    uses: RuleUsesPartition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.uses = RuleUsesPartition(lambda: self.rules().standing)
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
+        if split_rule_uses_key(command.key) is not None:
+            return self.uses.decide(command, now_ms)
         if self.answered_already(command.key, command.command_id):
             return []
         entry = self._entry(command.key)
@@ -86,6 +106,9 @@ class ExecutionsPartition:
 
     def apply(self, event: Event) -> None:
         """See `Aggregates.apply`."""
+        if split_rule_uses_key(event.key) is not None:
+            self.uses.apply(event)
+            return
         entry = self._entry(event.key)
         if entry is None:
             entry = self._begin(event)
@@ -94,15 +117,22 @@ class ExecutionsPartition:
             return
         if event.key not in self.unreadable:
             entry.state = evolve(entry.state, event.body, event.meta.at_ms)
+            self.errands.apply(event)
         self._count(event.key, entry, event.meta)
 
     def set_aside(self, event: Event, error: Exception) -> None:
         """See `Aggregates.set_aside`."""
+        if split_rule_uses_key(event.key) is not None:
+            self.uses.set_aside(event.key, event.meta, error)
+            return
         self.unreadable[event.key] = f"{event.type} at offset {event.offset}: {type(error).__name__}: {error}"
         self.apply(event)
 
     def set_unread_aside(self, key: bytes, meta: EventMeta, error: Exception) -> bool:
         """See `Aggregates.set_unread_aside`."""
+        if split_rule_uses_key(key) is not None:
+            self.uses.set_aside(key, meta, error)
+            return True
         self.unreadable[key] = f"event {meta.event_id}: {error}"
         entry = self._entry(key)
         if entry is None:
@@ -113,11 +143,15 @@ class ExecutionsPartition:
 
     def answered_already(self, key: bytes, command_id: str) -> bool:
         """See `Aggregates.answered_already`."""
+        if split_rule_uses_key(key) is not None:
+            return self.uses.answered_already(key, command_id)
         entry = self._entry(key)
         return command_id in self.orphans or (entry is not None and command_id in entry.commands)
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""
+        if split_rule_uses_key(key) is not None:
+            return self.uses.next_version(key)
         entry = self._entry(key)
         return entry.version + 1 if entry else 1
 
@@ -146,6 +180,16 @@ class ExecutionsPartition:
             tool=lambda name: rules.tool(tenant, name),
             judge=lambda execution, call: rules.judge(execution, call, now_ms),
             people=people,
+            standing=lambda project, agent, tool: self._in_force(rules, (tenant, project, agent, tool)),
+        )
+
+    def _in_force(self, rules: Rules, place: Place) -> tuple[InForce, ...]:
+        """The rules that are active for what is named, without those that were contradicted here."""
+        errands = self.errands
+        return tuple(
+            InForce(rule.document, spent=(rule.tenant, rule.rule_id) in errands.spent)
+            for rule in rules.standing.active(*place)
+            if not errands.rests(rule)
         )
 
     def _begin(self, event: Event) -> Entry | None:
@@ -168,7 +212,17 @@ class ExecutionsPartition:
         elif not ended and key in self.recent:
             # Between two events of one decision nothing may be open: a hold ends, then its call is released again.
             self.live[key] = self.recent.pop(key)
+        self.note_reserving(key, entry.state)
         self.on_due(key, self.due_of(key))
+
+    def note_reserving(self, key: bytes, state: Execution) -> None:
+        """Remember whether calls of an execution wait for a use of a standing rule."""
+        if not state.reserving:
+            self.reserving.discard(key)
+            return
+        self.reserving.add(key)
+        if self.asking is not None:
+            self.asking.add(key)
 
     def _forget_oldest(self) -> None:
         if len(self.recent) > RECENT_MAX:

@@ -16,8 +16,9 @@ import uvloop
 
 from schemas import token
 from schemas.actor import Actor
-from schemas.envelope import Verifier
+from schemas.envelope import Signer, Verifier
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.key_files import KeysUnreadable, load_published
 from schemas.members import member_name
 from schemas.status_file import write_status
 from schemas.topics import Topics
@@ -35,6 +36,8 @@ from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
 
 EXIT_NOT_REACHABLE = 3
+DECIDER_KEY = "decider.pem"
+DECIDERS = "deciders.json"
 STATUS_EVERY_S = 1.0
 # The state of every open execution lives for long: looking at all of it after every 700 new objects costs more
 # than deciding.
@@ -50,12 +53,12 @@ def run(settings: Mapping[str, str]) -> None:
         settings: see docs/architecture.md, Processes.
 
     Raises:
-        SystemExit: 3 with one sentence, where the log cannot be used.
+        SystemExit: 3 with one sentence, where the log or its own key cannot be used.
     """
     gc.set_threshold(GC_THRESHOLD)
     try:
         uvloop.run(_serve(settings))
-    except (LogError, KafkaSettingsRefused) as error:
+    except (LogError, KafkaSettingsRefused, KeysUnreadable) as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(EXIT_NOT_REACHABLE) from error
 
@@ -81,17 +84,19 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> No
     await book.load()
     trust = TrustTail(log)
     await trust.load()
+    keys_dir = Path(settings["keys_dir"])
     # In claims: what ended with this process must not count for the one that is started after it.
     name = f"{settings['worker_id']}/{uuid.uuid4().hex[:12]}"
     assembly = Assembly(
         log=log,
-        verifier=_verifier(Path(settings["keys_dir"])),
+        verifier=_verifier(keys_dir),
         book=book,
         empty=empty,
         worker_id=name,
         partitions=await log.partition_count(log.topics.executions),
         fresh_id=lambda: str(uuid.uuid4()),
         trust=trust.trust_for,
+        signer=_signer(keys_dir),
     )
     worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)
@@ -139,4 +144,11 @@ def _verifier(keys_dir: Path) -> Verifier:
     def check_token(text: str, at_ms: int) -> Actor:
         return token.verify(text, issuers, at_ms / 1000)
 
-    return Verifier(PublicKeyFile(keys_dir / "gateways.json"), check_token)
+    deciders = PublicKeyFile(keys_dir / DECIDERS)
+    return Verifier(PublicKeyFile(keys_dir / "gateways.json"), check_token, deciders)
+
+
+def _signer(keys_dir: Path) -> Signer:
+    """This installation's key for what deciders carry between partitions, made at the first start."""
+    key = load_published(keys_dir, DECIDER_KEY, DECIDERS)
+    return Signer(key.kid, key.private_key, b"/placet/decider")

@@ -6,6 +6,7 @@ version that changes with them; a snapshot of another version is passed over and
 
 import zlib
 from collections import OrderedDict
+from operator import itemgetter
 from types import GenericAlias
 from typing import Any
 
@@ -13,8 +14,10 @@ import msgspec
 from immutables import Map
 from msgspec import Struct
 
+from services.runtime.errands import Errand, RuleName
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
+from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
 FOLD_VERSION = 7
@@ -40,6 +43,9 @@ class SavedLedger(Struct, frozen=True, kw_only=True):
     forgotten: list[bytes]
     unreadable: list[tuple[bytes, str]]
     orphans: list[str]
+    uses: list[tuple[bytes, UsesEntry]]
+    errands: list[Errand]
+    spent: list[RuleName]
 
 
 def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
@@ -61,6 +67,9 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
         forgotten=sorted(executions.forgotten),
         unreadable=sorted(executions.unreadable.items()),
         orphans=list(executions.orphans),
+        uses=sorted(executions.uses.entries.items(), key=itemgetter(0)),
+        errands=list(executions.errands.every.values()),
+        spent=sorted(executions.errands.spent),
     )
     return zlib.compress(_ENCODER.encode(saved), COMPRESSION)
 
@@ -91,7 +100,12 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     executions.forgotten = set(saved.forgotten)
     executions.unreadable = dict(saved.unreadable)
     executions.orphans = OrderedDict.fromkeys(saved.orphans)
-    for key in executions.live:
+    executions.uses.entries = dict(saved.uses)
+    for errand in saved.errands:
+        executions.errands.add(errand)
+    executions.errands.spent = set(saved.spent)
+    for key, entry in executions.live.items():
+        executions.note_reserving(key, entry.state)
         executions.on_due(key, executions.due_of(key))
 
 

@@ -6,6 +6,7 @@ The steps, in the order that makes them safe (design, section 1):
 4. Adopt the definitions that stand at their high watermark.
 5. Serve, round by round: dead letters first, then one batch. Go on only when the batch was acknowledged exactly
    where the last one ended: anything else means that somebody else may be writing.
+6. Carry to other partitions what acknowledged batches ask for (see `carrier.py`).
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from typing import Protocol
 
 from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
+from services.runtime.carrier import Carrier
 from services.runtime.claim import claim
 from services.runtime.clock import LogClock
 from services.runtime.dead_letters import send_dead_letters
@@ -98,6 +100,7 @@ class PartitionWriter:
     fresh_id: Callable[[], str]
     deadlines: Deadlines | None = None
     snapshots: Snapshotting | None = None
+    carrier: Carrier | None = None
     clock: LogClock = field(default_factory=LogClock)
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -156,6 +159,8 @@ class PartitionWriter:
         if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:
             self._careful = CAREFUL_COMMANDS
         self._alive_at_s = _loop_time_s()
+        if self.carrier is not None:
+            self.carrier.start()
         await self._round(iter(()))
         self.start_commands(self.ledger.commands_through + 1)
         self.serving = True
@@ -181,6 +186,8 @@ class PartitionWriter:
         timeout_s = ALIVE_EVERY_S
         if self.deadlines is not None:
             timeout_s = min(timeout_s, self.deadlines.wait_ms() / 1000)
+        if self.carrier is not None:
+            timeout_s = min(timeout_s, self.carrier.wait_ms() / 1000)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
@@ -196,6 +203,9 @@ class PartitionWriter:
             await self._carefully(self._take())
         else:
             await self._round(self._drain())
+        if self.carrier is not None:
+            # Every batch of this turn was acknowledged: what it asks for may be asked elsewhere.
+            await self.carrier.carry(self.ledger.rule.claim)
 
     async def _send_nudge(self, record: OutRecord) -> int:
         offset = await self.log.send(self.commands_tp, record)

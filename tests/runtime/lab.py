@@ -83,6 +83,7 @@ class Lab:
     partitions: int
     rng: random.Random
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
+    decider_key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     local_ms: Any = None
     agent: Actor = AGENT
     olga: Actor = OLGA
@@ -100,7 +101,7 @@ class Lab:
         def no_tokens(text: str, at_ms: int) -> Actor:
             raise ValueError("no issuer is known here")
 
-        return Verifier(keys.get, no_tokens)
+        return Verifier(keys.get, no_tokens, {"decider-1": self.decider_key.public_key()}.get)
 
     async def start_worker(self, name: str, log: Log | None = None, **changes: Any) -> Running:
         log = log or self.log
@@ -116,6 +117,7 @@ class Lab:
             worker_id=name,
             partitions=self.partitions,
             fresh_id=lambda: derived_id(name, self.rng.random()),
+            signer=Signer("decider-1", self.decider_key, b"/placet/decider"),
             **clock,
         )
         worker = Worker(log, name, assembly.build, self.rng.random)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from schemas.envelope import Verifier
+from schemas.envelope import Signer, Verifier
 from schemas.ids import derived_id
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -46,6 +46,7 @@ class Machine:
     faults: Faults
     rng: random.Random
     verifier: Callable[[], Verifier]
+    signer: Signer
     partitions: int
     clock_ahead_ms: int
     now_ms: Callable[[], int]
@@ -151,6 +152,7 @@ class Machine:
             partitions=self.partitions,
             fresh_id=lambda: derived_id(process.name, self.rng.random()),
             local_ms=lambda: self.now_ms() + self.clock_ahead_ms,
+            signer=self.signer,
         )
         worker = Worker(log, process.name, assembly.build, self.rng.random, self.member)
         book.listeners.add(worker.wake)

@@ -81,6 +81,7 @@ class World:
         self.faults = Faults(self.rng)
         self.history = History(self.broker.now_ms)
         self.key = Ed25519PrivateKey.from_private_bytes(self.rng.randbytes(32))
+        self.decider_key = Ed25519PrivateKey.from_private_bytes(self.rng.randbytes(32))
         self.happened = self.faults.happened
         # Sometimes somebody gave two deciders the same name.
         self.are_twins = self.rng.random() < 0.1
@@ -158,6 +159,7 @@ class World:
             faults=self.faults,
             rng=self.rng,
             verifier=self._verifier,
+            signer=Signer("decider", self.decider_key, b"/placet/decider"),
             partitions=self.partitions,
             clock_ahead_ms=self.rng.choice((0, 0, -3 * HOUR_MS, 3 * HOUR_MS)),
             now_ms=self.broker.now_ms,
@@ -168,7 +170,8 @@ class World:
         def no_tokens(text: str, at_ms: int) -> Actor:
             raise ValueError("no issuer is known here")
 
-        return Verifier({"gateway": self.key.public_key()}.get, no_tokens)
+        deciders = {"decider": self.decider_key.public_key()}
+        return Verifier({"gateway": self.key.public_key()}.get, no_tokens, deciders.get)
 
     def _gateway(self, name: str) -> Gateway:
         reached = ProcessLog(self.log, Process(name), self.faults)

@@ -1,0 +1,238 @@
+"""Carries between partitions what the executions and the uses of one partition want done elsewhere.
+
+What is to be done is in the fold, so nothing of it is lost with a writer: the next one finds it there. It is sent at
+least once, after the batch that asks for it was acknowledged, and again until its effect is seen:
+
+1. a call that waits for a use of a standing rule asks the partition that counts them, until it is answered or its
+   deadline has passed; the id of a question is made of the reservation, the term and the attempt;
+2. every answer is carried back once; one that is lost is asked for anew, and is then the same answer;
+3. a rule to make or to suspend is sent to the definitions, always under the same id, until they show it.
+"""
+
+import asyncio
+import heapq
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from schemas.actor import decider_actor
+from schemas.commands import MakeRule, ReserveRuleUse, SettleReservation, SuspendRule
+from schemas.envelope import Draft, Signer
+from schemas.ids import (
+    definition_key,
+    derived_id,
+    execution_key,
+    rule_uses_key,
+    split_execution_key,
+    split_rule_uses_key,
+)
+from schemas.record import OutRecord
+from schemas.standing_rule import RULE_KIND
+from schemas.topics import Topics, partition_of
+from services.domain.deadlines import is_reserving
+from services.domain.standing_rules import StandingRules
+from services.domain.state import Call
+from services.runtime.errands import Errand
+from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.log import TopicPartition
+from services.runtime.rule_uses_partition import Answer
+
+RETRY_S = 1.0
+# A rule that the definitions do not show yet: they may be away for long.
+ERRAND_RETRY_MAX_S = 60.0
+IDLE_MS = 60_000
+AT_ONCE = 100
+CONTRADICTED = "a decision went against it"
+
+Send = Callable[[TopicPartition, OutRecord], Awaitable[int]]
+
+logger = logging.getLogger(__name__)
+
+
+class Published(NamedTuple):
+    """What a carrier sees of the definitions: the newest standing rules, and which commands left a trace."""
+
+    standing: Callable[[], StandingRules]
+    answered: Callable[[str], bool]
+
+
+class Job(NamedTuple):
+    """Something to send at a moment of a clock that only runs forward; `order` makes jobs comparable."""
+
+    at_s: float
+    order: int
+    attempt: int
+    what: "Question | Errand"
+
+
+class Question(NamedTuple):
+    """A reservation that a call waits for."""
+
+    key: bytes
+    call_id: str
+    reservation_id: str
+
+
+def _loop_time_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@dataclass(slots=True)
+class Carrier:
+    """What one partition has under way to others.
+
+    Attributes:
+        executions: the partition's fold.
+        published: the definitions as this process knows them.
+        signer: a decider's key.
+        topics, partitions: of the log.
+        send: appends one command.
+        monotonic_s: seconds of a clock that only runs forward.
+    """
+
+    executions: ExecutionsPartition
+    published: Published
+    signer: Signer
+    topics: Topics
+    partitions: int
+    send: Send
+    monotonic_s: Callable[[], float] = _loop_time_s
+    _jobs: list[Job] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
+    _order: int = 0
+
+    def start(self) -> None:
+        """Look for what earlier writers left to do, and from now on at what is added."""
+        executions = self.executions
+        executions.asking = set(executions.reserving)
+        executions.errands.fresh = list(executions.errands.every.values())
+        executions.uses.unsent = []
+
+    def wait_ms(self) -> int:
+        """How long until something is to be sent, at most a minute."""
+        if not self._jobs:
+            return IDLE_MS
+        return max(0, min(IDLE_MS, math.ceil((self._jobs[0].at_s - self.monotonic_s()) * 1000)))
+
+    async def carry(self, term: int) -> None:
+        """Send what is due: everything that was added, and again what shows no effect yet.
+
+        Args:
+            term: of the writer, whose last batch was acknowledged.
+        """
+        self._take_added()
+        drafts = [self._settlement(answer) for answer in self._taken_answers()]
+        now_s = self.monotonic_s()
+        while self._jobs and self._jobs[0].at_s <= now_s and len(drafts) < AT_ONCE:
+            job = heapq.heappop(self._jobs)
+            draft = self._draft(job, term)
+            if draft is not None:
+                drafts.append(draft)
+                self._put(job.what, job.attempt + 1, now_s + _pause_s(job))
+        if drafts:
+            targets = [target for target, _ in drafts]
+            records = self.signer.sign([draft for _, draft in drafts])
+            await asyncio.gather(*map(self.send, targets, records))
+
+    def _take_added(self) -> None:
+        executions, now_s = self.executions, self.monotonic_s()
+        for key in sorted(executions.asking or ()):
+            for question in self._questions(key):
+                if question.reservation_id not in self._known:
+                    self._known.add(question.reservation_id)
+                    self._put(question, 1, now_s)
+        executions.asking = set()
+        for errand in executions.errands.fresh or ():
+            self._put(errand, 1, now_s)
+        executions.errands.fresh = []
+
+    def _taken_answers(self) -> list[Answer]:
+        answers, self.executions.uses.unsent = self.executions.uses.unsent or [], []
+        return answers
+
+    def _put(self, what: Question | Errand, attempt: int, at_s: float) -> None:
+        self._order += 1
+        heapq.heappush(self._jobs, Job(at_s, self._order, attempt, what))
+
+    def _questions(self, key: bytes) -> Iterator[Question]:
+        for call in self._reserving(key).values():
+            if call.reservation is not None:
+                yield Question(key, call.call_id, call.reservation.reservation_id)
+
+    def _reserving(self, key: bytes) -> Mapping[str, Call]:
+        entry = self.executions.live.get(key)
+        if entry is None or key in self.executions.unreadable:
+            return {}
+        return {name: entry.state.calls[name] for name in entry.state.reserving}
+
+    def _draft(self, job: Job, term: int) -> tuple[TopicPartition, Draft] | None:
+        """The command of a job; None where nothing is to be done any more."""
+        if isinstance(job.what, Question):
+            return self._reservation(job.what, job.attempt, term)
+        errand = job.what
+        if self.published.answered(errand.errand_id) or errand.is_done(self.published.standing()):
+            return None
+        if job.attempt > 1:
+            logger.warning("the definitions do not show %s of rule %s yet", errand.kind, errand.rule_id)
+        return self._errand(errand)
+
+    def _reservation(
+        self, question: Question, attempt: int, term: int
+    ) -> tuple[TopicPartition, Draft] | None:
+        call = self._reserving(question.key).get(question.call_id)
+        asked = call.reservation if call is not None and is_reserving(call) else None
+        if call is None or asked is None or asked.reservation_id != question.reservation_id:
+            self._known.discard(question.reservation_id)
+            return None
+        tenant, project, execution_id = split_execution_key(question.key)
+        body = ReserveRuleUse(
+            rule_id=asked.rule_id,
+            reservation_id=asked.reservation_id,
+            execution_id=execution_id,
+            call_id=call.call_id,
+            revision=call.revision,
+            digest=call.digest,
+        )
+        command_id = derived_id("reserve", asked.reservation_id, term, attempt)
+        key = rule_uses_key(tenant, project, asked.rule_id)
+        return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key)
+
+    def _settlement(self, answer: Answer) -> tuple[TopicPartition, Draft]:
+        found = split_rule_uses_key(answer.key)
+        if found is None:
+            raise ValueError(f"not the key of a rule's uses: {answer.key!r}")
+        tenant, project, _ = found
+        use = answer.use
+        body = SettleReservation(
+            call_id=use.call_id,
+            revision=use.revision,
+            reservation_id=answer.reservation_id,
+            granted=use.number > 0,
+            number=use.number,
+            detail=use.detail,
+        )
+        key = execution_key(tenant, project, use.execution_id)
+        command_id = derived_id("settle", answer.command_id)
+        return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key)
+
+    def _errand(self, errand: Errand) -> tuple[TopicPartition, Draft]:
+        body: MakeRule | SuspendRule
+        if errand.kind == "make":
+            body = MakeRule(rule_id=errand.rule_id, document=errand.text)
+        else:
+            body = SuspendRule(rule_id=errand.rule_id, reason=CONTRADICTED, evidence=errand.text)
+        actor = decider_actor(errand.tenant, errand.project)
+        key = definition_key(errand.tenant, RULE_KIND, errand.rule_id)
+        target = TopicPartition(self.topics.definition_commands, 0)
+        return target, Draft(body, actor, errand.errand_id, key)
+
+    def _to(self, key: bytes) -> TopicPartition:
+        return TopicPartition(self.topics.commands, partition_of(key, self.partitions))
+
+
+def _pause_s(job: Job) -> float:
+    if isinstance(job.what, Question):
+        return RETRY_S
+    return float(min(ERRAND_RETRY_MAX_S, RETRY_S * 2 ** min(job.attempt - 1, 10)))

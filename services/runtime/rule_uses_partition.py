@@ -1,0 +1,110 @@
+"""The uses of standing rules that are counted on one partition: aggregates beside its executions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from schemas.events.executions import CommandRefused
+from schemas.events.rules import RuleUseRefused, RuleUseReserved
+from schemas.ids import split_rule_uses_key
+from schemas.message import Message
+from schemas.record import Command, Event, EventMeta
+from schemas.refusals import Refusal
+from services.domain import rule_uses
+from services.domain.rule_uses import RuleUses, Use
+from services.domain.standing_rules import StandingRules
+
+COMMANDS_MAX = 10_000
+
+
+class UsesEntry(Struct):
+    """The uses of one rule, with the count of its events and the newest commands that it has answered."""
+
+    state: RuleUses = RuleUses()
+    version: int = 0
+    commands: dict[str, None] = {}
+    unreadable: str = ""
+
+
+class Answer(Struct, frozen=True):
+    """What is to be carried back to the call that asked. `command_id` is of the question that it answers."""
+
+    key: bytes
+    reservation_id: str
+    command_id: str
+    use: Use
+
+
+@dataclass(slots=True)
+class RuleUsesPartition:
+    """All rules whose uses are counted on a partition.
+
+    `unsent` collects the answers to carry back, from when a carrier has asked for them: what a writer before it
+    answered is asked for anew.
+    """
+
+    standing: Callable[[], StandingRules]
+    entries: dict[bytes, UsesEntry] = field(default_factory=dict)
+    unsent: list[Answer] | None = None
+
+    def decide(self, command: Command, now_ms: int) -> list[Message]:
+        """See `Aggregates.decide`."""
+        if self.answered_already(command.key, command.command_id):
+            return []
+        entry = self.entries.get(command.key, UsesEntry())
+        if entry.unreadable:
+            return [_unreadable(command)]
+        found = split_rule_uses_key(command.key)
+        rule = self.standing().find(found[0], found[2]) if found else None
+        return rule_uses.decide(entry.state, rule, command.body, command.actor, now_ms)
+
+    def apply(self, event: Event) -> None:
+        """See `Aggregates.apply`."""
+        entry = self._entry(event.key, event.meta)
+        if not entry.unreadable:
+            entry.state = rule_uses.evolve(entry.state, event.body)
+            self._answer(event, entry)
+
+    def set_aside(self, key: bytes, meta: EventMeta, error: Exception) -> None:
+        """A fact of a rule's uses that cannot be read: no further use is given."""
+        self._entry(key, meta).unreadable = f"event {meta.event_id}: {type(error).__name__}: {error}"
+
+    def answered_already(self, key: bytes, command_id: str) -> bool:
+        """See `Aggregates.answered_already`."""
+        entry = self.entries.get(key)
+        return entry is not None and command_id in entry.commands
+
+    def next_version(self, key: bytes) -> int:
+        """See `Aggregates.next_version`."""
+        entry = self.entries.get(key)
+        return entry.version + 1 if entry else 1
+
+    def _entry(self, key: bytes, meta: EventMeta) -> UsesEntry:
+        entry = self.entries.setdefault(key, UsesEntry())
+        entry.version = meta.version
+        entry.commands[meta.command_id] = None
+        if len(entry.commands) > COMMANDS_MAX:
+            del entry.commands[next(iter(entry.commands))]
+        return entry
+
+    def _answer(self, event: Event, entry: UsesEntry) -> None:
+        body = event.body
+        reservation_id = ""
+        if isinstance(body, RuleUseReserved | RuleUseRefused):
+            reservation_id = body.reservation_id
+        elif isinstance(body, CommandRefused) and body.code == Refusal.DUPLICATE:
+            reservation_id = body.subject_id
+        use = entry.state.uses.get(reservation_id)
+        if use is not None and self.unsent is not None:
+            self.unsent.append(Answer(event.key, reservation_id, event.meta.command_id, use))
+
+
+def _unreadable(command: Command) -> CommandRefused:
+    return CommandRefused(
+        code=Refusal.UNAVAILABLE,
+        command=type(command.body).__name__,
+        subject_id="",
+        detail="a recorded use of this rule cannot be read by this version: an operator must look at the log",
+        by=command.actor.subject,
+    )
