@@ -37,6 +37,8 @@ class Grants:
     _key: GrantKey | None = field(default=None, init=False)
     _stamp: Stamp | None = field(default=None, init=False)
     _looked_at_s: float = field(default=0.0, init=False)
+    _published: dict[str, Any] | None = field(default=None, init=False)
+    _published_stamp: Stamp | None = field(default=None, init=False)
     _signed: OrderedDict[tuple[str, ...], str] = field(default_factory=OrderedDict, init=False)
 
     def call_json(self, row: Row, actor: Actor) -> dict[str, Any]:
@@ -62,12 +64,16 @@ class Grants:
         return token
 
     def jwks(self) -> dict[str, Any]:
-        """The public halves of all keys that have signed grants, as a JSON Web Key Set.
+        """The public halves of all keys that have signed grants, as a JSON Web Key Set; read when they have changed.
 
         Raises:
             KeysUnreadable: their file is damaged.
         """
-        return jwks(load_public(self.keys_dir / GRANTS))
+        path = self.keys_dir / GRANTS
+        stamp = _stamp(path) if path.exists() else None
+        if self._published is None or stamp != self._published_stamp:
+            self._published, self._published_stamp = jwks(load_public(path)), stamp
+        return self._published
 
     def _current_key(self) -> GrantKey:
         now = self.clock()
@@ -86,8 +92,7 @@ class Grants:
 
     def _read_changed(self) -> None:
         path = self.keys_dir / GRANTS_KEY
-        status = path.stat()
-        stamp = (status.st_mtime_ns, status.st_ino)
+        stamp = _stamp(path)
         if stamp != self._stamp:
             found = load_signing(path)
             self._key, self._stamp = GrantKey(found.kid, found.private_key), stamp
@@ -96,6 +101,12 @@ class Grants:
 def is_consumable(row: Row) -> bool:
     """Whether a call stands released."""
     return bool(row["status"] == "released" and row["grant_id"] is not None)
+
+
+def _stamp(path: Path) -> Stamp:
+    """What differs once a file was written anew."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_ino
 
 
 def _claims(row: Row) -> GrantClaims:

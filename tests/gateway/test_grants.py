@@ -136,6 +136,15 @@ def test_rotate_running_signer_takes_up_the_new_key_and_the_old_stays_published(
         )
 
 
+def test_jwks_of_a_running_gateway_has_a_rotated_key_at_once(grants: Grants, tmp_path: Path) -> None:
+    before = {key["kid"] for key in grants.jwks()["keys"]}
+    rotated = set(rotate(tmp_path, "grants"))
+    assert {key["kid"] for key in grants.jwks()["keys"]} == rotated > before
+    (tmp_path / "grants.json").write_text("damaged")
+    with pytest.raises(KeysUnreadable, match=r"grants\.json"):
+        grants.jwks()
+
+
 def test_token_damaged_new_key_goes_on_with_the_old(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     load_or_create(tmp_path)
