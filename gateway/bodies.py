@@ -59,6 +59,24 @@ class ConsumeGrant(Body):
     attempt_id: ClientId | None = None
 
 
+class TakeSecrets(Body):
+    """Have sensitive values handed over to an attempt; its id is random per process, as for `ConsumeGrant`."""
+
+    attempt_id: ClientId
+
+
+class EraseSecrets(Body):
+    """Erase the sensitive values of a call or request, for good."""
+
+    reason: Text = ""
+
+
+class DestroyDataKey(Body):
+    """Destroy a data key, and so everything that was sealed under it."""
+
+    reason: Text = ""
+
+
 class ReportResult(Body):
     """Say how a consumed call ended."""
 

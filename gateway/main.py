@@ -25,7 +25,9 @@ from gateway.rest.system import not_ready
 from gateway.service import Gateway, assemble
 from gateway.settings import GatewaySettings, SettingsRefused, read_settings
 from gateway.sockets.ws import FRAME_MAX_BYTES
+from gateway.vault.store import VaultUnavailable
 from projections.store.port import ViewError
+from schemas import key_files
 from schemas.status_file import write_status
 
 logger = logging.getLogger(__name__)
@@ -36,8 +38,15 @@ STOP_GRACE_S = 5
 BACKLOG = 2_048
 GC_THRESHOLDS = (20_000, 20, 50)
 # What an operator has to mend; the sentence says how.
-USAGE_ERRORS = (SettingsRefused, GatewayPolicyRefused, KeysUnreadable, PartitionsDiffer, OSError)
-UNREACHABLE_ERRORS = (KafkaUnreachable, LogLost, ViewError)
+USAGE_ERRORS = (
+    SettingsRefused,
+    GatewayPolicyRefused,
+    KeysUnreadable,
+    key_files.KeysUnreadable,
+    PartitionsDiffer,
+    OSError,
+)
+UNREACHABLE_ERRORS = (KafkaUnreachable, LogLost, ViewError, VaultUnavailable)
 
 
 class PortTaken(OSError):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,12 +45,18 @@ from gateway.settings import GatewaySettings, read_kafka_settings
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
 from gateway.sockets.seats import Seats
+from gateway.vault.desk import Desk
+from gateway.vault.keeper import Keeper
+from gateway.vault.store import open_database
+from gateway.vault.vault import Vault
+from gateway.vault.wrapping import wrapper_of
 from gateway.views import Beginning, GatewayViews
 from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from projections.store.port import Position, ViewUnavailable
 from schemas.audit import AUDIT_KEYS
 from schemas.envelope import Signer
+from schemas.record import Event
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +79,8 @@ class Gateway:
     seats: Seats
     components: Components
     audit: AuditReads
+    desk: Desk
+    keeper: Keeper
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
@@ -118,6 +126,7 @@ class Gateway:
         settings = self.settings
         await check_topics(self.commands.config, settings.topics, settings.partitions)
         await self.commands.open()
+        await self.desk.start()
         live, tail = self._live(await self._beginning())
         self.authenticator.people = lambda: live.definitions.people
         self._tail = tail
@@ -127,6 +136,7 @@ class Gateway:
         self._spawn(tail.run())
         self._spawn(self._gate.asker.outbox.run())
         self._spawn(self._gate.asker.run())
+        self._spawn(self.keeper.run())
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
         self._spawn(trust.run())
         await live.until(
@@ -143,6 +153,7 @@ class Gateway:
             self._gate.live.waiters.close()
         if self._tail is not None:
             await self._tail.close()
+        await self.desk.stop()
         await self.commands.close()
         await self.audit.records.close()
         await self.authenticator.close()
@@ -179,7 +190,12 @@ class Gateway:
             Start(topics.definitions, 0),
             *(Start(at.topic, at.partition, at.next_offset, at.claim) for at in lanes),
         ]
-        return live, KafkaTail(config, begins, live.take)
+
+        def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
+            live.take(lane, events, next_offset)
+            self.keeper.note(events)
+
+        return live, KafkaTail(config, begins, take)
 
     def _assemble(self, live: Live, tail: KafkaTail) -> Gate:
         signer = Signer(self.keys.gateway.kid, self.keys.gateway.private_key)
@@ -193,6 +209,7 @@ class Gateway:
             partitions,
             load_gateway_policy(self.settings.policy_file),
             self.grants,
+            self.desk,
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -224,6 +241,8 @@ def assemble(settings: GatewaySettings) -> Gateway:
     grants = Grants(settings.keys_dir)
     config = KafkaConfig(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
+    wrapper = wrapper_of(settings.keys_dir)
+    desk = Desk(lambda: Vault(open_database(settings.data_dir, settings.database_url), wrapper))
     return Gateway(
         settings,
         keys,
@@ -242,6 +261,8 @@ def assemble(settings: GatewaySettings) -> Gateway:
             settings.topics,
             settings.audit_head_seconds,
         ),
+        desk,
+        Keeper(desk, views),
     )
 
 

@@ -40,7 +40,7 @@ from projections.store.tables import (
 )
 from schemas.audit import TopicRole, has_leaf
 from schemas.canonical import sha256_hex
-from schemas.events.definitions import DEFINITION_EVENTS
+from schemas.events.definitions import DEFINITION_EVENTS, DataKeyDestroyed
 from schemas.events.executions import CommandAbandoned, CommandRefused
 from schemas.events.holds import DecisionRefused
 from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
@@ -178,7 +178,9 @@ class Batcher:
         if type(event.body) in _LOG_EVENTS:
             return
         event, _ = body_text(event)
-        if isinstance(event.body, DEFINITION_EVENTS):
+        if isinstance(event.body, DataKeyDestroyed):
+            gathered.audits.append(audit.destruction_entry(event))
+        elif isinstance(event.body, DEFINITION_EVENTS):
             gathered.definitions.append(definition_row(event))
             gathered.audits.append(audit.publication_entry(event))
         elif isinstance(event.body, CommandRefused):

@@ -12,13 +12,16 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
+from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
-from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
+from gateway.operations.sealing import marked_arguments, owner_of, to_seal
 from gateway.strictjson import canonical_text
 from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
+from schemas.sensitive import replaced
 from schemas.token import Claims
 
 PENDING = frozenset({"proposed", "held"})
@@ -58,17 +61,40 @@ def plan_propose(
     check_acts(actor, agent)
     body = read_body(bodies.ProposeToolCall, given())
     gate.policy.check(body.tool)
-    route = f"/v1/executions/{execution_id}/tool-calls"
-    call_id = body.call_id or made_id(actor, route, key)
+    call_id = body.call_id or made_id(actor, _route(execution_id), key)
+    # Its size counts as it was given; what stands for a sensitive value is short.
+    arguments = canonical_text(body.arguments, "arguments")
+    marked = to_seal(marked_arguments(gate, actor.tenant, body.tool, body.arguments))
+    if not marked:
+        return _plan_proposal(gate, actor, agent, execution_id, body, call_id, arguments, key)
+
+    async def prepare() -> Plan:
+        sealed = await gate.desk.seal(owner_of(actor, execution_id, "call", call_id), actor.subject, marked)
+        public = canonical_text(replaced(body.arguments, sealed), "arguments")
+        return _plan_proposal(gate, actor, agent, execution_id, body, call_id, public, key)
+
+    raise Unprepared(prepare)
+
+
+def _plan_proposal(
+    gate: Gate,
+    actor: Actor,
+    agent: str,
+    execution_id: str,
+    body: bodies.ProposeToolCall,
+    call_id: str,
+    arguments: str,
+    key: str | None,
+) -> Plan:
     command = k.ProposeToolCall(
         call_id=call_id,
         tool=body.tool,
-        arguments=canonical_text(body.arguments, "arguments"),
+        arguments=arguments,
         context=canonical_text(body.context, "context"),
         reason=body.reason,
         claims=canonical(gate.policy.claims(body.tool, body.annotations)),
     )
-    name = name_of(actor, route, key, (call_id,) if body.call_id else None)
+    name = name_of(actor, _route(execution_id), key, (call_id,) if body.call_id else None)
     ask = gate.execution_ask(execution_id, command, actor, name)
 
     def unanswered() -> Reply:
@@ -81,20 +107,30 @@ def plan_propose(
 def plan_consume(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Use a release.
+    """Use a release. The answer hands over its sensitive values, to this attempt alone.
 
     Raises:
         Missing: the call is not at hand.
+        Unprepared: it has sensitive values, which must still be there.
         Problem: the token or the body speaks against it.
     """
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
-    check_acts(actor, gate.row(subject)["agent"])
+    row = gate.row(subject)
+    check_acts(actor, row["agent"])
     body = read_body(bodies.ConsumeGrant, given())
     command = k.ConsumeGrant(call_id=call_id, digest=body.digest, attempt_id=body.attempt_id or fresh_id())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
     name = name_of(actor, route, key, (command.attempt_id,))
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+    plan = Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+    if not may_have_secrets(row["arguments"]):
+        return plan
+
+    async def prepare() -> Plan:
+        await secrets_of_call(gate, actor, row)
+        return plan._replace(deliver=deliver_to(gate, actor, command.attempt_id))
+
+    raise Unprepared(prepare)
 
 
 def plan_result(
@@ -134,6 +170,10 @@ def plan_revoke(
 def call_reply(gate: Gate, row: Row, actor: Actor) -> Reply:
     """A call as an answer to an actor: 202 while it waits for a verdict or a person, else 200."""
     return gate.json(gate.grants.call_json(row, actor), 202 if row["status"] in PENDING else 200)
+
+
+def _route(execution_id: str) -> str:
+    return f"/v1/executions/{execution_id}/tool-calls"
 
 
 def _render(gate: Gate, actor: Actor) -> Any:

@@ -13,15 +13,20 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_role
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
-from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
+from gateway.operations.sealing import marked_arguments, owner_of, to_seal, variables_to_seal
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
+from gateway.vault.vault import Owner
 from projections.folds.holds import hold_json
-from projections.folds.rows import Row
+from projections.folds.rows import Row, json_value
+from schemas import codec
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.canonical import sha256_hex
 from schemas.message import Message
 from schemas.refusals import Refusal
+from schemas.sensitive import Marked, replaced
 from schemas.token import Claims
 
 MakeCommand = Callable[[str, Given], Message]
@@ -81,11 +86,51 @@ def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany,
         raise Problem(
             Refusal.INVALID, "only calls of low risk are decided in bulk: decide this hold by itself"
         )
+    if row["must_read"]:
+        raise Problem(Refusal.INVALID, "this hold must be seen whole: decide it by itself")
     name = name_of(actor, f"/v1/holds/{item.hold_id}/decision", key, (actor.subject,))
     return _plan_decision(gate, actor, row, item, name)
 
 
 def _plan_decision(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, name: CommandName) -> Plan:
+    if body.edited_arguments is not None:
+        canonical_text(body.edited_arguments, "edited_arguments")
+    marked = _sensitive(gate, actor, row, body)
+    if not marked:
+        return _plan_sealed(gate, actor, row, body, name)
+
+    async def prepare() -> Plan:
+        sealed = await gate.desk.seal(_owner(actor, row), actor.subject, marked)
+        if row["request_id"]:
+            public = body.model_copy(update={"value": replaced(body.value, sealed)})
+        else:
+            public = body.model_copy(update={"edited_arguments": replaced(body.edited_arguments, sealed)})
+        return _plan_sealed(gate, actor, row, public, name)
+
+    raise Unprepared(prepare)
+
+
+def _sensitive(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold) -> list[Marked]:
+    """What a decision gives that nobody else may read."""
+    if row["kind"] == "env_var" and row["request_id"]:
+        if body.edited_arguments is not None:
+            raise Problem(Refusal.INVALID, "a request has no arguments: answer with the variables (respond)")
+        if body.decision == "respond":
+            return variables_to_seal(row, body.value)
+        if body.value is not None:
+            raise Problem(Refusal.INVALID, f"{body.decision} takes no value: decide respond, or leave it out")
+    if body.edited_arguments is None or not row["call_id"]:
+        return []
+    marked = marked_arguments(gate, actor.tenant, row["tool"], body.edited_arguments)
+    return to_seal(marked, json_value(row["arguments"]))
+
+
+def _owner(actor: Actor, row: Row) -> Owner:
+    kind = "request" if row["request_id"] else "call"
+    return owner_of(actor, row["execution_id"], kind, row["request_id"] or row["call_id"])
+
+
+def _plan_sealed(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, name: CommandName) -> Plan:
     edited = body.edited_arguments
     has_value = "value" in body.model_fields_set
     command = k.DecideHold(

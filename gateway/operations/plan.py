@@ -6,7 +6,7 @@ and plans again. A plan says what to ask the decider and what the answer looks l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,6 +18,7 @@ from gateway.live.outcome import Outcome
 from gateway.live.reader import Reader, Subject
 from gateway.policy import GatewayPolicy
 from gateway.problems import Problem, not_found
+from gateway.vault.desk import Desk
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.ids import execution_key
@@ -45,6 +46,18 @@ class Missing(Exception):
         self.subject = subject
 
 
+class Unprepared(Exception):
+    """Something must be done first that takes its time; then there is a plan.
+
+    Attributes:
+        prepare: does it, and gives the plan. It needs no further row.
+    """
+
+    def __init__(self, prepare: Callable[[], Awaitable[Plan]]) -> None:
+        super().__init__("unprepared")
+        self.prepare = prepare
+
+
 class Plan(NamedTuple):
     """What to ask, and how to answer.
 
@@ -54,6 +67,7 @@ class Plan(NamedTuple):
         render: the answer to an accepted command, from the row of `subject`.
         unanswered: the answer when nobody has answered in time; None: 503 unavailable.
         timeout_s: how long to wait for the decider.
+        deliver: the answer in place of `render`, where it takes its time.
     """
 
     ask: Ask
@@ -61,6 +75,7 @@ class Plan(NamedTuple):
     render: Callable[[Row | None, Outcome], Reply]
     unanswered: Callable[[], Reply] | None = None
     timeout_s: float = ANSWER_TIMEOUT_S
+    deliver: Callable[[Row | None, Outcome], Awaitable[Reply]] | None = None
 
 
 class Gate(NamedTuple):
@@ -73,6 +88,7 @@ class Gate(NamedTuple):
     partitions: int
     policy: GatewayPolicy
     grants: Grants
+    desk: Desk
 
     def row(self, subject: Subject) -> Row:
         """The row of a subject.
@@ -106,6 +122,8 @@ class Gate(NamedTuple):
                 return make()
             except Missing as missing:
                 await self.reader.fetch(missing.subject)
+            except Unprepared as unprepared:
+                return await unprepared.prepare()
         raise Problem(Refusal.UNAVAILABLE, "too much is going on: try again", retry_after=1)
 
     async def perform(self, make: Callable[[], Plan]) -> Reply:
@@ -131,7 +149,7 @@ class Gate(NamedTuple):
         row = None
         if plan.subject is not None:
             row = self.reader.at_hand(plan.subject) or await self.reader.fetch(plan.subject)
-        return plan.render(row, outcome)
+        return plan.render(row, outcome) if plan.deliver is None else await plan.deliver(row, outcome)
 
 
 FETCHES_MAX = 8

@@ -35,9 +35,10 @@ async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) 
         Problem: a refusal, or nobody has answered in time.
     """
     body = read_body(bodies.RequestHumanInput, given())
-    if body.kind == "env_var":
+    if body.kind == "env_var" and ("default" in body.model_fields_set or body.options):
         raise Problem(
-            Refusal.INVALID, "kind env_var is not served yet: use clarification, decision or permission"
+            Refusal.INVALID,
+            "an env_var request takes neither options nor a default: they would be written down",
         )
     actor = claims.actor
     request_id = body.request_id or (made_id(actor, ROUTE, key) if key else fresh_id())

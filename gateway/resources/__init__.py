@@ -39,6 +39,7 @@ from gateway.resources.records import (
     Reviewer,
     ToolTrust,
 )
+from gateway.resources.secrets import DataKey, DeliveredSecret, DeliveredSecrets, Erased
 from gateway.resources.system import Component, Health, RegistryError
 
 __all__ = [
@@ -57,8 +58,12 @@ __all__ = [
     "BulkAnswer",
     "CallStatus",
     "Component",
+    "DataKey",
     "DeadLetter",
     "Decision",
+    "DeliveredSecret",
+    "DeliveredSecrets",
+    "Erased",
     "Event",
     "Execution",
     "ExecutionState",

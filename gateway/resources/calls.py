@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from gateway.resources.base import Resource
+from gateway.resources.secrets import DeliveredSecret
 from schemas.commands import Decision as DecisionWord
 from schemas.events.calls import Effect, RiskLevel
 
@@ -97,7 +98,10 @@ class JsonWebKeySet(BaseModel):
 
 
 class ToolCall(Resource):
-    """A tool call as it stands."""
+    """A tool call as it stands.
+
+    A sensitive argument is `{handle, commitment}`; `secrets` has its value, in the answer to a consumption only.
+    """
 
     tenant: str
     execution_id: str
@@ -116,6 +120,7 @@ class ToolCall(Resource):
     decision: Decision | None
     grant: Grant | None
     rollback: list[str] | None
+    secrets: list[DeliveredSecret] | None = None
     cursor: str | None = None
 
 

@@ -1,14 +1,14 @@
 """One authenticated WebSocket: messages in, answers and pushes out, pipelined.
 
-Nothing here awaits between a message and the command that it asks for, unless a row is not at hand; so a socket's
-commands leave in the order in which they came.
+Nothing here awaits between a message and the command that it asks for, unless a row is not at hand or a sensitive
+value is to be sealed; so a socket's commands leave in the order in which they came.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ import orjson
 from gateway.live.outcome import Outcome
 from gateway.metrics import Metrics
 from gateway.operations.calls import PENDING
-from gateway.operations.plan import Gate, Missing, Plan, Reply, refusal_of, unanswered
+from gateway.operations.plan import Gate, Missing, Plan, Reply, Unprepared, refusal_of, unanswered
 from gateway.operations.requests import ask_person
 from gateway.problems import Problem
 from gateway.settings import Limits
@@ -124,6 +124,9 @@ class Session:
         except Missing:
             self._spawn(self._fetch_and_ask(make, ref), ref)
             return
+        except Unprepared as unprepared:
+            self._spawn(self._prepare_and_ask(unprepared.prepare, ref), ref)
+            return
         self._send(plan, ref)
 
     def _send(self, plan: Plan, ref: str | None) -> None:
@@ -156,7 +159,7 @@ class Session:
             raise problem
         subject = plan.subject
         row = None if subject is None else self.gate.reader.at_hand(subject)
-        if subject is not None and row is None:
+        if plan.deliver is not None or (subject is not None and row is None):
             self._spawn(self._fetch_and_reply(plan, ref, outcome), ref)
             return
         self._expect(plan)
@@ -173,6 +176,9 @@ class Session:
 
     async def _fetch_and_ask(self, make: Make, ref: str | None) -> None:
         self._send(await self.gate.planned(make), ref)
+
+    async def _prepare_and_ask(self, prepare: Callable[[], Awaitable[Plan]], ref: str | None) -> None:
+        self._send(await prepare(), ref)
 
     async def _fetch_and_reply(self, plan: Plan, ref: str | None, outcome: Outcome) -> None:
         reply = await self.gate.rendered(plan, outcome)

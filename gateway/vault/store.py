@@ -60,6 +60,7 @@ TABLES = (
         PRIMARY KEY (tenant, name)
     )
     """,
+    "CREATE TABLE IF NOT EXISTS {prefix}marks (name TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)",
 )
 
 

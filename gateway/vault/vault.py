@@ -26,6 +26,7 @@ from schemas.sensitive import HANDLE_PREFIX, NONCE_BYTES, commitment_of
 
 GCM_NONCE_BYTES = 12
 ORPHANS_MAX = 500
+FOLLOWED = "followed"
 
 
 class Owner(NamedTuple):
@@ -127,12 +128,19 @@ class Vault:
         with self.database.transaction(owner.tenant) as execute:
             return [self._opened(execute, owner, path, handle) for path, handle in handles]
 
-    def erase(self, owner: Owner) -> int:
-        """Erase everything that belongs to a call or request; how many values there were."""
+    def known(self, owner: Owner, handles: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Which of the (JSON pointer, handle) were ever sealed for an owner, erased ones too."""
         with self.database.transaction(owner.tenant) as execute:
-            rows = execute(f"SELECT handle FROM sealed WHERE {_OF_OWNER} AND box IS NOT NULL", owner)  # noqa: S608
-            self._shred(execute, [row[0] for row in rows])
-        if rows:
+            rows = execute(f"SELECT path, handle FROM sealed WHERE {_OF_OWNER}", owner)  # noqa: S608
+        return set(handles) & {(row[0], row[1]) for row in rows}
+
+    def erase(self, owner: Owner) -> int:
+        """Erase everything that belongs to a call or request; how many values ever did."""
+        with self.database.transaction(owner.tenant) as execute:
+            rows = execute(f"SELECT handle, box IS NULL FROM sealed WHERE {_OF_OWNER}", owner)  # noqa: S608
+            left = [row[0] for row in rows if not row[1]]
+            self._shred(execute, left)
+        if left:
             self.database.shred()
         return len(rows)
 
@@ -204,6 +212,24 @@ class Vault:
             self._shred(execute, orphans)
         if orphans:
             self.database.shred()
+
+    def projects(self) -> list[tuple[str, str]]:
+        """The tenants and projects that anything was sealed for."""
+        with self.database.transaction("") as execute:
+            rows = execute("SELECT DISTINCT tenant, project FROM sealed ORDER BY tenant, project", ())
+        return [(row[0], row[1]) for row in rows]
+
+    def mark(self) -> int:
+        """Up to which moment the vault is known to follow the log (ms); 0 where nobody has noted one."""
+        with self.database.transaction("") as execute:
+            rows = execute("SELECT at_ms FROM marks WHERE name = ?", (FOLLOWED,))
+        return int(rows[0][0]) if rows else 0
+
+    def set_mark(self, at_ms: int) -> None:
+        """Note the moment up to which the vault follows the log."""
+        with self.database.transaction("") as execute:
+            execute("DELETE FROM marks WHERE name = ?", (FOLLOWED,))
+            execute("INSERT INTO marks (name, at_ms) VALUES (?, ?)", (FOLLOWED, at_ms))
 
     def close(self) -> None:
         """Let go of the database."""

@@ -21,6 +21,7 @@ from schemas.record import Event
 TIMER = "placet:timer"
 # A definition belongs to its tenant, not to one project.
 NO_PROJECT = ""
+ERASE, DESTROY_KEY = "erase_secrets", "destroy_data_key"
 
 Entry = Callable[[Any, Row | None, Row | None, Row | None], Row | None]
 
@@ -60,6 +61,17 @@ def publication_entry(event: Event) -> Row:
         "digest": body.tool_version if isinstance(body, d.ToolPublished) else "",
         "before": before,
         "after": json_text({"name": body.name, "version": body.version}),
+    }
+
+
+def destruction_entry(event: Event) -> Row:
+    """The audit row of a destroyed data key."""
+    body: Any = event.body
+    return _row(event, event.meta.tenant, NO_PROJECT) | {
+        "subject": body.by,
+        "action": DESTROY_KEY,
+        "after": json_text({"name": body.name}),
+        "feedback": body.reason,
     }
 
 
@@ -252,6 +264,16 @@ def _change(row: Row | None, name: str, after: Any) -> Row:
     return {"before": before, "after": json_text({name: after})}
 
 
+def _taken(body: h.SecretsDelivered, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
+    after = {"request_id": body.request_id, "attempt_id": body.attempt_id}
+    return {"subject": body.by, "action": "take_secrets", "after": json_text(after)}
+
+
+def _erased(body: h.SecretsErased, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
+    after = {"call_id": body.call_id or None, "request_id": body.request_id or None}
+    return {"subject": body.by, "action": ERASE, "after": json_text(after), "feedback": body.reason}
+
+
 def _policy(call: Row | None) -> str:
     version = None if call is None else call["policy_version"]
     return f"policy:{version}" if version else "policy:none"
@@ -280,4 +302,6 @@ _ENTRIES: dict[type[Message], Entry] = {
     h.DecisionRecorded: _decided,
     h.DecisionRefused: _decision_refused,
     h.HumanInputProvided: _defaulted,
+    h.SecretsDelivered: _taken,
+    h.SecretsErased: _erased,
 }

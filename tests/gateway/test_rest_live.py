@@ -218,10 +218,10 @@ def test_request_is_a_hold_and_its_answer_comes_back(bot: Caller, anna: Caller) 
     r.HumanRequest.model_validate(answered)
 
 
-def test_request_for_a_secret_is_not_served_yet(bot: Caller) -> None:
+def test_request_for_a_secret_that_names_no_variables_is_refused(bot: Caller) -> None:
     answer = bot.post("/v1/requests", {"question": "Key?", "kind": "env_var"})
     assert _code(answer) == (422, "invalid")
-    assert "yet" in answer.json()["detail"]
+    assert "variables" in answer.json()["detail"]
 
 
 def test_past_of_an_execution_by_version_and_time(bot: Caller) -> None:

@@ -23,6 +23,8 @@ CALL = proposed("c1", {"amount": 5})
 HOLD = held(KEY, CALL)
 HELD: list[Message] = [started(), CALL, judged(CALL), HOLD]
 LET_GO: list[Message] = [started(), CALL, judged(CALL, "allow"), released(CALL, released_by="policy")]
+TAKEN = h.SecretsDelivered(request_id="q", attempt_id="a", until_ms=7, by="bot")
+ERASED = h.SecretsErased(call_id="c1", request_id="", reason="", by="ann@acme")
 
 
 def entry_of(*bodies: Message) -> Row | None:
@@ -46,6 +48,8 @@ def entry_of(*bodies: Message) -> Row | None:
         ([*HELD, h.HoldClaimed(hold_id=HOLD.hold_id, by="ann@acme")], "ann@acme", "claim"),
         ([*HELD, c.GrantRevoked(call_id="c1", revision=1, reason="role lost", by="bob@acme")], "bob@acme", "revoke"),
         ([started(), x.ExecutionPaused(reason="wait", by="ann@acme")], "ann@acme", "pause"),
+        ([started(), TAKEN], "bot", "take_secrets"),
+        ([started(), CALL, ERASED], "ann@acme", "erase_secrets"),
     ],
 )  # fmt: skip
 def test_act_of_authority_names_who_and_what(history: list[Message], subject: str, action: str) -> None:
@@ -119,7 +123,7 @@ def test_every_event_that_names_a_person_is_considered() -> None:
     decides_nothing = {
         "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
         "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
-        "PrincipalPublished",
+        "PrincipalPublished", "DataKeyDestroyed",
     }  # fmt: skip
     from projections.folds.audit import _ENTRIES
 

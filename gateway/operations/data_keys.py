@@ -1,0 +1,73 @@
+"""A tenant's data keys: listed, and destroyed with everything that was sealed under them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway import bodies
+from gateway.asking import Ask, name_of
+from gateway.bodies import read_body
+from gateway.identity.doors import check_role
+from gateway.live.outcome import Outcome
+from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.problems import not_found
+from gateway.vault.vault import DataKey
+from projections.folds.rows import Row, moment
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.ids import definition_key
+from schemas.token import Claims
+
+
+async def list_keys(gate: Gate, actor: Actor) -> list[dict[str, Any]]:
+    """The data keys of the actor's tenant, oldest first.
+
+    Raises:
+        Problem: 403, the actor is no admin; 503, the vault cannot be used now.
+    """
+    check_role(actor, "admin")
+    return [key_json(key) for key in await gate.desk.run(lambda vault: vault.data_keys(actor.tenant))]
+
+
+async def destroy_key(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
+    """Destroy a data key: recorded first, then done.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
+    actor = claims.actor
+    if not any(found["name"] == name for found in await list_keys(gate, actor)):
+        raise not_found("data key")
+    return await gate.perform(lambda: _plan(gate, actor, name, given, key))
+
+
+def key_json(key: DataKey) -> dict[str, Any]:
+    """A data key as it is served; the key itself never is."""
+    return {
+        "name": key.name,
+        "made_at": moment(key.made_at_ms),
+        "destroyed_at": moment(key.destroyed_at_ms),
+        "wrapped_by": key.wrapped_by,
+    }
+
+
+def _plan(gate: Gate, actor: Actor, name: str, given: Given, key: str | None) -> Plan:
+    command = k.DestroyDataKey(name=name, reason=read_body(bodies.DestroyDataKey, given()).reason)
+    ask = Ask(
+        command,
+        actor,
+        definition_key(actor.tenant, "data-key", name),
+        gate.topics.definition_commands,
+        1,
+        name_of(actor, f"/v1/data-keys/{name}/destroy", key),
+    )
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        await gate.desk.run(lambda vault: vault.destroy_key(actor.tenant, name))
+        (found,) = [one for one in await list_keys(gate, actor) if one["name"] == name]
+        return gate.json(found)
+
+    def never(row: Row | None, outcome: Outcome) -> Reply:
+        raise AssertionError("this plan is answered by `deliver`")
+
+    return Plan(ask, None, never, deliver=deliver)

@@ -1,0 +1,129 @@
+"""Sensitive values on their way out: to the attempt that the log names, for a short while, until they are erased."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from gateway import bodies
+from gateway.asking import CommandName, name_of
+from gateway.bodies import read_body
+from gateway.identity.doors import check_acts, check_role
+from gateway.live.outcome import Outcome
+from gateway.live.reader import Subject
+from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
+from gateway.operations.sealing import marked_paths, owner_of
+from gateway.problems import Problem
+from gateway.vault.vault import Owner
+from projections.folds.rows import Row, json_value
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.limits import SECRETS_LEASE_MS
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+Deliver = Callable[[Row | None, Outcome], Awaitable[Reply]]
+Secrets = list[dict[str, Any]]
+
+
+def may_have_secrets(arguments: str | None) -> bool:
+    """Whether anything in canonical JSON could stand for a sealed value."""
+    return arguments is not None and '"commitment":' in arguments
+
+
+async def secrets_of_call(gate: Gate, actor: Actor, row: Row) -> Secrets:
+    """The sensitive values of a call, as they are delivered.
+
+    Raises:
+        Problem: 409 expired, they were erased; 503, the vault cannot be used now.
+    """
+    arguments = json_value(row["arguments"])
+    marked = marked_paths(gate, actor.tenant, row["tool"], arguments)
+    owner = owner_of(actor, row["execution_id"], "call", row["call_id"])
+    return await gate.desk.hand_over(owner, arguments, marked)
+
+
+def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
+    """The answer to a consumption: the call, with its sensitive values for the attempt that the log names."""
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        call = row or {}
+        if call["attempt_id"] != attempt_id:
+            raise Problem(Refusal.ALREADY_CONSUMED, "another attempt runs this call")
+        # While a call stands consumed, nothing has happened to it since.
+        over_ms = call["updated_at_ms"] + SECRETS_LEASE_MS
+        if call["status"] != "consumed" or time.time() * 1000 >= over_ms:
+            raise Problem(Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over")
+        secrets = await secrets_of_call(gate, actor, call)
+        return gate.json({**gate.grants.call_json(call, actor), "secrets": secrets})
+
+    return deliver
+
+
+def plan_take(gate: Gate, claims: Claims, request_id: str, given: Given) -> Plan:
+    """Have the answer to an env_var request handed over, to one attempt.
+
+    Each repeat is a command of its own, so that the decider sees when it came.
+
+    Raises:
+        Missing: the request is not at hand.
+        Unprepared: the values must still be there.
+        Problem: the token or the body speaks against it.
+    """
+    actor = claims.actor
+    subject = Subject("request", actor.tenant, actor.project, "", request_id)
+    row = gate.row(subject)
+    check_acts(actor, row["agent"])
+    body = read_body(bodies.TakeSecrets, given())
+    owner = owner_of(actor, row["execution_id"], "request", request_id)
+    command = k.TakeSecrets(request_id=request_id, attempt_id=body.attempt_id)
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        return gate.json({"request_id": request_id, "secrets": await _answer(gate, owner, row or {})})
+
+    async def prepare() -> Plan:
+        await _answer(gate, owner, row)
+        ask = gate.execution_ask(row["execution_id"], command, actor, CommandName(None))
+        return Plan(ask, subject, _never, deliver=deliver)
+
+    raise Unprepared(prepare)
+
+
+def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: str | None) -> Plan:
+    """Erase the sensitive values of a call or a request: recorded first, then done.
+
+    Raises:
+        Missing: it is not at hand.
+        Problem: the token or the body speaks against it.
+    """
+    actor = claims.actor
+    row = gate.row(subject)
+    check_role(actor, "operator")
+    reason = read_body(bodies.EraseSecrets, given()).reason
+    call_id, request_id = (subject.id, "") if subject.kind == "call" else ("", subject.id)
+    command = k.EraseSecrets(call_id=call_id, request_id=request_id, reason=reason)
+    owner = owner_of(actor, row["execution_id"], subject.kind, subject.id)
+    name = name_of(actor, f"/v1/{subject.kind}/{row['execution_id']}/{subject.id}/secrets/erase", key)
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        erased = await gate.desk.run(lambda vault: vault.erase(owner))
+        return gate.json({"call_id": call_id or None, "request_id": request_id or None, "erased": erased})
+
+    ask = gate.execution_ask(row["execution_id"], command, actor, name)
+    return Plan(ask, subject, _never, deliver=deliver)
+
+
+async def _answer(gate: Gate, owner: Owner, row: Row) -> Secrets:
+    response = json_value(row["response"])
+    if row["kind"] != "env_var":
+        raise Problem(
+            Refusal.INVALID, "only the answer to an env_var request is sensitive: read the request itself"
+        )
+    if not isinstance(response, dict):
+        raise Problem(Refusal.NOT_RELEASED, "nobody has given these variables")
+    return await gate.desk.hand_over(owner, response, [(name,) for name in response])
+
+
+def _never(row: Row | None, outcome: Outcome) -> Reply:
+    raise AssertionError("this plan is answered by `deliver`")

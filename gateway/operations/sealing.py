@@ -1,0 +1,92 @@
+"""Sensitive values on their way in: found by what is published, checked, and replaced before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from gateway.operations.plan import Gate
+from gateway.problems import Problem
+from gateway.vault.vault import Owner
+from projections.folds.rows import Row, json_value
+from schemas.actor import Actor
+from schemas.canonical import parse_strict
+from schemas.refusals import Refusal
+from schemas.sensitive import (
+    Marked,
+    Path,
+    at_path,
+    has_marks,
+    is_placeholder,
+    json_path,
+    looks_like_placeholder,
+    marked_values,
+    misfit_of,
+)
+
+
+def owner_of(actor: Actor, execution_id: str, kind: str, subject_id: str) -> Owner:
+    """Whose sealed values they are; `kind` is call or request."""
+    return Owner(actor.tenant, actor.project, execution_id, kind, subject_id)
+
+
+def marked_arguments(gate: Gate, tenant: str, tool: str, arguments: Any) -> list[Marked]:
+    """The values of arguments that the tool's newest definition marks as sensitive, as they were given."""
+    versions = gate.live.definitions.tools.get((tenant, tool))
+    schema = _marked_schema(versions[-1].document) if versions else None
+    return [] if schema is None else marked_values(schema, arguments)
+
+
+def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:
+    """The values that are to be sealed: all but those that stand sealed at the same place already.
+
+    Args:
+        marked: as given.
+        kept: the arguments that an edit began with; None for a proposal.
+
+    Raises:
+        Problem: 422 invalid_arguments: a handle that is none of its place, or a value that does not fit.
+    """
+    found = []
+    for one in marked:
+        if looks_like_placeholder(one.value):
+            if not is_placeholder(one.value) or one.value != at_path(kept, one.path):
+                raise misfit(f"{json_path(one.path)}: give the value itself: this handle does not stand here")
+        elif (wrong := misfit_of(one)) is not None:
+            raise misfit(wrong)
+        else:
+            found.append(one)
+    return found
+
+
+def variables_to_seal(row: Row, value: Any) -> list[Marked]:
+    """The values of an answer to an env_var request, every one of which is sealed.
+
+    Raises:
+        Problem: 422 invalid_arguments: it is no object of exactly the variables asked for, each a text.
+    """
+    schema = json_value(row["input_schema"])
+    names = set(schema.get("required", ()))
+    if not isinstance(value, Mapping) or set(value) != names:
+        raise misfit(f"$: answer with an object of exactly these variables: {', '.join(sorted(names))}")
+    return to_seal(marked_values(schema, value))
+
+
+def misfit(detail: str) -> Problem:
+    """The refusal of sensitive values; it says where and why, and never what."""
+    path, _, message = detail.partition(": ")
+    entry = {"path": f"arguments{path.removeprefix('$')}", "code": "schema", "message": message}
+    return Problem(Refusal.INVALID_ARGUMENTS, detail, errors=[entry])
+
+
+def marked_paths(gate: Gate, tenant: str, tool: str, arguments: Any) -> list[Path]:
+    """Where arguments are sensitive by the tool's newest definition."""
+    return [one.path for one in marked_arguments(gate, tenant, tool, arguments)]
+
+
+@lru_cache(maxsize=1024)
+def _marked_schema(definition: str) -> Any:
+    """The input schema of a tool's definition (canonical JSON); None where it marks nothing."""
+    schema = parse_strict(definition).get("inputSchema")
+    return schema if has_marks(schema) else None

@@ -1,0 +1,78 @@
+"""Sensitive values: taken once, erased; and the data keys of a tenant."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.live.reader import Subject
+from gateway.operations import calls
+from gateway.operations.data_keys import destroy_key, list_keys
+from gateway.operations.delivery import plan_erase, plan_take
+from gateway.rest.documented import answers, change
+from gateway.rest.door import Door, answer, door_of, listed
+
+router = APIRouter(prefix="/v1", tags=["secrets"])
+AtDoor = Annotated[Door, Depends(door_of)]
+
+
+@router.post(
+    "/requests/{request_id}/secrets",
+    operation_id="takeSecrets",
+    **change(r.DeliveredSecrets, b.TakeSecrets),
+)
+async def take(door: AtDoor, request_id: str) -> Response:
+    """Have the answer to an env_var request handed over; the same attempt may ask again for five minutes."""
+    given = await door.given()
+    return await door.perform(lambda: plan_take(door.gate, door.claims, request_id, given))
+
+
+@router.post(
+    "/requests/{request_id}/secrets/erase",
+    operation_id="eraseRequestSecrets",
+    **change(r.Erased, b.EraseSecrets),
+)
+async def erase_of_request(door: AtDoor, request_id: str) -> Response:
+    """Erase the answer to an env_var request; its commitments stay in the log."""
+    subject = Subject("request", door.actor.tenant, door.actor.project, "", request_id)
+    return await _erase(door, subject)
+
+
+@router.post(
+    "/executions/{execution_id}/tool-calls/{call_id}/secrets/erase",
+    operation_id="eraseCallSecrets",
+    **change(r.Erased, b.EraseSecrets),
+)
+async def erase_of_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
+    """Erase the sensitive arguments of a call; their commitments stay in the log."""
+    return await _erase(door, calls.subject_of(door.actor, execution_id, call_id))
+
+
+@router.get(
+    "/data-keys",
+    operation_id="listDataKeys",
+    responses=answers({200: r.Page[r.DataKey]}, 403),
+)
+async def list_data_keys(door: AtDoor) -> Response:
+    """The data keys of the tenant, oldest first; new values are sealed under the last."""
+    return answer(listed(door.gate, await list_keys(door.gate, door.actor)))
+
+
+@router.post(
+    "/data-keys/{name}/destroy",
+    operation_id="destroyDataKey",
+    **change(r.DataKey, b.DestroyDataKey),
+)
+async def destroy_data_key(door: AtDoor, name: str) -> Response:
+    """Destroy a data key: everything that was sealed under it is erased, in every copy of the vault."""
+    given = await door.given()
+    return answer(await destroy_key(door.gate, door.claims, name, given, door.key))
+
+
+async def _erase(door: Door, subject: Subject) -> Response:
+    given = await door.given()
+    return await door.perform(lambda: plan_erase(door.gate, door.claims, subject, given, door.key))

@@ -1,0 +1,107 @@
+"""The vault as requests use it: beside the event loop, its errors as refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from gateway.problems import Problem
+from gateway.vault.store import VaultUnavailable
+from gateway.vault.vault import Damaged, Gone, Opened, Owner, Vault
+from gateway.vault.wrapping import MasterKeyWrong
+from schemas.key_files import KeysUnreadable
+from schemas.refusals import Refusal
+from schemas.sensitive import Marked, Path, placeholders, pointer
+
+logger = logging.getLogger(__name__)
+
+THREADS = 4
+ERASED = "the sensitive values were erased: nobody can have them any more"
+T = TypeVar("T")
+
+
+class Desk:
+    """Seals, hands over and erases for one gateway."""
+
+    def __init__(self, open_vault: Callable[[], Vault]) -> None:
+        """A desk whose vault is opened by `start`."""
+        self._open_vault = open_vault
+        self._vault: Vault | None = None
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="vault")
+
+    async def start(self) -> None:
+        """Open the vault.
+
+        Raises:
+            VaultUnavailable: its database does not answer.
+        """
+        self._vault = await asyncio.get_running_loop().run_in_executor(self._threads, self._open_vault)
+
+    async def stop(self) -> None:
+        """Finish what is under way, and let go of the vault."""
+        await asyncio.to_thread(self._threads.shutdown)
+        if self._vault is not None:
+            self._vault.close()
+
+    async def seal(self, owner: Owner, by: str, marked: Sequence[Marked]) -> dict[Path, dict[str, str]]:
+        """Seal marked values; what stands for each, by its path.
+
+        Raises:
+            Problem: 503, the vault cannot be used now.
+        """
+        values = {pointer(one.path): one.value for one in marked}
+        sealed = await self.run(lambda vault: vault.seal(owner, by, values))
+        return {one.path: sealed[pointer(one.path)] for one in marked}
+
+    async def hand_over(
+        self, owner: Owner, arguments: Any, marked: Collection[Path] = ()
+    ) -> list[dict[str, Any]]:
+        """The values that the placeholders in arguments stand for, as they are delivered.
+
+        Args:
+            owner: what they must belong to.
+            arguments: with placeholders.
+            marked: the paths that are sensitive for certain; at any other something may only look like a placeholder.
+
+        Raises:
+            Problem: 409 expired, they were erased; 503, the vault cannot be used now.
+        """
+        asked = [(pointer(path), handle) for path, handle, _ in placeholders(arguments)]
+        if not asked:
+            return []
+        certain = {pointer(path) for path in marked}
+
+        def opened(vault: Vault) -> list[tuple[str, Opened]]:
+            known = vault.known(owner, asked)
+            wanted = [one for one in asked if one in known or one[0] in certain]
+            return list(zip([path for path, _ in wanted], vault.open(owner, wanted), strict=True))
+
+        try:
+            found = await self.run(opened)
+        except Gone as error:
+            raise Problem(Refusal.EXPIRED, ERASED) from error
+        return [
+            {"path": path, "handle": one.handle, "nonce": one.nonce.hex(), "value": one.value}
+            for path, one in found
+        ]
+
+    async def run(self, work: Callable[[Vault], T]) -> T:
+        """Do something with the vault in a thread.
+
+        Raises:
+            Gone: as `Vault.open`.
+            Problem: 503, the vault cannot be used now.
+        """
+        vault = self._vault
+        if vault is None:
+            raise Problem(Refusal.UNAVAILABLE, "the vault is not open yet", retry_after=1)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, vault)
+        except (VaultUnavailable, MasterKeyWrong, Damaged, KeysUnreadable, OSError) as error:
+            logger.error("the vault cannot be used: %s", error)
+            raise Problem(
+                Refusal.UNAVAILABLE, "sensitive values cannot be read or written now", retry_after=1
+            ) from error

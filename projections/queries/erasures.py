@@ -1,0 +1,37 @@
+"""What was erased, as the audit trail tells it: whoever keeps sealed values catches up by it."""
+
+from typing import NamedTuple
+
+from projections.folds.audit import DESTROY_KEY, ERASE
+from projections.folds.rows import json_value
+from projections.queries.moment import Moment
+from projections.store.tables import AUDIT_ENTRIES
+
+
+class Erasure(NamedTuple):
+    """Sealed values that are to be gone: of a call, of a request, or (with `key_name`) all under a data key."""
+
+    tenant: str
+    project: str
+    execution_id: str = ""
+    call_id: str = ""
+    request_id: str = ""
+    key_name: str = ""
+
+
+def erasures_since(moment: Moment, tenant: str, project: str, since_ms: int) -> list[Erasure]:
+    """The erasures of a project, and of its tenant's data keys, from a moment on."""
+    tail = (
+        'WHERE "tenant" = ? AND "project" IN (?, \'\') AND "at_ms" >= ? AND "action" IN (?, ?) '
+        'ORDER BY "at_ms", "event_id"'
+    )
+    rows = moment.select(AUDIT_ENTRIES, tail, (tenant, project, since_ms, ERASE, DESTROY_KEY))
+    found = []
+    for row in rows:
+        after = json_value(row["after"])
+        if row["action"] == DESTROY_KEY:
+            found.append(Erasure(tenant, "", key_name=after["name"]))
+        else:
+            subject = (after["call_id"] or "", after["request_id"] or "")
+            found.append(Erasure(tenant, project, row["execution_id"], *subject))
+    return found
