@@ -173,6 +173,11 @@ def put_policy(name: str, document: str | Body) -> Request:
     return Request("PUT", path, document)
 
 
+def put_principal(name: str, document: Body) -> Request:
+    """Publish a person or service: {subjects, roles, agents, disabled}."""
+    return Request("PUT", f"/principals/{quote(name, safe='')}", dict(document))
+
+
 def policy_versions(name: str) -> Request:
     """The published versions of a policy."""
     return Request("GET", f"/policies/{quote(name, safe='')}/versions")

@@ -15,7 +15,14 @@ from placet.execution import AsyncExecution
 from placet.ids import attempt_id as new_attempt_id
 from placet.ids import new_id
 from placet.models import AuditRow, Component, Event, Object, Page, ToolCall
-from placet.resources import AsyncExecutions, AsyncHolds, AsyncPolicies, AsyncRequests, AsyncTools
+from placet.resources import (
+    AsyncExecutions,
+    AsyncHolds,
+    AsyncPolicies,
+    AsyncPrincipals,
+    AsyncRequests,
+    AsyncTools,
+)
 from placet.transport.auto import AutoTransport, Mode
 from placet.transport.feed import feed
 from placet.transport.port import Patience
@@ -57,6 +64,7 @@ class AsyncPlacet:
         self.requests = AsyncRequests(self.channel, agent)
         self.policies = AsyncPolicies(self.channel)
         self.tools = AsyncTools(self.channel)
+        self.principals = AsyncPrincipals(self.channel)
 
     async def __aenter__(self) -> AsyncPlacet:
         return self
@@ -174,6 +182,18 @@ class AsyncPlacet:
         return await self.channel.page(
             AuditRow, asks.read("/audit", subject=subject, since=moment, cursor=cursor)
         )
+
+    async def impact(
+        self,
+        *,
+        grant: str | None = None,
+        rule: str | None = None,
+        reviewer: str | None = None,
+        cursor: str | None = None,
+    ) -> Page[ToolCall]:
+        """The calls that were let run because of one grant, one rule or one person: name exactly one of them."""
+        read = asks.read("/audit/impact", grant=grant, rule=rule, reviewer=reviewer, cursor=cursor)
+        return await self.channel.page(ToolCall, read)
 
     async def components(self) -> tuple[Component, ...]:
         """The parts of the installation and their state."""

@@ -253,3 +253,18 @@ class AsyncTools:
     async def list(self, *, cursor: str | None = None) -> Page[Tool]:
         """All tools."""
         return await self.channel.page(Tool, asks.read("/tools", cursor=cursor))
+
+
+@dataclass(frozen=True)
+class AsyncPrincipals:
+    """People and services of the tenant: their accounts and roles."""
+
+    channel: Channel
+
+    async def publish(self, name: str, document: Object) -> Published:
+        """Publish {subjects, roles, agents, disabled}; needs the role admin."""
+        return await self.channel.one(Published, asks.put_principal(name, document))
+
+    async def list(self) -> Page[Object]:
+        """Everyone who is published, at the newest version."""
+        return await self.channel.objects(asks.read("/principals"))

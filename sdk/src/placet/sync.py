@@ -16,7 +16,14 @@ from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
 from placet.loopthread import LoopThread
 from placet.models import Event, Object
-from placet.resources import AsyncExecutions, AsyncHolds, AsyncPolicies, AsyncRequests, AsyncTools
+from placet.resources import (
+    AsyncExecutions,
+    AsyncHolds,
+    AsyncPolicies,
+    AsyncPrincipals,
+    AsyncRequests,
+    AsyncTools,
+)
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
 
@@ -100,6 +107,13 @@ class Tools(_Blocking):
     list = _blocking(AsyncTools.list)
 
 
+class Principals(_Blocking):
+    """People and services of the tenant."""
+
+    publish = _blocking(AsyncPrincipals.publish)
+    list = _blocking(AsyncPrincipals.list)
+
+
 class RunningExecution(_Blocking):
     """One run of an agent: `with placet.execution(id=…) as run`; see `AsyncExecution`."""
 
@@ -179,6 +193,7 @@ class Placet(_Blocking):
     result = _blocking(AsyncPlacet.result)
     revoke = _blocking(AsyncPlacet.revoke)
     audit = _blocking(AsyncPlacet.audit)
+    impact = _blocking(AsyncPlacet.impact)
     components = _blocking(AsyncPlacet.components)
     fetch = _blocking(AsyncPlacet.fetch)
 
@@ -205,6 +220,7 @@ class Placet(_Blocking):
         self.requests = Requests(inner.requests, thread)
         self.policies = Policies(inner.policies, thread)
         self.tools = Tools(inner.tools, thread)
+        self.principals = Principals(inner.principals, thread)
         self._finalizer = weakref.finalize(self, _shut, inner, thread)
 
     def __enter__(self) -> Placet:
