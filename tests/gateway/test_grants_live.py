@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from placet.grants import GatewayConsumer, GrantVerifier, RemoteKeys
+from placet import AsyncPlacet, NotReleased
+from placet.grants import GatewayConsumer, GrantVerifier, RemoteKeys, read_jwks, verify
 from placet.grants.asgi import GrantMiddleware
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
@@ -181,6 +182,27 @@ async def test_snapshot_of_a_released_call_has_the_token_for_its_agent_only(
         (mine,) = await agent.subscribe(channel)
         (theirs,) = await person.subscribe(channel)
     assert (mine["grant"]["token"], theirs["grant"]["token"]) == (call["grant"]["token"], None)
+
+
+async def test_client_is_handed_the_grant_and_an_operators_takes_it_back(doors: Doors, bot: Caller) -> None:
+    operator = doors.token("olga", "operator")
+    keys = read_jwks(doors.client.get(f"{doors.url}{JWKS}").content)
+    async with (
+        AsyncPlacet(doors.url, token=bot.token) as agent,
+        AsyncPlacet(doors.url, token=operator) as person,
+    ):
+        execution_id = bot.execution()
+        call = await agent.propose(execution_id, "read_file", {"path": "a", "n": 1.0})
+        assert call.grant is not None
+        assert call.grant.token not in repr(call)
+        granted = verify(call.grant.token, b'{"path":"a","n":1}', tool="read_file", keys=keys)
+        assert (granted.call_id, granted.digest) == (call.call_id, call.grant.digest)
+        revoked = await person.revoke(execution_id, call.call_id, reason="not now")
+        assert revoked.status == "revoked"
+        with pytest.raises(NotReleased):
+            await agent.consume(execution_id, call.call_id, call.grant.digest)
+        with pytest.raises(NotReleased):
+            await person.revoke(execution_id, call.call_id)
 
 
 def test_jwks_needs_no_token_and_may_be_kept_for_a_minute(doors: Doors) -> None:

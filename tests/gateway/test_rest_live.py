@@ -334,17 +334,18 @@ def test_trust_of_an_agent_is_what_was_counted_of_it_by_tool(doors: Doors, bot: 
     decision = {"decision": "reject", "digest": held["digest"]}
     assert anna.post(f"/v1/holds/{held['hold_id']}/decision", decision).status_code == 200
 
-    def counted(found: dict[str, Any]) -> dict[str, Any]:
-        return {tool["tool"]: tool for tool in found["tools"]}
+    def counted(found: dict[str, Any], tool: str, what: str) -> int:
+        return sum(one[what] for one in found["tools"] if one["tool"] == tool)
 
+    # Other tests' calls of these tools may be counted already.
     found = wait_for(
         lambda: anna.get("/v1/agents/billing/trust").json(),
-        lambda found: {"read_file", "send_money"} <= counted(found).keys(),
+        lambda found: (
+            min(counted(found, "read_file", "successes"), counted(found, "send_money", "rejections")) > 0
+        ),
     )
     r.AgentTrust.model_validate(found)
     assert found["complete"]
-    assert counted(found)["read_file"]["successes"] >= 1
-    assert counted(found)["send_money"]["rejections"] >= 1
     assert _code(anna.get("/v1/agents/nobody/trust")) == (404, "not_found")
     assert _code(bot.get("/v1/agents/billing/trust")) == (403, "not_authorised")
     assert _code(doors.caller("mallory", "admin", tenant="other").get("/v1/agents/billing/trust"))[0] == 404
