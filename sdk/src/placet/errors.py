@@ -125,6 +125,12 @@ class Denied(PlacetError):
         """What the agent should know about the reason; may be empty."""
         return self.call.feedback
 
+    @property
+    def rollback(self) -> tuple[str, ...]:
+        """The ids of the calls to undo, newest first, where the rule says so; see `roll_back` of the execution."""
+        named = self.call.raw.get("rollback")
+        return tuple(map(str, named)) if isinstance(named, list) else ()
+
 
 class StillHeld(PlacetError):
     """The wait is over and nobody has decided yet; the call stays held. Ask again with the same ids."""

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from placet.canonical import canonical, sha256_hex
 from placet.channel import Channel
-from placet.errors import PlacetError
+from placet.errors import Denied, PlacetError
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
 from placet.ids import call_id, check_id, new_id
 from placet.models import Execution, HumanRequest, Object
 from placet.occurrences import Occurrences
 from placet.resources import AsyncExecutions, AsyncRequests
+from placet.rollback import Compensate, Undone, calls_to_undo, undo
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -66,7 +67,8 @@ class Calls:
         chosen = options.call_id
         if chosen is not None:
             return check_id(chosen if isinstance(chosen, str) else chosen(arguments), "call id")
-        return self.numbered(tool, sha256_hex(canonical(dict(arguments))))
+        told = {name: value for name, value in arguments.items() if name not in options.sensitive}
+        return self.numbered(tool, sha256_hex(canonical(told)))
 
 
 class AsyncExecution:
@@ -142,6 +144,15 @@ class AsyncExecution:
             more["request_id"] = self._calls.numbered("request", sha256_hex(said.encode()))
         asked = await requests.ask(question, execution_id=self.id, **more)
         return await requests.wait(asked.request_id, timeout_s=timeout_s)
+
+    async def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
+        """Undo what a rejection under `on_reject: rollback` names, newest first.
+
+        Args:
+            denied: what the rejected call raised.
+            compensations: by tool, what undoes one call; best a gated function, or a coroutine of one.
+        """
+        return await undo(await calls_to_undo(self.channel, denied), compensations)
 
     @overload
     def gated(self, function: F, /) -> F: ...

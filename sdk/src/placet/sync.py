@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from placet.client import AsyncPlacet
+from placet.errors import Denied
 from placet.execution import AsyncExecution
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
@@ -24,6 +25,7 @@ from placet.resources import (
     AsyncRequests,
     AsyncTools,
 )
+from placet.rollback import Compensate, Undone, calls_to_undo, undo_blocking
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
 
@@ -129,6 +131,10 @@ class RunningExecution(_Blocking):
         self.channel = inner.channel
         self.id = inner.id
         self._token: Token[Run | None] | None = None
+
+    def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
+        """Undo what a rejection under `on_reject: rollback` names; see `AsyncExecution.roll_back`."""
+        return undo_blocking(self._thread.run(calls_to_undo(self.channel, denied)), compensations)
 
     def __enter__(self) -> RunningExecution:
         self._thread.run(self._inner.start())

@@ -1,0 +1,77 @@
+"""Undoing a run whose rule says `on_reject: rollback`: what had succeeded, newest first, by calls of its own.
+
+The log names what is to be undone (`Denied.rollback`). How, only the agent's own code knows; so it hands over a
+compensation for each tool. Where that is a gated function, undoing is proposed, judged and held as any other call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any
+
+from placet import asks
+from placet.channel import Channel
+from placet.errors import Denied
+from placet.models import ToolCall
+
+Compensate = Callable[[ToolCall], Any]
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What became of one call that was to be undone.
+
+    Attributes:
+        call: the call that had succeeded, with its arguments and its output.
+        answer: what its compensation returned.
+        error: what the compensation raised; None where it went through.
+        compensated: False where no compensation was given for its tool.
+    """
+
+    call: ToolCall
+    answer: Any = None
+    error: Exception | None = None
+    compensated: bool = True
+
+    @property
+    def done(self) -> bool:
+        """Whether the call was undone."""
+        return self.compensated and self.error is None
+
+
+async def calls_to_undo(channel: Channel, denied: Denied) -> list[ToolCall]:
+    """The calls that a rollback names, newest first."""
+    execution_id = denied.call.execution_id
+    return [
+        await channel.one(ToolCall, asks.get_call(execution_id, call_id, None, None))
+        for call_id in denied.rollback
+    ]
+
+
+async def undo(calls: Iterable[ToolCall], compensations: Mapping[str, Compensate]) -> list[Undone]:
+    """Undo calls one after the other; one that fails keeps none of the others from being undone."""
+    undone = []
+    for call in calls:
+        try:
+            answer = compensations[call.tool](call) if call.tool in compensations else None
+            answer = await answer if isawaitable(answer) else answer
+        except Exception as error:
+            undone.append(Undone(call, error=error))
+        else:
+            undone.append(Undone(call, answer, compensated=call.tool in compensations))
+    return undone
+
+
+def undo_blocking(calls: Iterable[ToolCall], compensations: Mapping[str, Compensate]) -> list[Undone]:
+    """As `undo`, for functions that block."""
+    undone = []
+    for call in calls:
+        try:
+            answer = compensations[call.tool](call) if call.tool in compensations else None
+        except Exception as error:
+            undone.append(Undone(call, error=error))
+        else:
+            undone.append(Undone(call, answer, compensated=call.tool in compensations))
+    return undone
