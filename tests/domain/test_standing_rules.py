@@ -1,0 +1,472 @@
+"""Standing rules: what an approval is remembered for, what that covers, and everything that ends it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from schemas.actor import Actor, decider_actor
+from schemas.canonical import canonical
+from schemas.events.rules import RuleActivated, RuleMade, RuleRevoked, RuleSuspended
+from schemas.message import Message
+from services.domain.definitions import evolve
+from services.domain.reserving import USED_UP
+from tests.domain.world import (
+    BOT,
+    CLARA,
+    OLGA,
+    PAY_SCHEMA,
+    PROJECT,
+    RITA,
+    RULES,
+    TENANT,
+    World,
+    names,
+    published,
+    rule,
+    the,
+)
+
+DECIDER = decider_actor(TENANT, PROJECT)
+RUDI = RITA.model_copy(update={"subject": "rudi"})
+DAY_S = 24 * 60 * 60
+GB = {"amount": 100, "to": "GB29"}
+# A call of high risk is never remembered, and what destroys is of high risk.
+MILD = [
+    {"name": name, "inputSchema": PAY_SCHEMA, "annotations": {"destructiveHint": False}}
+    for name in ("pay", "transfer")
+]
+
+
+def plain(**remember: Any) -> list[dict[str, Any]]:
+    """The world's rules, with one for payments that lets a rule be made by one person."""
+    free = rule("payments", "pay", "hold", remember={"four_eyes": False, **remember})
+    return [free if found["id"] == "payments" else found for found in RULES]
+
+
+def world(rules: list[dict[str, Any]] | None = None) -> World:
+    made = World()
+    made.definitions = published(made.definitions, plain() if rules is None else rules, MILD)
+    made.ask(k.StartExecution(agent="bot"))
+    return made
+
+
+def pay(made: World, call_id: str, arguments: dict[str, Any] = GB, tool: str = "pay") -> list[Message]:
+    return made.ask(k.ProposeToolCall(call_id=call_id, tool=tool, arguments=canonical(arguments)))
+
+
+def decide(
+    made: World, events: list[Message], decision: str = "approve", actor: Actor = RITA, **content: Any
+) -> Any:
+    hold = the(events, "HoldOpened")
+    if "remember" in content:
+        content["remember"] = json.dumps(content["remember"])
+    command = k.DecideHold(hold_id=hold.hold_id, decision=decision, digest=hold.digest, **content)
+    return made.ask(command, actor)
+
+
+def publish(made: World, event: Message) -> None:
+    made.definitions = evolve(made.definitions, event, TENANT, made.definitions.through_offset + 1)
+
+
+def make(made: World, asked: Any, status: str = "active") -> str:
+    """Let the definitions show the rule that a decision asks for."""
+    publish(
+        made,
+        RuleMade(rule_id=asked.rule_id, status=status, reason="", document=asked.document, by="rita"),
+    )
+    return str(asked.rule_id)
+
+
+def ruled(made: World, arguments: dict[str, Any] = GB, **remember: Any) -> str:
+    """A rule in force, made of the approval of a first call."""
+    events = decide(made, pay(made, "first", arguments), scope="rule", remember={"uses": None, **remember})
+    return make(made, the(events, "RuleAsked"))
+
+
+def unlimited(**remember: Any) -> World:
+    return world(plain(max_uses="unlimited", **remember))
+
+
+def settle(made: World, asked: Any, granted: bool, detail: str = "") -> list[Message]:
+    command = k.SettleReservation(
+        call_id=asked.call_id,
+        revision=asked.revision,
+        reservation_id=asked.reservation_id,
+        granted=granted,
+        number=int(granted),
+        detail=detail,
+    )
+    return made.ask(command, DECIDER)
+
+
+def refusal(events: list[Message]) -> Any:
+    (refused,) = events
+    return refused
+
+
+def test_approve_for_a_rule_says_all_of_it_beside_the_release() -> None:
+    made = world()
+    events = decide(made, pay(made, "first"), scope="rule")
+    assert names(events) == ["DecisionRecorded", "ToolCallReleased", "RuleAsked"]
+    document = json.loads(the(events, "RuleAsked").document)
+    assert document["arguments"] == {"amount": {"equals": 100}, "to": {"equals": "GB29"}}
+    assert document["policy_rules"] == ["p/payments"]
+    assert document["uses"] == 10
+    assert document["expires_at_ms"] == made.now_ms + DAY_S * 1000
+    assert document["evidence"]["decision_id"] == the(events, "DecisionRecorded").decision_id
+    assert document["evidence"]["digest"] == the(events, "DecisionRecorded").digest
+    assert (document["made_by"], document["four_eyes"]) == ("rita", False)
+
+
+def test_propose_what_a_rule_covers_releases_it_and_cites_the_rule() -> None:
+    made = unlimited()
+    rule_id = ruled(made)
+    events = pay(made, "second")
+    assert names(events) == ["ToolCallProposed", "PolicyVerdictIssued", "ToolCallReleased"]
+    verdict, release = the(events, "PolicyVerdictIssued"), the(events, "ToolCallReleased")
+    assert (verdict.effect, verdict.reason) == ("allow", "remembered")
+    assert verdict.rules[0].endswith("/payments")
+    assert verdict.rules[1] == f"rule:{rule_id}"
+    assert (release.released_by, release.rule_id) == ("rule", rule_id)
+    assert release.decision_id != the(made_events(made), "RuleAsked").decision_id
+
+
+def made_events(made: World) -> list[Message]:
+    return [event.body for event in made.events]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"amount": 101, "to": "GB29"},
+        {"amount": 100, "to": "GB30"},
+        {"amount": 100},
+        {"amount": 100, "to": "GB29", "note": "x"},
+    ],
+)
+def test_propose_other_arguments_than_the_approved_ones_is_held(arguments: dict[str, Any]) -> None:
+    made = unlimited()
+    ruled(made)
+    assert "HoldOpened" in names(pay(made, "second", arguments))
+
+
+def test_propose_at_most_the_bound_of_a_rule_is_released_and_above_it_held() -> None:
+    made = unlimited()
+    events = decide(
+        made,
+        pay(made, "first"),
+        scope="rule",
+        remember={"uses": None, "arguments": {"amount": {"at_most": 100}}},
+    )
+    make(made, the(events, "RuleAsked"))
+    assert "ToolCallReleased" in names(pay(made, "second", {"amount": 3.5, "to": "GB29"}))
+    assert "HoldOpened" in names(pay(made, "third", {"amount": 100.01, "to": "GB29"}))
+
+
+def test_propose_what_the_policy_denies_is_denied_whatever_a_rule_covers() -> None:
+    made = unlimited()
+    events = decide(
+        made,
+        pay(made, "first"),
+        scope="rule",
+        remember={"uses": None, "arguments": {"amount": {"any": True}}},
+    )
+    make(made, the(events, "RuleAsked"))
+    assert names(pay(made, "second", {"amount": 5000, "to": "GB29"}))[-1] == "ToolCallDenied"
+
+
+def test_propose_after_the_expiry_is_held() -> None:
+    made = unlimited()
+    ruled(made, expires_seconds=60)
+    made.later(59)
+    assert "ToolCallReleased" in names(pay(made, "second"))
+    made.later(1)
+    assert "HoldOpened" in names(pay(made, "third"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rule("payments", "pay", "hold", quorum=2),
+        rule("payments", "pay", "hold", roles=["cfo"]),
+        rule("payments", "pay", "hold", exclude_requester=True),
+        rule("payments", "pay", "hold", excluded=["eve"]),
+        rule("others", "pay", "hold"),
+        {**rule("payments", "pay", "hold"), "when": "args.nothing == 1.0"},
+    ],
+)
+def test_propose_what_the_policy_now_asks_more_for_is_held(change: dict[str, Any]) -> None:
+    made = unlimited()
+    ruled(made)
+    made.definitions = published(made.definitions, [change])
+    assert "HoldOpened" in names(pay(made, "second"))
+
+
+def test_propose_with_another_version_of_the_tool_is_held() -> None:
+    made = unlimited()
+    ruled(made)
+    made.definitions = published(made.definitions, tools=[{**MILD[0], "description": "another"}])
+    assert "HoldOpened" in names(pay(made, "second"))
+
+
+def test_propose_while_a_rule_is_proposed_suspended_or_revoked_is_held() -> None:
+    made = unlimited()
+    events = decide(made, pay(made, "first"), scope="rule", remember={"uses": None})
+    rule_id = make(made, the(events, "RuleAsked"), "proposed")
+    assert "HoldOpened" in names(pay(made, "a"))
+    publish(made, RuleActivated(rule_id=rule_id, reason="", by="rudi"))
+    assert "ToolCallReleased" in names(pay(made, "b"))
+    publish(made, RuleSuspended(rule_id=rule_id, reason="", evidence="{}", by="rudi"))
+    assert "HoldOpened" in names(pay(made, "c"))
+    publish(made, RuleActivated(rule_id=rule_id, reason="", by="rudi"))
+    publish(made, RuleRevoked(rule_id=rule_id, reason="", by="rudi"))
+    assert "HoldOpened" in names(pay(made, "d"))
+
+
+def test_consume_after_the_rule_was_suspended_is_held_again() -> None:
+    made = unlimited()
+    rule_id = ruled(made)
+    release = the(pay(made, "second"), "ToolCallReleased")
+    publish(made, RuleSuspended(rule_id=rule_id, reason="", evidence="{}", by="rudi"))
+    events = made.ask(k.ConsumeGrant(call_id="second", digest=release.digest, attempt_id="a"))
+    assert names(events) == ["PolicyVerdictIssued", "HoldOpened", "CommandRefused"]
+    assert the(events, "HoldOpened").cause == "definition_changed"
+
+
+def test_consume_while_the_rule_is_active_is_consumed() -> None:
+    made = unlimited()
+    ruled(made)
+    release = the(pay(made, "second"), "ToolCallReleased")
+    made.definitions = published(made.definitions, plain(max_uses="unlimited"))
+    events = made.ask(k.ConsumeGrant(call_id="second", digest=release.digest, attempt_id="a"))
+    assert names(events) == ["GrantConsumed"]
+
+
+def test_propose_what_a_limited_rule_covers_waits_for_a_use_and_is_released_with_it() -> None:
+    made = world()
+    ruled(made, uses=1)
+    waiting = pay(made, "second")
+    assert names(waiting) == ["ToolCallProposed", "ReservationAsked"]
+    events = settle(made, the(waiting, "ReservationAsked"), True)
+    assert names(events) == ["ReservationSettled", "PolicyVerdictIssued", "ToolCallReleased"]
+    assert refusal(settle(made, the(waiting, "ReservationAsked"), True)).code == "duplicate"
+
+
+def test_settle_without_a_use_asks_a_person_and_asks_that_rule_no_more() -> None:
+    made = world()
+    ruled(made, uses=1)
+    asked = the(pay(made, "second"), "ReservationAsked")
+    assert names(settle(made, asked, False, USED_UP)) == [
+        "ReservationSettled",
+        "PolicyVerdictIssued",
+        "HoldOpened",
+    ]
+    assert names(pay(made, "third")) == ["ToolCallProposed", "PolicyVerdictIssued", "HoldOpened"]
+
+
+def test_settle_after_the_rule_was_suspended_asks_a_person() -> None:
+    made = world()
+    rule_id = ruled(made, uses=1)
+    asked = the(pay(made, "second"), "ReservationAsked")
+    publish(made, RuleSuspended(rule_id=rule_id, reason="", evidence="{}", by="rudi"))
+    assert "HoldOpened" in names(settle(made, asked, True))
+
+
+def test_settle_after_ten_seconds_is_too_late() -> None:
+    made = world()
+    ruled(made, uses=1)
+    asked = the(pay(made, "second"), "ReservationAsked")
+    made.later(10)
+    events = made.ask(k.ExpireDue(subject_id="call/second", deadline_at_ms=asked.deadline_at_ms, attempt=1))
+    assert names(events) == ["ReservationSettled", "PolicyVerdictIssued", "HoldOpened"]
+    assert refusal(settle(made, asked, True)).code == "duplicate"
+
+
+def test_settle_in_a_pause_releases_on_the_resume() -> None:
+    made = world()
+    ruled(made, uses=1)
+    asked = the(pay(made, "second"), "ReservationAsked")
+    made.ask(k.PauseExecution(), OLGA)
+    assert names(settle(made, asked, True)) == ["ReservationSettled"]
+    resumed = made.ask(k.ResumeExecution(), OLGA)
+    assert names(resumed) == ["ExecutionResumed", "PolicyVerdictIssued", "ToolCallReleased"]
+
+
+def test_propose_in_a_pause_what_a_limited_rule_covers_asks_on_the_resume() -> None:
+    made = world()
+    ruled(made, uses=1)
+    made.ask(k.PauseExecution(), OLGA)
+    assert names(pay(made, "second")) == ["ToolCallProposed"]
+    resumed = made.ask(k.ResumeExecution(), OLGA)
+    assert names(resumed) == ["ExecutionResumed", "ReservationAsked"]
+    assert made.state().parked == ()
+    assert made.state().reserving == ("second",)
+
+
+def test_settle_by_anybody_but_a_decider_is_refused() -> None:
+    made = world()
+    ruled(made, uses=1)
+    asked = the(pay(made, "second"), "ReservationAsked")
+    command = k.SettleReservation(
+        call_id="second", revision=1, reservation_id=asked.reservation_id, granted=True, number=1, detail=""
+    )
+    for actor in (BOT, RITA, OLGA):
+        assert refusal(made.ask(command, actor)).code == "not_authorised"
+
+
+def test_cancel_of_a_run_ends_a_wait_for_a_use() -> None:
+    made = world()
+    ruled(made, uses=1)
+    asked = the(pay(made, "second"), "ReservationAsked")
+    assert "ToolCallCancelled" in names(made.ask(k.CancelExecution(), OLGA))
+    assert made.state().reserving == ()
+    assert refusal(settle(made, asked, True)).code == "duplicate"
+
+
+def test_revoke_what_a_rule_released_contradicts_it_and_it_rests_here_at_once() -> None:
+    made = unlimited()
+    rule_id = ruled(made)
+    pay(made, "second")
+    events = made.ask(k.RevokeGrant(call_id="second"), RITA)
+    assert names(events) == ["RuleContradicted", "GrantRevoked"]
+    assert the(events, "RuleContradicted").rule_id == rule_id
+    assert "HoldOpened" in names(pay(made, "third"))
+    (errand,) = [found for found in made.partition.errands.every.values() if found.kind == "suspend"]
+    publish(made, RuleSuspended(rule_id=rule_id, reason="", evidence=errand.text, by="placet:decider"))
+    publish(made, RuleActivated(rule_id=rule_id, reason="", by="rudi"))
+    assert "ToolCallReleased" in names(pay(made, "fourth"))
+
+
+@pytest.mark.parametrize(
+    ("decision", "content", "contrary"),
+    [
+        ("reject", {}, True),
+        ("respond", {"value": '"no"'}, True),
+        ("edit", {"edited_arguments": '{"amount":1,"to":"GB29"}'}, True),
+        ("edit", {"edited_arguments": '{"amount":100,"to":"GB29"}'}, False),
+        ("approve", {}, False),
+    ],
+)
+def test_decide_against_what_a_rule_covers_contradicts_it(
+    decision: str, content: dict[str, Any], contrary: bool
+) -> None:
+    made = unlimited()
+    waiting = pay(made, "waiting")
+    ruled(made)
+    events = decide(made, waiting, decision, **content)
+    assert ("RuleContradicted" in names(events)) is contrary
+
+
+def test_reject_what_no_rule_covers_contradicts_nothing() -> None:
+    made = unlimited()
+    ruled(made)
+    events = decide(made, pay(made, "second", {"amount": 1, "to": "GB29"}), "reject")
+    assert names(events) == ["DecisionRecorded", "ToolCallDenied"]
+
+
+def test_approve_for_the_run_covers_the_run_and_no_other() -> None:
+    made = world()
+    events = decide(made, pay(made, "first"), scope="execution")
+    decision_id = the(events, "DecisionRecorded").decision_id
+    assert names(events) == ["DecisionRecorded", "ToolCallReleased"]
+    release = the(pay(made, "second"), "ToolCallReleased")
+    assert release.rule_id == f"execution:{decision_id}"
+    made.ask(k.StartExecution(agent="bot"), execution_id="y")
+    command = k.ProposeToolCall(call_id="p", tool="pay", arguments=canonical(GB))
+    assert "HoldOpened" in names(made.ask(command, execution_id="y"))
+
+
+def test_revoke_what_the_run_remembers_ends_that() -> None:
+    made = world()
+    decide(made, pay(made, "first"), scope="execution")
+    pay(made, "second")
+    assert names(made.ask(k.RevokeGrant(call_id="second"), RITA)) == ["RuleContradicted", "GrantRevoked"]
+    assert "HoldOpened" in names(pay(made, "third"))
+    assert made.partition.errands.every == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ({"scope": "rule", "remember": {"uses": 0}}, "invalid"),
+        ({"scope": "rule", "remember": {"uses": 1001}}, "invalid"),
+        ({"scope": "rule", "remember": {"uses": None}}, "invalid"),
+        ({"scope": "rule", "remember": {"use": 1}}, "invalid"),
+        ({"scope": "rule", "remember": {"expires_seconds": 31 * DAY_S}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"amount": {"at_most": 99}}}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"amount": {}}}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"amount": {"equals": 100, "at_most": 9}}}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"other": {"any": True}}}}, "invalid"),
+        ({"scope": "execution", "remember": {"uses": 1}}, "invalid"),
+        ({"scope": "once", "remember": {}}, "invalid"),
+        ({"scope": "rule", "decision": "reject"}, "invalid"),
+    ],
+)
+def test_decide_asking_to_remember_what_cannot_be_is_refused(content: dict[str, Any], code: str) -> None:
+    made = world()
+    waiting = pay(made, "first")
+    assert refusal(decide(made, waiting, **content)).code == code
+    assert names(decide(made, waiting)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_decide_for_a_rule_where_the_policy_forbids_it_is_refused() -> None:
+    made = world(plain(scopes=["execution"]))
+    assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "invalid"
+
+
+def test_decide_for_a_rule_without_its_role_is_refused() -> None:
+    made = world(plain(roles=["cfo"]))
+    assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "forbidden_role"
+
+
+def test_decide_for_a_rule_before_the_last_voice_is_refused() -> None:
+    made = world([rule("payments", "pay", "hold", quorum=2, remember={"four_eyes": False})])
+    waiting = pay(made, "first")
+    assert refusal(decide(made, waiting, scope="rule")).code == "invalid"
+    assert names(decide(made, waiting)) == ["DecisionRecorded"]
+    assert names(decide(made, waiting, actor=RUDI, scope="rule"))[-1] == "RuleAsked"
+
+
+def test_decide_for_a_rule_on_a_sensitive_argument_is_refused() -> None:
+    made = world([rule("all", "wait", "hold")])
+    made.definitions = published(
+        made.definitions, tools=[{"name": "wait", "annotations": {"readOnlyHint": True}}]
+    )
+    sealed = {"key": {"handle": "sec_1", "commitment": "00"}}
+    refused = refusal(decide(made, pay(made, "first", sealed, "wait"), scope="rule"))
+    assert refused.code == "invalid"
+    assert "sensitive" in refused.detail
+
+
+def test_decide_for_a_rule_of_a_call_that_no_rule_holds_is_refused() -> None:
+    made = world([])
+    assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "invalid"
+
+
+def test_decide_for_a_rule_of_an_unknown_outcome_is_refused() -> None:
+    made = world()
+    release = the(decide(made, pay(made, "first")), "ToolCallReleased")
+    made.ask(k.ConsumeGrant(call_id="first", digest=release.digest, attempt_id="a"))
+    unknown = made.ask(k.ReportResult(call_id="first", attempt_id="a", outcome="unknown"))
+    assert refusal(decide(made, unknown, scope="rule")).code == "invalid"
+
+
+def test_unknown_outcome_of_what_a_rule_released_asks_those_whom_the_policy_asks() -> None:
+    made = world([rule("transfers", "transfer", "hold", roles=["cfo"], remember={"max_uses": "unlimited"})])
+    first = pay(made, "first", GB, "transfer")
+    asked = the(decide(made, first, actor=CLARA, scope="rule", remember={"uses": None}), "RuleAsked")
+    make(made, asked)
+    release = the(pay(made, "second", GB, "transfer"), "ToolCallReleased")
+    made.ask(k.ConsumeGrant(call_id="second", digest=release.digest, attempt_id="a"))
+    unknown = made.ask(k.ReportResult(call_id="second", attempt_id="a", outcome="unknown"))
+    assert the(unknown, "HoldOpened").roles == ("cfo",)
+
+
+def test_decide_for_a_rule_of_a_call_of_high_risk_is_refused() -> None:
+    made = world()
+    made.definitions = published(made.definitions, tools=[{"name": "pay", "inputSchema": PAY_SCHEMA}])
+    refused = refusal(decide(made, pay(made, "first"), scope="rule"))
+    assert refused.code == "invalid"
+    assert "high risk" in refused.detail
