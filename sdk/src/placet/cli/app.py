@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from placet.cli import decide, events, executions, inbox, lists, policy, safe
+from placet.cli import decide, events, executions, impact, inbox, lists, policy, principals, proof, safe
 from placet.cli.plugins import group_class
 from placet.cli.session import Settings
 from placet.config import NotConfigured
@@ -66,7 +66,9 @@ for _command in (
 ):
     app.command()(_command)
 app.add_typer(policy.app)
-app.add_typer(lists.audit_app)
+proof.app.command()(impact.impact)
+app.add_typer(proof.app)
+app.add_typer(principals.principals_app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

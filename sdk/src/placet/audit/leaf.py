@@ -1,0 +1,80 @@
+"""What a leaf is made of: SHA-256 of a zero byte and the MessagePack array of what the log has of a record.
+
+The array is `["placet.audit-leaf.v1", topic, partition, offset, key, [[name, value], …], value]`: text as str, bytes
+as bin, lengths and numbers in their shortest form.
+"""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64decode
+from hashlib import sha256
+from typing import Any
+
+FORMAT = "placet.audit-leaf.v1"
+
+
+def leaf_of(record: dict[str, Any]) -> bytes:
+    """The leaf hash of a record as the interface gives it, bytes in base64.
+
+    Raises:
+        ValueError: it is no such record; or KeyError, TypeError.
+    """
+    headers = record["headers"]
+    parts = [
+        b"\x00\x97",
+        _text(FORMAT),
+        _text(record["topic"]),
+        _number(record["partition"]),
+        _number(record["offset"]),
+        _bytes(b64decode(record["key"], validate=True)),
+        _array(len(headers)),
+    ]
+    for name, value in headers:
+        parts += (b"\x92", _text(name), _bytes(b64decode(value, validate=True)))
+    parts.append(_bytes(b64decode(record["value"], validate=True)))
+    return sha256(b"".join(parts)).digest()
+
+
+def header_of(record: dict[str, Any], wanted: str) -> str | None:
+    """The text of a record's header; None where there is none."""
+    found = [value for name, value in record["headers"] if name == wanted]
+    return b64decode(found[0]).decode(errors="replace") if found else None
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    size = len(data)
+    if size < 32:
+        return bytes((0xA0 | size,)) + data
+    return _sized(size, (0xD9, 0xDA, 0xDB)) + data
+
+
+def _bytes(data: bytes) -> bytes:
+    return _sized(len(data), (0xC4, 0xC5, 0xC6)) + data
+
+
+def _sized(size: int, codes: tuple[int, int, int]) -> bytes:
+    if size < 1 << 8:
+        return struct.pack(">BB", codes[0], size)
+    if size < 1 << 16:
+        return struct.pack(">BH", codes[1], size)
+    return struct.pack(">BI", codes[2], size)
+
+
+def _array(size: int) -> bytes:
+    return bytes((0x90 | size,)) if size < 16 else struct.pack(">BH", 0xDC, size)
+
+
+def _number(number: int) -> bytes:
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"{number} is no partition or offset")
+    if number < 1 << 7:
+        return bytes((number,))
+    if number < 1 << 8:
+        return struct.pack(">BB", 0xCC, number)
+    if number < 1 << 16:
+        return struct.pack(">BH", 0xCD, number)
+    if number < 1 << 32:
+        return struct.pack(">BI", 0xCE, number)
+    return struct.pack(">BQ", 0xCF, number)

@@ -1,0 +1,124 @@
+"""Fetching a tenant's audit trail into a directory (`placet.audit.bundle`), on from where it ended last.
+
+1. Heads that follow those that are there. 2. Of each tree of the newest head, the leaves that follow, up to its size.
+A line that was cut short by a crash is fetched again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from placet.audit.bundle import FORMAT, HASH_BYTES, Bundle
+from placet.audit.heads import TreeName, canonical
+from placet.errors import PlacetError
+from placet.sync import Placet
+
+PAGE = 500
+
+
+class OtherBundle(PlacetError):
+    """The directory holds another tenant's audit trail, or something else."""
+
+    acts = "operator"
+
+
+@dataclass
+class Fetch:
+    """One fetch. `told` is called with how many leaves are there, of how many."""
+
+    placet: Placet
+    directory: Path
+    told: Callable[[int, int], None]
+
+    def run(self) -> dict[str, Any]:
+        """Fetch what is missing.
+
+        Raises:
+            OtherBundle: the directory is of another tenant.
+            PlacetError: the gateway refuses, or does not answer.
+        """
+        head = self.placet.fetch("/audit/head")["head"]
+        bundle = Bundle(self.directory)
+        self._begin(bundle, head["tenant"])
+        count = self._heads(bundle, head["number"])
+        sizes = {(str(tree["topic"]), int(tree["partition"])): int(tree["size"]) for tree in head["trees"]}
+        total = sum(sizes.values())
+        done = 0
+        for tree, size in sizes.items():
+            for there in self._leaves(bundle, tree, size):
+                self.told(done + there, total)
+            done += size
+        return {"leaves": total, "heads": count, "directory": str(self.directory), "tenant": head["tenant"]}
+
+    def _begin(self, bundle: Bundle, tenant: str) -> None:
+        (self.directory / "trees").mkdir(parents=True, exist_ok=True)
+        about = {"format": FORMAT, "tenant": tenant}
+        if bundle.about_file.exists():
+            if json.loads(bundle.about_file.read_text("utf-8")) != about:
+                raise OtherBundle(f"{self.directory} holds another audit trail: choose an empty directory.")
+            return
+        bundle.keys_file.write_text(json.dumps(self.placet.fetch("/audit/keys")["keys"], indent=1), "utf-8")
+        bundle.about_file.write_text(json.dumps(about), "utf-8")
+
+    def _heads(self, bundle: Bundle, newest: int) -> int:
+        lines = _whole_lines(bundle.heads_file)
+        cursor: str | None = "0"
+        if lines:
+            cursor = str(json.loads(lines[-1])["number"])
+        with bundle.heads_file.open("ab") as file:
+            while cursor is not None and int(cursor) < newest:
+                page = self.placet.fetch("/audit/heads", cursor=cursor, limit=str(PAGE))
+                # Not beyond the head whose leaves are fetched: what is newer has leaves that are not there yet.
+                items = [head for head in page["items"] if head["number"] <= newest]
+                file.write(b"".join(canonical(head) + b"\n" for head in items))
+                lines += [b""] * len(items)
+                cursor = page["next_cursor"]
+        return len(lines)
+
+    def _leaves(self, bundle: Bundle, tree: TreeName, size: int) -> Any:
+        records, hashes = bundle.records_file(tree), bundle.leaves_file(tree)
+        there = min(len(_whole_lines(records)), hashes.stat().st_size // HASH_BYTES if hashes.exists() else 0)
+        _cut(records, there)
+        with records.open("ab") as lines, hashes.open("ab") as leaves:
+            leaves.truncate(there * HASH_BYTES)
+            while there < size:
+                query = {"topic": tree[0], "partition": str(tree[1]), "limit": str(min(PAGE, size - there))}
+                if there:
+                    query["cursor"] = str(there - 1)
+                items = self.placet.fetch("/audit/records", **query)["items"]
+                if not items:
+                    raise PlacetError(
+                        f"The server has only {there} of the {size} leaves of {tree[0]}/{tree[1]}."
+                    )
+                lines.write(b"".join(_line(item) for item in items))
+                leaves.write(b"".join(bytes.fromhex(item["leaf"]) for item in items))
+                there += len(items)
+                yield there
+        yield there
+
+
+def _line(item: dict[str, Any]) -> bytes:
+    kept = {name: item[name] for name in ("index", "offset")}
+    kept["record" if item["record"] else "leaf"] = item["record"] or item["leaf"]
+    return json.dumps(kept, separators=(",", ":")).encode() + b"\n"
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file; one that was cut short is removed from it."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        path.write_bytes(whole)
+    return whole.splitlines()
+
+
+def _cut(path: Path, lines: int) -> None:
+    there = _whole_lines(path)
+    if len(there) > lines:
+        path.write_bytes(b"".join(line + b"\n" for line in there[:lines]))

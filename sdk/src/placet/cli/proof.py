@@ -1,0 +1,134 @@
+"""`placet audit fetch`, `prove` and `verify`: the audit trail taken home, and held against what was signed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from placet.audit.bundle import Unreadable, read_heads, read_keys
+from placet.audit.findings import Report
+from placet.audit.verify import verify_path
+from placet.cli import safe
+from placet.cli.fetching import Fetch
+from placet.cli.lists import audit_app
+from placet.cli.session import JsonFlag, connect, console, print_json
+from placet.errors import Unavailable
+from placet.sync import Placet
+
+# These commands stand beside the list of the same name.
+app = audit_app
+NOT_VERIFIED, USAGE = 1, 2
+TRIES = 3
+
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", help="The installation's audit keys, as keys/audit.json has them.")
+]
+HeadFile = Annotated[
+    Path | None, typer.Option("--head", help="Heads that were kept elsewhere, one a line.", dir_okay=False)
+]
+
+
+@app.command()
+def fetch(
+    context: typer.Context,
+    out: Annotated[Path, typer.Option(help="The directory; what is there already is not fetched again.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Fetch the tenant's audit records and heads, to verify them offline."""
+    with connect(context) as placet, _bar("fetching", show=not as_json) as bar:
+        task = bar.add_task("fetching", total=None)
+        found = Fetch(placet, out, lambda done, of: bar.update(task, completed=done, total=of)).run()
+    if as_json:
+        print_json(found)
+        return
+    console().print(f"{found['leaves']:,} leaves and {found['heads']:,} heads are in {out}")
+
+
+@app.command()
+def prove(
+    context: typer.Context,
+    event_id: Annotated[str, typer.Argument(metavar="ID", help="An event id that `placet audit` shows.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write the proof; else it is printed.")] = None,
+    since_head: Annotated[
+        Path | None, typer.Option(help="A head kept elsewhere; the proof shows that it came before.")
+    ] = None,
+) -> None:
+    """Get the proof that an event is in the log that was signed."""
+    earlier = _read_heads(since_head)
+    with connect(context) as placet:
+        proof = _proof(placet, event_id, earlier[0].number if earlier else None)
+    text = json.dumps(proof, indent=1)
+    if out is None:
+        print(text)
+        return
+    out.write_text(f"{text}\n", "utf-8")
+    console().print(f"the proof is in {out}")
+
+
+@app.command()
+def verify(
+    path: Annotated[Path, typer.Argument(exists=True, help="A directory of fetch, or a file of prove.")],
+    key: KeyFile = None,
+    head: HeadFile = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Verify offline, and name the first record that is not what was signed: 0 verified, 1 not, 2 unreadable."""
+    kept = _read_heads(head)
+    try:
+        keys = None if key is None else read_keys(key)
+        with _bar("verifying", show=not as_json) as bar:
+            task = bar.add_task("verifying", total=None)
+            report = verify_path(
+                path, keys, kept, lambda done, of: bar.update(task, completed=done, total=of)
+            )
+    except Unreadable as error:
+        print(safe.escaped(str(error)), file=sys.stderr)
+        raise typer.Exit(USAGE) from error
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _tell(report)
+    if not report.is_verified:
+        raise typer.Exit(NOT_VERIFIED)
+
+
+def _proof(placet: Placet, event_id: str, since: int | None) -> dict[str, Any]:
+    for _ in range(TRIES):
+        proof: dict[str, Any] = placet.fetch(f"/audit/{event_id}/proof")
+        proof["keys"] = placet.fetch("/audit/keys")["keys"]
+        if since is None:
+            return proof
+        proof["consistency"] = placet.fetch("/audit/consistency", **{"from": str(since)})
+        # A head may be signed between the two questions.
+        if proof["consistency"]["second"] == proof["head"]:
+            return proof
+    raise Unavailable("unavailable", 503, "heads are signed faster than they can be asked for: try again")
+
+
+def _read_heads(path: Path | None) -> list[Any]:
+    if path is None:
+        return []
+    try:
+        return list(read_heads(path))
+    except Unreadable as error:
+        print(safe.escaped(str(error)), file=sys.stderr)
+        raise typer.Exit(USAGE) from error
+
+
+def _tell(report: Report) -> None:
+    for warning in report.warnings:
+        print(f"! {safe.escaped(warning)}", file=sys.stderr)
+    for finding in report.findings:
+        print(safe.escaped(str(finding)))
+    what = f"{report.leaves:,} leaves ({report.records:,} with their records), {report.heads:,} heads"
+    print(f"{'verified' if report.is_verified else 'NOT verified'}: {what}")
+
+
+def _bar(name: str, *, show: bool) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=console(stderr=True), disable=not show, transient=True)
