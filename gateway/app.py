@@ -31,6 +31,7 @@ from gateway.rest import (
     secrets,
     stream,
     system,
+    views,
     well_known,
 )
 from gateway.service import Gateway
@@ -42,11 +43,12 @@ TITLE = "Placet"
 ROUTERS = (
     executions.router,
     calls.router,
+    views.router,
     holds.router,
     requests.router,
+    secrets.router,
     definitions.router,
     impact.router,
-    secrets.router,
     records.router,
     proofs.router,
     stream.router,

@@ -156,6 +156,7 @@ class DecideHold(Body):
     feedback: Text = ""
     value: Any = None
     scope: Scope = "once"
+    view_digest: Annotated[str, Field(max_length=64)] = ""
 
 
 class DecideOneOfMany(DecideHold):

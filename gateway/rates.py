@@ -11,20 +11,21 @@ ROUNDING_S = 1e-6
 
 
 class Buckets:
-    """Token buckets by caller, each full at first: a second's worth at once, then the sustained rate.
+    """Token buckets by caller, each full at first: a burst at once, then the sustained rate.
 
     The number kept is the time at which the caller's bucket is full again (the generic cell rate algorithm, ITU-T
     I.371, with the bucket counted in seconds), so that a full bucket need not be kept at all.
     """
 
-    def __init__(self, per_s: float) -> None:
+    def __init__(self, per_s: float, burst_s: float = 1.0) -> None:
         """Begin with nobody.
 
         Args:
-            per_s: the sustained rate; the burst is as many, and at least one.
+            per_s: the sustained rate.
+            burst_s: seconds of that rate that may come at once; one token may at least.
         """
         self._each_s = 1.0 / per_s
-        self._burst_s = max(1.0, self._each_s)
+        self._burst_s = max(burst_s, self._each_s)
         self._full_at: dict[Hashable, float] = {}
         self._sweep_at = SWEEP_AT
 
@@ -51,6 +52,6 @@ class Buckets:
         return len(self._full_at)
 
     def _sweep(self, now: float) -> None:
-        """Forget whose bucket is full; as each remembered one asked within a second or so, few are left."""
+        """Forget whose bucket is full: few are left, as each that is not asked within the time of a burst or so."""
         self._full_at = {caller: full_at for caller, full_at in self._full_at.items() if full_at > now}
         self._sweep_at = max(SWEEP_AT, 2 * len(self._full_at))

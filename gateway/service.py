@@ -36,10 +36,12 @@ from gateway.live.cache import MAX_PASSING, key_of
 from gateway.live.live import Live
 from gateway.live.reader import Reader
 from gateway.live.trust import TrustParts
+from gateway.looks import Looks
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.outbox import Outbox
 from gateway.policy import load_gateway_policy
+from gateway.quotas import ProposalQuotas
 from gateway.rates import Buckets
 from gateway.settings import GatewaySettings, read_kafka_settings
 from gateway.sockets.cursor import CursorKey
@@ -200,7 +202,7 @@ class Gateway:
     def _assemble(self, live: Live, tail: KafkaTail) -> Gate:
         signer = Signer(self.keys.gateway.kid, self.keys.gateway.private_key)
         outbox = Outbox(signer, self.commands)
-        partitions = self.settings.partitions
+        partitions, limits = self.settings.partitions, self.settings.limits
         return Gate(
             live,
             Asker(live, outbox, self.views),
@@ -209,6 +211,8 @@ class Gateway:
             partitions,
             load_gateway_policy(self.settings.policy_file),
             self.grants,
+            ProposalQuotas(limits.agent_proposals_per_minute, limits.tenant_proposals_per_minute),
+            Looks(),
             self.desk,
         )
 

@@ -14,6 +14,14 @@ from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 
 DEFAULT_REQUESTS_PER_S = 500
+DEFAULT_AGENT_PROPOSALS_PER_MINUTE = 600
+DEFAULT_TENANT_PROPOSALS_PER_MINUTE = 6_000
+# The limits that a setting named gateway_… changes.
+RATES = {
+    "requests_per_s": DEFAULT_REQUESTS_PER_S,
+    "agent_proposals_per_minute": DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    "tenant_proposals_per_minute": DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
+}
 
 
 class SettingsRefused(ValueError):
@@ -32,6 +40,8 @@ class Limits:
         queue_bytes: likewise, in bytes.
         authenticate_s: time for the first message.
         sockets: of one subject, open at once.
+        agent_proposals_per_minute: sustained rate of calls that one agent proposes, by whatever door.
+        tenant_proposals_per_minute: likewise of all agents of a tenant together.
     """
 
     requests_per_s: int = DEFAULT_REQUESTS_PER_S
@@ -41,6 +51,8 @@ class Limits:
     queue_bytes: int = 16 * 1024 * 1024
     authenticate_s: float = 5.0
     sockets: int = 2_000
+    agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
+    tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +84,7 @@ class GatewaySettings:
 def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
     """The settings of docs/architecture.md.
 
-    Of the gateway's own: `gateway_policy`, `gateway_origins`, `gateway_requests_per_s`, and `oidc_…`
-    (docs/identity.md).
+    Of the gateway's own: `gateway_policy`, `gateway_origins`, `oidc_…` (docs/identity.md), and the `RATES`.
 
     Raises:
         SettingsRefused: one is missing, not a number, a rate that lets nothing pass, or no identity provider.
@@ -97,7 +108,7 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             oidc=read_oidc(settings),
             log_level=settings.get("log_level") or "INFO",
             limits=Limits(
-                requests_per_s=int(settings.get("gateway_requests_per_s") or DEFAULT_REQUESTS_PER_S)
+                **{name: int(settings.get(f"gateway_{name}") or each) for name, each in RATES.items()}
             ),
         )
     except OidcSettingsRefused as error:
@@ -106,10 +117,11 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
         raise SettingsRefused(f"the gateway needs the setting {error}") from error
     except ValueError as error:
         raise SettingsRefused(f"a setting of the gateway is not a number: {error}") from error
-    if read.limits.requests_per_s < 1:
-        raise SettingsRefused(
-            "gateway_requests_per_s must be 1 or more: with less nobody could ask for anything"
-        )
+    for name in RATES:
+        if getattr(read.limits, name) < 1:
+            raise SettingsRefused(
+                f"gateway_{name} must be 1 or more: with less nobody could ask for anything"
+            )
     return read
 
 

@@ -7,7 +7,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from gateway.identity.oidc_settings import PREFIX
-from gateway.settings import DEFAULT_REQUESTS_PER_S
+from gateway.settings import (
+    DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    DEFAULT_REQUESTS_PER_S,
+    DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
+)
 from ops.errors import UsageError
 from ops.files import read_json, write_json
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
@@ -76,6 +80,8 @@ class StackConfig:
         gateway_policy: Absolute path of a policy with which the gateway tightens; empty for none.
         gateway_origins: Web origins that may open sockets, separated by blanks.
         gateway_requests_per_s: How many REST requests a second one subject may send, and as many at once.
+        gateway_agent_proposals_per_minute: How many calls one agent may propose; a sixth of them at once.
+        gateway_tenant_proposals_per_minute: How many all agents of a tenant may propose together; likewise.
         audit_heads_dir: Absolute path where audit heads are kept; empty for `audit/heads` in the data directory.
         audit_webhook: Address that audit heads are posted to; empty for none.
         audit_head_events: So many events of a tenant make an audit head,
@@ -98,6 +104,8 @@ class StackConfig:
     gateway_policy: str = ""
     gateway_origins: str = ""
     gateway_requests_per_s: int = DEFAULT_REQUESTS_PER_S
+    gateway_agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
+    gateway_tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
     audit_heads_dir: str = ""
     audit_webhook: str = ""
     audit_head_events: int = DEFAULT_EVENTS
@@ -125,6 +133,8 @@ class StackConfig:
             "gateway_policy": self.gateway_policy,
             "gateway_origins": self.gateway_origins,
             "gateway_requests_per_s": str(self.gateway_requests_per_s),
+            "gateway_agent_proposals_per_minute": str(self.gateway_agent_proposals_per_minute),
+            "gateway_tenant_proposals_per_minute": str(self.gateway_tenant_proposals_per_minute),
             "audit_heads_dir": self.audit_heads_dir,
             "audit_webhook": self.audit_webhook,
             "audit_head_events": str(self.audit_head_events),

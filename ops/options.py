@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.identity.oidc_settings import PREFIX, OidcSettingsRefused, read_oidc
-from gateway.settings import DEFAULT_REQUESTS_PER_S
+from gateway.settings import (
+    DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    DEFAULT_REQUESTS_PER_S,
+    DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
+)
 from ops.config import DEFAULT_PORT, DataDir, StackConfig
 from ops.errors import PortTakenError, UsageError
 from ops.ports import LOOPBACK, free_port, is_free, reachable
@@ -33,6 +37,8 @@ class UpOptions:
     gateway_policy: Path | None = None
     gateway_origins: tuple[str, ...] = ()
     gateway_requests_per_s: int = DEFAULT_REQUESTS_PER_S
+    gateway_agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
+    gateway_tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
     audit_heads_dir: Path | None = None
     audit_webhook: str = ""
     audit_head_events: int = DEFAULT_EVENTS
@@ -66,6 +72,8 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         gateway_policy=_absolute(options.gateway_policy),
         gateway_origins=" ".join(options.gateway_origins),
         gateway_requests_per_s=options.gateway_requests_per_s,
+        gateway_agent_proposals_per_minute=options.gateway_agent_proposals_per_minute,
+        gateway_tenant_proposals_per_minute=options.gateway_tenant_proposals_per_minute,
         audit_heads_dir=_absolute(options.audit_heads_dir),
         audit_webhook=options.audit_webhook,
         audit_head_events=options.audit_head_events,

@@ -15,7 +15,7 @@ from gateway.live.reader import Subject
 from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
-from gateway.operations.sealing import marked_arguments, owner_of, to_seal
+from gateway.operations.sealing import check_call_id, marked_arguments, owner_of, to_seal
 from gateway.strictjson import canonical_text
 from projections.folds.rows import Row
 from schemas import commands as k
@@ -64,9 +64,13 @@ def plan_propose(
     call_id = body.call_id or made_id(actor, _route(execution_id), key)
     # Its size counts as it was given; what stands for a sensitive value is short.
     arguments = canonical_text(body.arguments, "arguments")
+    if gate.reader.at_hand(subject_of(actor, execution_id, call_id)) is None:
+        gate.quotas.take(actor.tenant, actor.project, agent)
     marked = to_seal(marked_arguments(gate, actor.tenant, body.tool, body.arguments))
     if not marked:
         return _plan_proposal(gate, actor, agent, execution_id, body, call_id, arguments, key)
+
+    check_call_id(execution_id, body.tool, body.arguments, call_id)
 
     async def prepare() -> Plan:
         sealed = await gate.desk.seal(owner_of(actor, execution_id, "call", call_id), actor.subject, marked)

@@ -141,7 +141,10 @@ def _plan_sealed(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, na
         feedback=body.feedback,
         value=canonical_text(body.value, "value") if has_value else None,
         scope=body.scope,
+        view_digest=body.view_digest,
     )
+    word = name, sha256_hex(codec.encode(command))
+    command = command.model_copy(update={"dwell_ms": gate.looks.dwell_ms(actor, row, word)})
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
         return decision_reply(gate, row or {}, outcome)

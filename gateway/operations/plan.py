@@ -16,8 +16,10 @@ from gateway.identity.grants import Grants
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Reader, Subject
+from gateway.looks import Looks
 from gateway.policy import GatewayPolicy
 from gateway.problems import Problem, not_found
+from gateway.quotas import ProposalQuotas
 from gateway.vault.desk import Desk
 from projections.folds.rows import Row
 from schemas.actor import Actor
@@ -88,6 +90,8 @@ class Gate(NamedTuple):
     partitions: int
     policy: GatewayPolicy
     grants: Grants
+    quotas: ProposalQuotas
+    looks: Looks
     desk: Desk
 
     def row(self, subject: Subject) -> Row:

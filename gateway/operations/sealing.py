@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -11,7 +13,8 @@ from gateway.problems import Problem
 from gateway.vault.vault import Owner
 from projections.folds.rows import Row, json_value
 from schemas.actor import Actor
-from schemas.canonical import parse_strict
+from schemas.canonical import canonical, parse_strict, sha256_hex
+from schemas.ids import NAMESPACE
 from schemas.refusals import Refusal
 from schemas.sensitive import (
     Marked,
@@ -24,6 +27,9 @@ from schemas.sensitive import (
     marked_values,
     misfit_of,
 )
+
+# How often the same call is looked for; a run seldom makes one more often.
+OCCURRENCES_MAX = 256
 
 
 def owner_of(actor: Actor, execution_id: str, kind: str, subject_id: str) -> Owner:
@@ -58,6 +64,20 @@ def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:
         else:
             found.append(one)
     return found
+
+
+def check_call_id(execution_id: str, tool: str, arguments: Any, call_id: str) -> None:
+    """Refuse an id that the SDK has made of the sensitive values too: whoever sees it could try guesses on it.
+
+    Raises:
+        Problem: 422 invalid.
+    """
+    digest = sha256_hex(canonical(arguments))
+    for occurrence in range(OCCURRENCES_MAX):
+        parts = json.dumps(["call", execution_id, tool, digest, occurrence], separators=(",", ":"))
+        if call_id == str(uuid.uuid5(NAMESPACE, parts)):
+            detail = "the call_id is made of sensitive arguments: name them in gated(sensitive=[…]), or choose another"
+            raise Problem(Refusal.INVALID, detail)
 
 
 def variables_to_seal(row: Row, value: Any) -> list[Marked]:

@@ -112,7 +112,7 @@ class HoldView(Resource):
 
 
 class HoldGroup(Resource):
-    """Open holds that are alike; all of them are listed, the longest open first."""
+    """Open holds that are alike; `holds` are the longest open, 1,000 at most, and `shape` that of their arguments."""
 
     agent: str | None
     tool: str | None

@@ -21,7 +21,7 @@ from placet import Placet, Published
 
 AGENT = "bench"
 # One agent asks for all of it: what is measured is the gateway and not its rate limit.
-UNLIMITED = 1_000_000
+UNLIMITED = 100_000_000
 POLICY = Path(__file__).resolve().parents[2] / "policies" / "default.yaml"
 # Every proposal is checked against it, as a tool's real one would be.
 ARGUMENTS = {
@@ -67,7 +67,7 @@ def opened_bench(tell: Callable[[str], None], *, is_quick: bool) -> Iterator[Ben
     root = Path(tempfile.mkdtemp(prefix="placet-bench-"))
     tell("starting a stack")
     try:
-        start_detached(UpOptions(root, port=0, gateway_requests_per_s=UNLIMITED))
+        start_detached(_options(root))
         try:
             site = _site(DataDir(root))
             _publish(site)
@@ -106,3 +106,13 @@ def _publish(site: Site) -> None:
 def _check(published: Published) -> None:
     if missing := published.raw.get("pending"):
         raise OpsError(f"Partitions {missing} have not adopted {published.name}: read the decider's log.")
+
+
+def _options(root: Path) -> UpOptions:
+    return UpOptions(
+        root,
+        port=0,
+        gateway_requests_per_s=UNLIMITED,
+        gateway_agent_proposals_per_minute=UNLIMITED,
+        gateway_tenant_proposals_per_minute=UNLIMITED,
+    )

@@ -11,7 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gateway.settings import DEFAULT_REQUESTS_PER_S
+from gateway.settings import (
+    DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    DEFAULT_REQUESTS_PER_S,
+    DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
+)
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
 from ops.daemon import start_detached, stop_stack
@@ -29,6 +33,8 @@ GatewayPolicy = Annotated[
     Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)
 ]
 Origins = Annotated[list[str] | None, typer.Option(help="A web origin that may open sockets; repeat it.")]
+AgentProposals = Annotated[int, typer.Option(min=1, help="Calls that one agent may propose in a minute.")]
+TenantProposals = Annotated[int, typer.Option(min=1, help="Calls that a tenant's agents may, together.")]
 HeadsDir = Annotated[Path | None, typer.Option(help="Where audit heads are kept; another disk is best.")]
 Webhook = Annotated[
     str, typer.Option(envvar="PLACET_AUDIT_WEBHOOK", help="An address that takes each audit head.")
@@ -61,6 +67,8 @@ def up(
     requests_per_second: Annotated[
         int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
     ] = DEFAULT_REQUESTS_PER_S,
+    agent_proposals_per_minute: AgentProposals = DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    tenant_proposals_per_minute: TenantProposals = DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
     audit_heads_dir: HeadsDir = None,
     audit_webhook: Webhook = "",
     audit_head_events: HeadEvents = DEFAULT_EVENTS,
@@ -83,6 +91,8 @@ def up(
         gateway_policy=gateway_policy,
         gateway_origins=tuple(origin or ()),
         gateway_requests_per_s=requests_per_second,
+        gateway_agent_proposals_per_minute=agent_proposals_per_minute,
+        gateway_tenant_proposals_per_minute=tenant_proposals_per_minute,
         audit_heads_dir=audit_heads_dir,
         audit_webhook=audit_webhook,
         audit_head_events=audit_head_events,

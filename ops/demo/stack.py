@@ -14,6 +14,8 @@ from ops.status import READY, Stack, read_stack
 
 POLL_S = 0.1
 STOP_GRACE_S = 60.0
+# The demo's agents are many in one, and do in a minute what others do in an hour.
+QUOTAS = ("--agent-proposals-per-minute", "60000", "--tenant-proposals-per-minute", "60000")
 PLACET = Path(sys.executable).with_name("placet")
 
 
@@ -28,7 +30,7 @@ class OwnStack:
         self._log = directory.log("demo-stack")
         self._child: subprocess.Popen[bytes] | None = None
         if read_stack(directory).state != READY:
-            command = [str(PLACET), "up", "--data-dir", str(directory.root), "--port", "0"]
+            command = [str(PLACET), "up", "--data-dir", str(directory.root), "--port", "0", *QUOTAS]
             self._child = process.spawn(command, self._log)
 
     def wait_ready(self) -> Stack:

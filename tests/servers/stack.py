@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 PLACET = Path(sys.executable).with_name("placet")
 COMMAND_TIMEOUT_S = 150.0
+# Tests hurry more than agents may; what is refused for it has tests of its own (tests/integration/tight_gateway.py).
+QUOTAS = ("--agent-proposals-per-minute", "6000000", "--tenant-proposals-per-minute", "6000000")
 READY_WITHIN_S = 60.0
 
 
@@ -78,7 +80,7 @@ def wait_for(read: Callable[[], T], holds: Callable[[T], bool], within_s: float 
 def running_stack(data_dir: Path, *arguments: str) -> Iterator[RunningStack]:
     """A stack that is up, on a free port, and is taken down at the end."""
     stack = RunningStack(data_dir)
-    done = stack.placet("up", "--port", "0", "--detach", "--json", *arguments)
+    done = stack.placet("up", "--port", "0", "--detach", "--json", *QUOTAS, *arguments)
     assert done.returncode == 0, done.stderr
     try:
         yield stack

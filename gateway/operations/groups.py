@@ -1,0 +1,83 @@
+"""Open holds that are alike, as groups: forty of one kind are looked at as one kind, and still decided one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from projections.folds.rows import Row, json_value, moment
+from schemas.canonical import canonical, parse_strict
+
+HOLDS_MAX = 1_000
+# Of larger arguments the shape is made each time.
+REMEMBERED_MAX_CHARS = 8_192
+SHAPE_MAX_CHARS = 500
+# What a group has in common, beside the shape of the arguments.
+ALIKE = ("agent", "tool", "kind", "cause", "rules", "risk_level", "must_read")
+
+
+def groups_of(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The groups of open holds, the largest first.
+
+    Args:
+        rows: the holds', longest open first.
+    """
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = (*(row[name] for name in ALIKE), shape_of(row["arguments"] or "null"))
+        found.setdefault(key, []).append(row)
+    ordered = sorted(found.items(), key=lambda group: (-len(group[1]), group[1][0]["opened_at_ms"]))
+    return [_group(key[-1], alike) for key, alike in ordered]
+
+
+def _group(shape: str, alike: list[Row]) -> dict[str, Any]:
+    first = alike[0]
+    return {
+        "agent": first["agent"],
+        "tool": first["tool"],
+        "kind": first["kind"],
+        "cause": first["cause"],
+        "rules": json_value(first["rules"]) or [],
+        "risk_level": first["risk_level"],
+        "must_read": bool(first["must_read"]),
+        "shape": shape,
+        "count": len(alike),
+        "oldest_at": moment(first["opened_at_ms"]),
+        "newest_at": moment(alike[-1]["opened_at_ms"]),
+        "holds": [
+            {
+                "hold_id": row["hold_id"],
+                "digest": row["digest"],
+                "view_digest": row["view_digest"] or None,
+            }
+            for row in alike[:HOLDS_MAX]
+        ],
+    }
+
+
+def shape_of(arguments: str) -> str:
+    """What arguments have in common that differ only in their values: names and kinds, as canonical JSON."""
+    return _remembered_shape(arguments) if len(arguments) <= REMEMBERED_MAX_CHARS else _shape_text(arguments)
+
+
+@lru_cache(maxsize=4096)
+def _remembered_shape(arguments: str) -> str:
+    return _shape_text(arguments)
+
+
+def _shape_text(arguments: str) -> str:
+    shape = canonical(_shape(parse_strict(arguments)))
+    return shape if len(shape) <= SHAPE_MAX_CHARS else shape[: SHAPE_MAX_CHARS - 1] + "…"
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shape(item) for name, item in value.items()}
+    if isinstance(value, list):
+        distinct = {canonical(shape): shape for shape in map(_shape, value)}
+        return [distinct[text] for text in sorted(distinct)]
+    return _KINDS.get(type(value), "null")
+
+
+_KINDS: dict[type, str] = {str: "text", bool: "boolean", int: "number", float: "number"}

@@ -1,0 +1,69 @@
+"""The view of a hold: the very text that the log names, rebuilt from its row."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from typing import Any
+
+from gateway.operations.plan import Gate, Reply
+from gateway.problems import Problem
+from projections.folds.rows import Row, json_value
+from projections.folds.shown import view_of_row
+from schemas.display.view import VERSION, View
+from schemas.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+
+AT_DECISION = "decision"
+
+
+def check_moment(at: str | None) -> None:
+    """Refuse a moment that a view is not served for.
+
+    Raises:
+        Problem: 422, it is neither left out nor `decision`.
+    """
+    if at not in (None, AT_DECISION):
+        raise Problem(
+            Refusal.INVALID, "at is decision, or left out: a view never changes while its hold waits"
+        )
+
+
+def view_reply(gate: Gate, row: Row, execution: Row, at: str | None) -> Reply:
+    """The view of a hold as an answer.
+
+    Args:
+        gate: what is needed.
+        row: the hold's.
+        execution: its execution's.
+        at: `decision` for what whoever decided was shown, with the decisions; None for what is shown now.
+
+    Raises:
+        Problem: 404, nobody has decided it; 503, what was rebuilt is not what the log names.
+    """
+    seen = json_value(row["votes"])
+    if at == AT_DECISION and not seen:
+        raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see what waits")
+    view = view_of_row(row, execution["user_id"])
+    if row["view_digest"] and view.digest != row["view_digest"]:
+        logger.critical("the view of hold %s is not the one in the log: rebuild the views", row["hold_id"])
+        detail = "what this gateway would show is not what the log names: an operator must run placet replay"
+        raise Problem(Refusal.UNAVAILABLE, detail, retry_after=60)
+    return gate.json(view_json(row, view, seen))
+
+
+def view_json(row: Row, view: View, seen: list[dict[str, Any]]) -> dict[str, Any]:
+    """The view of the outward interface."""
+    return {
+        "hold_id": row["hold_id"],
+        "version": VERSION,
+        "view_digest": row["view_digest"] or None,
+        "text": view.text,
+        "badges": view.badges,
+        "redactions": [asdict(one) for one in view.redactions],
+        "must_read": bool(row["must_read"]),
+        "truncated": False,
+        "diff": [asdict(one) for one in view.difference] if row["proposed_arguments"] is not None else None,
+        "seen": seen,
+    }

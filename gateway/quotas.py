@@ -1,0 +1,54 @@
+"""How many calls an agent, and a whole tenant, may propose: what people must look at is bounded at the door.
+
+A proposal over the quota is refused before it is a command: nothing of it stands in the log. A repeat of a call
+that is known already is none.
+"""
+
+from __future__ import annotations
+
+import math
+from time import monotonic
+
+from gateway.problems import Problem
+from gateway.rates import Buckets
+from schemas.refusals import Refusal
+
+# What may come at once, in seconds of the sustained rate.
+BURST_S = 10.0
+
+
+class ProposalQuotas:
+    """The proposal rates of every agent and tenant."""
+
+    def __init__(self, agent_per_minute: int, tenant_per_minute: int) -> None:
+        """Begin with nobody.
+
+        Args:
+            agent_per_minute: sustained proposals of one agent of a project.
+            tenant_per_minute: likewise of a tenant, all its agents together.
+        """
+        self._agent_per_minute, self._tenant_per_minute = agent_per_minute, tenant_per_minute
+        self._agents = Buckets(agent_per_minute / 60, BURST_S)
+        self._tenants = Buckets(tenant_per_minute / 60, BURST_S)
+
+    def take(self, tenant: str, project: str, agent: str) -> None:
+        """Count one proposal.
+
+        Raises:
+            Problem: 429 quota, the agent or its tenant proposes too much.
+        """
+        now = monotonic()
+        if wait_s := self._agents.wait_s((tenant, project, agent), now):
+            raise _over(
+                f"the agent {agent} proposes more than {self._agent_per_minute} calls a minute", wait_s
+            )
+        if wait_s := self._tenants.wait_s(tenant, now):
+            raise _over(
+                f"this tenant's agents propose more than {self._tenant_per_minute} calls a minute", wait_s
+            )
+
+
+def _over(detail: str, wait_s: float) -> Problem:
+    return Problem(
+        Refusal.QUOTA, f"{detail}: propose again after retry_after seconds", retry_after=math.ceil(wait_s)
+    )

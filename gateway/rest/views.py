@@ -1,0 +1,60 @@
+"""/v1/holds/groups and /v1/holds/{id}/view: what waits, as a person is to see it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway.identity.doors import check_reads, check_sees
+from gateway.operations import executions, holds
+from gateway.operations.groups import groups_of
+from gateway.operations.views import check_moment, view_reply
+from gateway.resources import Page
+from gateway.resources.holds import HoldGroup, HoldView
+from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed
+
+router = APIRouter(prefix="/v1/holds", tags=["holds"])
+AtDoor = Annotated[Door, Depends(door_of)]
+AT = ("at", "string", "`decision`: what whoever decided was shown, with what each says to have seen.")
+AGENT = ("agent", "string", "Only of this agent.")
+
+
+@router.get(
+    "/groups",
+    operation_id="groupHolds",
+    responses=answers({200: Page[HoldGroup]}, 403, 422),
+    openapi_extra=documented(query=(AGENT, AFTER)),
+)
+async def group_holds(door: AtDoor) -> Response:
+    """Open holds that are alike, as groups: same agent, tool, rules, risk and shape of arguments."""
+    check_reads(door.actor)
+    await door.settle_after()
+    actor, agent = door.actor, door.query("agent")
+    rows = door.gate.live.cache.open_holds(actor.tenant, actor.project)
+    wanted = [row for row in rows if agent is None or row["agent"] == agent]
+    wanted.sort(key=lambda row: (row["opened_at_ms"], row["hold_id"]))
+    return answer(listed(door.gate, groups_of(wanted)))
+
+
+@router.get(
+    "/{hold_id}/view",
+    operation_id="viewHold",
+    responses=answers({200: HoldView}, 403, 404, 422),
+    openapi_extra=documented(query=(AT, AFTER)),
+)
+async def view_hold(door: AtDoor, hold_id: str) -> Response:
+    """What a person is shown of a hold: one fixed text, to be printed as it is."""
+    at = door.query("at")
+    check_moment(at)
+    await door.settle_after()
+    reader = door.gate.reader
+    row = await reader.read(holds.subject_of(door.actor, hold_id))
+    check_sees(door.actor, row)
+    execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
+    reply = view_reply(door.gate, row, execution, at)
+    if door.actor.agent is None:
+        door.gate.looks.note(door.actor, hold_id)
+    return answer(reply)
