@@ -76,7 +76,9 @@ def check_call_id(execution_id: str, tool: str, arguments: Any, call_id: str) ->
     for occurrence in range(OCCURRENCES_MAX):
         parts = json.dumps(["call", execution_id, tool, digest, occurrence], separators=(",", ":"))
         if call_id == str(uuid.uuid5(NAMESPACE, parts)):
-            detail = "the call_id is made of sensitive arguments: name them in gated(sensitive=[…]), or choose another"
+            detail = (
+                "the call_id is made of sensitive arguments: name them in gated(sensitive=[…]), or choose one"
+            )
             raise Problem(Refusal.INVALID, detail)
 
 

@@ -160,6 +160,12 @@ def get_request(request_id: str, wait_s: float | None) -> Request:
     )
 
 
+def take_secrets(request_id: str, attempt_id: str) -> Request:
+    """Have the answer to an env_var request handed over."""
+    path = f"/requests/{_id(request_id, 'request id')}/secrets"
+    return Request("POST", path, {"attempt_id": attempt_id})
+
+
 def put_tool(name: str, definition: Body) -> Request:
     """Publish a tool's definition."""
     return Request("PUT", f"/tools/{quote(name, safe='')}", {"name": name, **definition})

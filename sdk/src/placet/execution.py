@@ -154,6 +154,19 @@ class AsyncExecution:
         """
         return await undo(await calls_to_undo(self.channel, denied), compensations)
 
+    async def ask_env(
+        self, *names: str, question: str = "", timeout_s: float | None = None
+    ) -> Mapping[str, str]:
+        """Ask a person for environment variables, and take them: to this process alone, and in no log.
+
+        Raises:
+            NotReleased: nobody has given them (in time).
+            AlreadyConsumed: another process has taken them.
+        """
+        said = question or f"Give the variables {', '.join(names)}."
+        asked = await self.ask(said, timeout_s=timeout_s, kind="env_var", fields=list(names))
+        return await AsyncRequests(self.channel).take_secrets(asked)
+
     @overload
     def gated(self, function: F, /) -> F: ...
     @overload

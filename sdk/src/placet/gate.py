@@ -5,7 +5,7 @@ The order is the promise:
 2. its decision is waited for;
 3. the grant's digest is computed again, here, from what would run;
 4. the approved arguments are fitted to the function;
-5. the grant is consumed under a fresh attempt id;
+5. the grant is consumed under a fresh attempt id, and sensitive values that come with it are checked and put back;
 6. only then the caller runs the function;
 7. its result is reported.
 Dying between 5 and 7 leaves the call to a person; dying anywhere else leaves nothing behind that matters.
@@ -14,8 +14,8 @@ Dying between 5 and 7 leaves the call to a person; dying anywhere else leaves no
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from placet import asks
@@ -35,6 +35,7 @@ from placet.errors import (
 )
 from placet.ids import attempt_id
 from placet.models import Object, ToolCall
+from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
 
 MOST_ROUNDS = 100
 MOST_ERROR_CHARS = 4000
@@ -51,7 +52,7 @@ class Proposal:
     execution_id: str
     call_id: str
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(repr=False)
     agent: str | None = None
     annotations: Object | None = None
     context: Object | None = None
@@ -71,11 +72,12 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Cleared:
-    """The leave to run now, once, with exactly these arguments."""
+    """The leave to run now, once, with exactly these arguments; `sensitive` are texts that nothing may repeat."""
 
     call: ToolCall
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(repr=False)
     attempt_id: str
+    sensitive: Sequence[str] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ async def clear(
         arguments = verified(call, proposal)
         fit(arguments)
         try:
-            return await _consume(channel, call, arguments)
+            return await _consume(channel, call, arguments, proposal)
         except NotReleased:
             # The definitions became stricter after the release: the call is held again.
             call = await _read(channel, call)
@@ -124,11 +126,33 @@ async def clear(
     raise NotReleased("not_released", 409, f"{call.tool} was released and taken back {MOST_ROUNDS} times")
 
 
-async def _consume(channel: Channel, call: ToolCall, arguments: Mapping[str, Any]) -> Cleared:
+async def _consume(
+    channel: Channel, call: ToolCall, arguments: Mapping[str, Any], proposal: Proposal
+) -> Cleared:
     attempt = attempt_id()
     digest = granted_digest(call)
-    await channel.ask(asks.consume(call.execution_id, call.call_id, digest, attempt))
-    return Cleared(call, arguments, attempt)
+    answer = await channel.ask(asks.consume(call.execution_id, call.call_id, digest, attempt))
+    delivered = answer.get("secrets") or () if isinstance(answer, Mapping) else ()
+    try:
+        return Cleared(call, _whole(call, arguments, delivered, proposal), attempt, values_of(delivered))
+    except ForgedSecret as error:
+        # Consumed and never run: said, so that nobody has to find out.
+        failed = {"outcome": "failed", "error": f"the tool did not run: {error}"}
+        await _report(channel, Cleared(call, arguments, attempt), failed)
+        raise _mismatch(call, str(error), "") from error
+
+
+def _whole(
+    call: ToolCall, arguments: Mapping[str, Any], delivered: Sequence[Mapping[str, Any]], proposal: Proposal
+) -> Mapping[str, Any]:
+    """The arguments with their sensitive values, read back from their canonical bytes."""
+    found = parse_strict(canonical(restored(arguments, delivered)))
+    if call.revision == 1 and canonical(found) != canonical(proposal.arguments):
+        raise ForgedSecret("what was handed over is not what was proposed")
+    if has_placeholder(found) and not has_placeholder(proposal.arguments):
+        raise ForgedSecret("a sensitive value was not handed over")
+    assert isinstance(found, dict)
+    return found
 
 
 async def _read(channel: Channel, call: ToolCall) -> ToolCall:
@@ -183,7 +207,7 @@ def verified(call: ToolCall, proposal: Proposal) -> Mapping[str, Any]:
         raise _mismatch(call, "it names another call", "")
     try:
         expected = call_digest(call.tenant, call.agent, call.tool, call.tool_version, chosen)
-        same = call.revision > 1 or canonical(chosen) == canonical(proposal.arguments)
+        same = call.revision > 1 or canonical(chosen) == canonical(masked(proposal.arguments, chosen))
         arguments = parse_strict(canonical(chosen))
     except (TypeError, ValueError) as error:
         raise _mismatch(call, f"its arguments have no digest ({error})", "") from error
@@ -227,7 +251,8 @@ async def report_failure(channel: Channel, cleared: Cleared, failure: Exception,
     Raises:
         ResultNotReported: it ran, and the log does not know.
     """
-    text = f"{type(failure).__name__}: {failure}".encode("utf-8", "replace").decode()[:MOST_ERROR_CHARS]
+    said = hidden(f"{type(failure).__name__}: {failure}", cleared.sensitive)
+    text = said.encode("utf-8", "replace").decode()[:MOST_ERROR_CHARS]
     try:
         await _report(channel, cleared, {"outcome": "failed", "error": text, "duration_ms": duration_ms})
     except PlacetError as error:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -64,6 +64,8 @@ class Options:
         timeout_s: for the decision; None waits as long as the hold does.
         on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model.
         encode: makes a JSON value of what the function returns, for the record.
+        sensitive: the arguments that the tool's published schema marks as sensitive; the call's default id is not
+            made of them.
     """
 
     tool: str | None = None
@@ -74,6 +76,7 @@ class Options:
     timeout_s: float | None = None
     on_denied: OnDenied = "raise"
     encode: Encode | None = None
+    sensitive: Sequence[str] = ()
 
 
 class GatedOptions(TypedDict, total=False):
@@ -87,6 +90,7 @@ class GatedOptions(TypedDict, total=False):
     timeout_s: float | None
     on_denied: OnDenied
     encode: Encode | None
+    sensitive: Sequence[str]
 
 
 current_run: ContextVar[Run | None] = ContextVar("placet_run", default=None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from placet import asks
 from placet.channel import Channel
+from placet.errors import DigestMismatch
+from placet.ids import attempt_id
 from placet.models import Execution, Hold, HumanRequest, Object, Page, Published, Recorded, Tool
+from placet.secrets import ForgedSecret, restored
 from placet.transport.port import Request
 from placet.transport.rest import MOST_WAIT_S
 
@@ -219,6 +222,23 @@ class AsyncRequests:
             found = await self.get(request_id, wait_s=max(min(left_s, MOST_WAIT_S), 0.0))
             if found.status not in ("open", "pending", "") or clock() >= until:
                 return found
+
+
+    async def take_secrets(self, request: HumanRequest) -> Mapping[str, str]:
+        """The variables that answered an env_var request: handed over once, to this process.
+
+        Raises:
+            NotReleased: nobody has given them.
+            AlreadyConsumed: another process has them.
+            Expired: they were erased.
+            DigestMismatch: what was handed over is not what the log says.
+        """
+        answer = await self.channel.ask(asks.take_secrets(request.request_id, attempt_id()))
+        try:
+            found = restored(request.response, answer["secrets"])
+        except ForgedSecret as error:
+            raise DigestMismatch("digest_mismatch", 0, str(error)) from error
+        return dict(found)
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,7 @@ class Requests(_Blocking):
     ask = _blocking(AsyncRequests.ask)
     get = _blocking(AsyncRequests.get)
     wait = _blocking(AsyncRequests.wait)
+    take_secrets = _blocking(AsyncRequests.take_secrets)
 
 
 class Policies(_Blocking):
@@ -125,6 +126,7 @@ class RunningExecution(_Blocking):
     fail = _blocking(AsyncExecution.fail)
     cancel = _blocking(AsyncExecution.cancel)
     ask = _blocking(AsyncExecution.ask)
+    ask_env = _blocking(AsyncExecution.ask_env)
 
     def __init__(self, inner: AsyncExecution, thread: LoopThread) -> None:
         super().__init__(inner, thread)

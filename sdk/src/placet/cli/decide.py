@@ -102,18 +102,22 @@ def reject(
 def answer(
     context: typer.Context,
     id: IdArgument,  # noqa: A002
-    value: Annotated[str, typer.Argument(help="One of the options, JSON, or text.")],
+    value: Annotated[
+        str | None,
+        typer.Argument(help="One of the options, JSON, or text; - reads the variables of env_var as JSON."),
+    ] = None,
     feedback: FeedbackOption = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Answer a question."""
+    """Answer a question. Environment variables are asked for, one by one, and not shown."""
     with connect(context) as placet:
         hold = find_hold(placet, id)
+        said = _variables(hold, value) if hold.kind == "env_var" else _said(hold, value)
         recorded = placet.holds.decide(
             hold.hold_id,
             "respond",
             digest=hold.digest,
-            value=answer_value(hold, value),
+            value=said,
             feedback=feedback,
         )
     _print_recorded(hold, "answered", recorded, as_json)
@@ -150,7 +154,26 @@ def answer_value(hold: Hold, text: str) -> Any:
         return text
 
 
-def _read_object(text: str) -> dict[str, Any]:
+def _said(hold: Hold, text: str | None) -> Any:
+    if text is None:
+        raise typer.BadParameter("say what the answer is", param_hint="VALUE")
+    return answer_value(hold, text)
+
+
+def _variables(hold: Hold, text: str | None) -> dict[str, Any]:
+    """The values of variables, from a terminal that does not show them, or from the standard input."""
+    if text == "-":
+        return _read_object("-", "VALUE")
+    if text is not None:
+        detail = "a secret on the command line is seen by all: leave it out to be asked, or give - and JSON"
+        raise typer.BadParameter(detail, param_hint="VALUE")
+    if not is_interactive():
+        raise typer.BadParameter("nobody can be asked here: give - and a JSON object", param_hint="VALUE")
+    names = [str(name) for name in hold.raw.get("fields") or ()]
+    return {name: typer.prompt(safe.escaped(name), hide_input=True, err=True) for name in names}
+
+
+def _read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
     try:
         if text == "-":
             text = sys.stdin.read()
@@ -158,9 +181,9 @@ def _read_object(text: str) -> dict[str, Any]:
             text = Path(text[1:]).read_text("utf-8")
         value = parse_strict(text)
     except (OSError, MalformedJson, UnicodeDecodeError) as error:
-        raise typer.BadParameter(str(error), param_hint="--arguments") from error
+        raise typer.BadParameter(str(error), param_hint=hint) from error
     if not isinstance(value, dict):
-        raise typer.BadParameter("arguments are a JSON object", param_hint="--arguments")
+        raise typer.BadParameter(f"{hint} is a JSON object", param_hint=hint)
     return value
 
 

@@ -1,0 +1,126 @@
+"""Sensitive arguments in the client: decided on masked, run with whole, and repeated nowhere."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import placet
+from placet.canonical import canonical, sha256_hex
+from placet.ids import call_id
+from placet.secrets import ForgedSecret, hidden, masked, restored, values_of
+from tests.sdk.desk import Desk, Resource, digest_of, granted
+from tests.sdk.runs import running
+
+NONCE = b"n" * 32
+TOKEN = "hunter2-token"
+
+
+def sealed(value: Any) -> Resource:
+    commitment = hashlib.sha256(NONCE + canonical(value)).hexdigest()
+    return {"handle": f"sec_{sha256_hex(canonical(value))[:32]}", "commitment": commitment}
+
+
+def delivered(path: str, value: Any) -> Resource:
+    return {"path": path, "handle": sealed(value)["handle"], "nonce": NONCE.hex(), "value": value}
+
+
+def sealing(desk: Desk, call: Resource) -> Resource:
+    """What a gateway makes of a proposal whose tool marks `token`."""
+    public = {**call["arguments"], "token": sealed(call["arguments"]["token"])}
+    call = {**call, "arguments": public, "digest": digest_of(call, public)}
+    return granted(call, public)
+
+
+@dataclass
+class Delivering(Desk):
+    """Hands over values with the answer to a consumption."""
+
+    secrets: tuple[Resource, ...] = ()
+
+    def on_consume(self, message: Resource) -> tuple[int, Resource]:
+        status, body = super().on_consume(message)
+        return status, {**body, "secrets": list(self.secrets)}
+
+
+async def test_gated_with_a_sensitive_argument_runs_with_the_value_that_was_handed_over() -> None:
+    desk = Delivering(judge=sealing, secrets=(delivered("/token", TOKEN),))
+    seen: list[str] = []
+    async with running(desk) as run:
+
+        @run.gated(sensitive=["token"])
+        async def login(user: str, token: str) -> str:
+            seen.append(token)
+            return "in"
+
+        assert await login("bob", TOKEN) == "in"
+    assert seen == [TOKEN]
+    assert list(desk.calls) == [call_id("invoice-march", "login", sha256_hex(b'{"user":"bob"}'), 0)]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        delivered("/token", "another-token"),
+        {**delivered("/token", TOKEN), "value": "another-token"},
+        {**delivered("/token", TOKEN), "nonce": "zz"},
+        {**delivered("/token", TOKEN), "handle": "sec_of another call"},
+        delivered("/user", TOKEN),
+    ],
+)
+async def test_gated_handed_anything_but_what_was_decided_does_not_run_and_says_so(secret: Resource) -> None:
+    desk = Delivering(judge=sealing, secrets=(secret,))
+    async with running(desk) as run:
+
+        @run.gated(sensitive=["token"])
+        async def login(user: str, token: str) -> None:
+            raise AssertionError("ran")
+
+        with pytest.raises(placet.DigestMismatch) as refused:
+            await login("bob", TOKEN)
+    assert desk.results[0]["outcome"] == "failed"
+    assert "token" not in str(refused.value).replace("/token", "")
+
+
+async def test_gated_handed_nothing_where_something_sensitive_stands_does_not_run() -> None:
+    desk = Delivering(judge=sealing)
+    async with running(desk) as run:
+
+        @run.gated(sensitive=["token"])
+        async def login(user: str, token: str) -> None:
+            raise AssertionError("ran")
+
+        with pytest.raises(placet.DigestMismatch):
+            await login("bob", TOKEN)
+
+
+async def test_gated_failing_with_the_value_in_its_words_reports_it_hidden() -> None:
+    desk = Delivering(judge=sealing, secrets=(delivered("/token", TOKEN),))
+    async with running(desk) as run:
+
+        @run.gated(sensitive=["token"])
+        async def login(user: str, token: str) -> None:
+            raise RuntimeError(f"401 for https://{token}@example.org")
+
+        with pytest.raises(RuntimeError, match=TOKEN):
+            await login("bob", TOKEN)
+    assert desk.results[0]["error"] == "RuntimeError: 401 for https://[sensitive]@example.org"
+
+
+def test_restored_puts_nested_values_back_and_masked_takes_nothing_else_over() -> None:
+    own = {"a/b": [{"pin": 1}, {"pin": 2}], "to": "x"}
+    public = {"a/b": [{"pin": sealed(1)}, {"pin": sealed(2)}], "to": "y"}
+
+    assert masked(own, public) == {**public, "to": "x"}
+    assert restored(public, [delivered("/a~1b/1/pin", 2), delivered("/a~1b/0/pin", 1)]) == {**own, "to": "y"}
+    with pytest.raises(ForgedSecret):
+        restored(public, [delivered("/a~1b/0/pin", 2)])
+
+
+def test_hidden_replaces_longer_texts_first_and_leaves_short_ones() -> None:
+    values = values_of([delivered("/a", ["secret", {"b": "secret-long"}, "abc", 7])])
+
+    assert hidden("secret-long secret abc 7", values) == "[sensitive] [sensitive] abc 7"
