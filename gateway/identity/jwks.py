@@ -93,7 +93,11 @@ class IssuerKeys:
             IssuerUnavailable: the keys cannot be fetched, and none that are young enough are at hand.
         """
         if kid not in self._keys or not self._is_younger(self._fresh_s):
-            await self._refresh()
+            fetching = self._refresh()
+            # A provider that has just failed is not waited for by those whose key is at hand.
+            if fetching is not None and not (self._has_failed and kid in self._keys):
+                # Whoever gives up waiting ends nothing: the others wait for the same fetch.
+                await asyncio.shield(fetching)
         if not self._is_younger(KEPT_S) or (self._has_failed and kid not in self._keys):
             raise IssuerUnavailable("the identity provider's keys cannot be fetched now: try again")
         return self._keys.get(kid, {}).get(algorithm)
@@ -109,15 +113,15 @@ class IssuerKeys:
     def _is_younger(self, seconds: float) -> bool:
         return self._good_at_s is not None and self.clock() - self._good_at_s < seconds
 
-    async def _refresh(self) -> None:
+    def _refresh(self) -> asyncio.Task[None] | None:
+        """The fetch that is under way, begun now where one may be; None where it is too early for another."""
         if self._fetching is None:
             now = self.clock()
             if self._tried_at_s is not None and now - self._tried_at_s < REFETCH_EVERY_S:
-                return
+                return None
             self._tried_at_s = now
             self._fetching = asyncio.get_running_loop().create_task(self._fetch())
-        # Whoever gives up waiting ends nothing: the others wait for the same fetch.
-        await asyncio.shield(self._fetching)
+        return self._fetching
 
     async def _fetch(self) -> None:
         try:
