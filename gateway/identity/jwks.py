@@ -94,8 +94,9 @@ class IssuerKeys:
         """
         if kid not in self._keys or not self._is_younger(self._fresh_s):
             fetching = self._refresh()
-            # A provider that has just failed is not waited for by those whose key is at hand.
-            if fetching is not None and not (self._has_failed and kid in self._keys):
+            # A provider that has just failed is not waited for by those whose key is at hand and young enough.
+            may_go_on = self._has_failed and kid in self._keys and self._is_younger(KEPT_S)
+            if fetching is not None and not may_go_on:
                 # Whoever gives up waiting ends nothing: the others wait for the same fetch.
                 await asyncio.shield(fetching)
         if not self._is_younger(KEPT_S) or (self._has_failed and kid not in self._keys):
