@@ -54,14 +54,14 @@ class CallSeen:
 
 @dataclass(slots=True)
 class HoldSeen:
-    """What the log says of one hold so far. `opened` is its HoldOpened."""
+    """What the log says of one hold so far. `opened` is its HoldOpened; `voters` are accounts with their roles."""
 
     opened: Any
     deadline_at_ms: int | None
     state: str = "open"
     roles: tuple[str, ...] = ()
     delegated_to: str = ""
-    voters: list[str] = field(default_factory=list)
+    voters: list[tuple[str, frozenset[str]]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -74,6 +74,9 @@ class RunSeen:
     calls: dict[str, CallSeen] = field(default_factory=dict)
     holds: dict[str, HoldSeen] = field(default_factory=dict)
     state: str = ""
+    started_by: str = ""
+    user: str = ""
+    agent: str = ""
     adopted_through: int = -1
     # The decision of the command that is being read: (command id, decision, call id, resolves).
     _decision: tuple[str, str, str, bool] = ("", "", "", False)

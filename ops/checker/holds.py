@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ops.checker.calls import HoldSeen, RunSeen
 from ops.checker.facts import Fact
+from ops.checker.people import PeopleAt
 
 REVIEWERS = frozenset({"reviewer", "operator", "admin"})
 
@@ -19,7 +20,7 @@ def hold_event(run: RunSeen, fact: Fact) -> None:
     if hold is None:
         run.say("I6", fact, "an event of a hold that was never opened", fact.body.hold_id)
         return
-    if hold.state != "open":
+    if hold.state != "open" and fact.type != "RollbackStarted":
         run.say("I4", fact, f"{fact.type} of a hold that is {hold.state}", fact.body.hold_id)
     _STEPS[fact.type](run, hold, fact)
 
@@ -48,24 +49,49 @@ def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
         run.say("I1", fact, "a decision on another revision or digest than the hold's", body.digest)
     if hold.deadline_at_ms is not None and fact.at_ms >= hold.deadline_at_ms:
         run.say("I5", fact, "a decision after the deadline", hold.deadline_at_ms, fact.at_ms)
-    if body.by in hold.voters:
+    people = run.published.people.at(run.tenant, run.adopted_through)
+    if people.person(body.by) in {people.person(by) for by, _ in hold.voters}:
         run.say("I10", fact, "one person counted twice", body.by)
-    _check_authority(run, hold, fact)
-    hold.voters.append(body.by)
-    if body.resolves and body.decision == "approve" and len(set(hold.voters)) < hold.opened.quorum:
-        run.say("I10", fact, "resolved without its quorum", hold.opened.quorum, *hold.voters)
+    _check_authority(run, hold, fact, people)
+    hold.voters.append((body.by, frozenset(body.roles)))
+    voices = _voices(hold, people)
+    if body.resolves and body.decision == "approve" and len(voices) < hold.opened.quorum:
+        run.say("I10", fact, "resolved without its quorum", hold.opened.quorum, *sorted(voices))
     if body.resolves:
         hold.state = "resolved"
     run.decided(fact)
 
 
-def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
+def _wanted(hold: HoldSeen) -> set[str]:
+    """The roles that may decide; none where only named reviewers may."""
+    return set(hold.roles) or (set() if hold.opened.reviewers else set(REVIEWERS))
+
+
+def _voices(hold: HoldSeen, people: PeopleAt) -> set[str]:
+    """The people whose word counts: not of an account that lost the role by which it spoke, or may do nothing."""
+    voices = set()
+    for by, had in hold.voters:
+        roles, spoke_by = people.roles(by), _wanted(hold) & had
+        found = people.of_account(by)
+        is_disabled = found is not None and bool(found.get("disabled"))
+        if not is_disabled and (roles is None or not spoke_by or _wanted(hold) & roles):
+            voices.add(people.person(by))
+    return voices
+
+
+def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
     body, call = fact.body, run.calls.get(hold.opened.call_id)
-    requesters = {hold.opened.requester, *(call.proposers if call else ())}
-    if hold.opened.exclude_requester and body.by in requesters:
+    person, published = people.person(body.by), people.roles(body.by)
+    if published is not None and published != set(body.roles):
+        run.say("I10", fact, "decided with other roles than the published ones", body.by, *body.roles)
+    accounts = {hold.opened.requester, run.started_by, run.user, *(call.proposers if call else ())} - {""}
+    requesters = {people.person(by) for by in accounts} | people.behind(run.agent)
+    if hold.opened.exclude_requester and person in requesters:
         run.say("I10", fact, "the requester decided where another person is asked for", body.by)
-    wanted = set(hold.roles) or REVIEWERS
-    if not wanted & set(body.roles) and hold.delegated_to != body.by:
+    if person in map(people.meant, hold.opened.excluded):
+        run.say("I10", fact, "decided by somebody whom the rule excludes", body.by)
+    is_named = person in map(people.meant, (*hold.opened.reviewers, *filter(None, [hold.delegated_to])))
+    if not is_named and not _wanted(hold) & set(body.roles):
         run.say("I10", fact, "decided without a role that the hold asks for", body.by, *body.roles)
 
 
@@ -80,7 +106,7 @@ def _cancelled(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
 
 
 def _escalated(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
-    hold.roles = (*(hold.roles or tuple(REVIEWERS)), *fact.body.roles)
+    hold.roles = (*_wanted(hold), *fact.body.roles)
     hold.deadline_at_ms = fact.body.deadline_at_ms
 
 
@@ -90,6 +116,13 @@ def _extended(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
 
 def _delegated(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     hold.delegated_to = fact.body.to
+
+
+def _rolled_back(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
+    """The rejection itself stands in the same batch; what it names must have succeeded."""
+    for call_id in fact.body.calls:
+        if (call := run.calls.get(call_id)) is None or call.state != "succeeded":
+            run.say("I4", fact, "a rollback names a call that has not succeeded", call_id)
 
 
 def _noted(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
@@ -105,5 +138,6 @@ _STEPS: dict[str, Callable[[RunSeen, HoldSeen, Fact], None]] = {
     "HoldDelegated": _delegated,
     "HoldClaimed": _noted,
     "HoldUnclaimed": _noted,
+    "RollbackStarted": _rolled_back,
 }
 HOLD_EVENTS = frozenset({"HoldOpened", *_STEPS})

@@ -117,7 +117,16 @@ class PartitionSeen:
                 self._say("I4", fact, "an execution was started twice")
                 return
             tenant = fact.key.split("/")[0]
-            self.runs[fact.key] = RunSeen(tenant, self.published, self.report, state="running")
+            body = fact.body
+            self.runs[fact.key] = RunSeen(
+                tenant,
+                self.published,
+                self.report,
+                state="running",
+                started_by=body.by,
+                user=body.user,
+                agent=body.agent,
+            )
             return
         if fact.type in REFUSALS or "Published" in fact.type:
             return

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ops.checker.facts import Fact
+from ops.checker.people import PeopleSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,10 @@ UNKNOWN = Tool(-1, "", False)
 
 @dataclass(slots=True)
 class Published:
-    """All versions of all tools, and the ids of the definitions' counting records by offset."""
+    """All versions of all tools and principals, and the ids of the definitions' counting records by offset."""
 
     record_ids: dict[int, str] = field(default_factory=dict)
+    people: PeopleSeen = field(default_factory=PeopleSeen)
     _tools: dict[tuple[str, str], list[Tool]] = field(default_factory=dict)
 
     def tool(self, tenant: str, name: str, through_offset: int) -> Tool:
@@ -43,4 +45,6 @@ def published(facts: Iterable[Fact]) -> Published:
             idempotent = json.loads(fact.body.definition).get("idempotent") is True
             tool = Tool(fact.offset, fact.body.tool_version, idempotent)
             book._tools.setdefault((fact.tenant, fact.body.name), []).append(tool)
+        elif fact.type == "PrincipalPublished":
+            book.people.read(fact)
     return book

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from ops.checker.calls import digest_of
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
+from schemas.events.definitions import PrincipalPublished
 from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import event_id
@@ -33,9 +35,28 @@ class Story:
     now_ms: int = START_MS
     asked: int = 0
     digest: str = ""
+    through: int = -1
+    definitions: list[RawRecord] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.claim(-1)
+
+    def publishes(self, name: str, *subjects: str, **document: Any) -> None:
+        """A principal, adopted at once."""
+        if not self.definitions:
+            claim = WriterClaimed(claim_id="d", after=-1, worker="w")
+            self._define(claim, b"_log/0", EventMeta("claim-d", self.now_ms, -1, 0, "d", "", ""))
+        offset = len(self.definitions)
+        text = json.dumps({"principal": name, "subjects": subjects, **document})
+        body = PrincipalPublished(name=name, version=offset, document=text, by="root")
+        meta = EventMeta(f"p-{offset}", self.now_ms, 0, offset, f"publish-{offset}", "", "acme")
+        self._define(body, f"acme/principal/{name}".encode(), meta)
+        self.adopts(offset, f"p-{offset}")
+        self.through = offset
+
+    def _define(self, body: Message, key: bytes, meta: EventMeta) -> None:
+        offset = len(self.definitions)
+        self.definitions.append(RawRecord(0, offset, self.now_ms, *event_record(body, meta, key)))
 
     def claim(self, after: int) -> None:
         """A claim; afterwards its term is told, whether it counts or not."""
@@ -105,7 +126,7 @@ class Story:
             risk_parts=(),
             risk_required=0.0,
             trust=None,
-            definitions_through=-1,
+            definitions_through=self.through,
         )
 
     def hold(self, hold_id: str = "h", **changes: Any) -> h.HoldOpened:

@@ -19,7 +19,7 @@ Wrong = Callable[[Story], None]
 
 
 def told(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None) -> list[Violation]:
-    return check({EVENTS: story.raws, DEFINITIONS: []}, histories, at_rest_ms=at_rest_ms)
+    return check({EVENTS: story.raws, DEFINITIONS: story.definitions}, histories, at_rest_ms=at_rest_ms)
 
 
 def line(op: str, **what: Any) -> dict[str, Any]:
@@ -169,7 +169,59 @@ def gives_up(story: Story) -> None:
     story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=3))
 
 
+def quorum_of_two_accounts_of_one_person(story: Story) -> None:
+    story.publishes("mia", "mia@new", "mia@old", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(story.decision(by="mia@new", resolves=False))
+    story.says(story.decision(by="mia@old"), story.release())
+
+
+def quorum_with_a_voice_that_had_lost_its_role(story: Story) -> None:
+    story.publishes("mia-m", "mia", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(story.decision(by="mia", resolves=False))
+    story.publishes("mia-m", "mia", roles=["analyst"])
+    story.says(story.decision(), story.release())
+
+
+def approved_with_a_role_that_only_the_token_had(story: Story) -> None:
+    story.publishes("rita-r", "rita", roles=["analyst"])
+    story.held()
+    story.says(story.decision(), story.release())
+
+
+def approved_by_somebody_excluded(story: Story) -> None:
+    story.publishes("rita-r", "rita", roles=["reviewer"])
+    story.held(excluded=("rita-r",))
+    story.says(story.decision(), story.release())
+
+
+def approved_by_a_reviewer_whom_nobody_named(story: Story) -> None:
+    story.held(reviewers=("otto",))
+    story.says(story.decision(), story.release())
+
+
+def approved_by_whom_the_agent_acts_for(story: Story) -> None:
+    story.publishes("rita-r", "rita", roles=["reviewer"], agents=["bot"])
+    story.held(exclude_requester=True)
+    story.says(story.decision(), story.release())
+
+
+def rolled_back_what_never_ran(story: Story) -> None:
+    story.held(on_reject="rollback")
+    denied = c.ToolCallDenied(call_id="c", revision=1, cause="rejected", feedback="", decision_id="d")
+    rollback = h.RollbackStarted(hold_id="h", call_id="c", calls=("c",), by="rita")
+    story.says(story.decision("reject"), denied, rollback)
+
+
 WRONGS: list[tuple[Wrong, str]] = [
+    (quorum_of_two_accounts_of_one_person, "I10"),
+    (quorum_with_a_voice_that_had_lost_its_role, "I10"),
+    (approved_with_a_role_that_only_the_token_had, "I10"),
+    (approved_by_somebody_excluded, "I10"),
+    (approved_by_a_reviewer_whom_nobody_named, "I10"),
+    (approved_by_whom_the_agent_acts_for, "I10"),
+    (rolled_back_what_never_ran, "I4"),
     (other_digest_released, "I1"),
     (other_arguments_released, "I1"),
     (released_by_nobody, "I5"),
@@ -200,6 +252,16 @@ def test_check_tells_what_is_wrong_by_its_number(wrong: Wrong, number: str) -> N
     wrong(story)
 
     assert number in {violation.invariant for violation in told(story)}
+
+
+def test_check_quorum_of_two_people_one_of_them_named_by_the_rule_finds_nothing() -> None:
+    story = Story()
+    story.publishes("mia-m", "mia", "mia@old", roles=["treasurer"])
+    story.held(quorum=2, roles=("treasurer",), reviewers=("rita",), excluded=("eve",), exclude_requester=True)
+    story.says(story.decision(by="mia@old", roles=("treasurer",), resolves=False))
+    story.says(story.decision(), story.release())
+
+    assert told(story) == []
 
 
 def test_check_command_given_up_after_three_writers_had_tried_it_finds_nothing() -> None:
