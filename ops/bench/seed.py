@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
@@ -29,7 +29,15 @@ CALLS_EACH = 10
 WITHIN_S = 1_200.0
 
 
-async def seed(site: Site, name: str, executions: int, tool_of: dict[int, str], default_tool: str) -> None:
+async def seed(
+    site: Site,
+    name: str,
+    executions: int,
+    tool_of: dict[int, str],
+    default_tool: str,
+    *,
+    partition: int | None = None,
+) -> None:
     """Start executions and propose ten calls in each; returns when Kafka has the commands.
 
     Args:
@@ -38,13 +46,14 @@ async def seed(site: Site, name: str, executions: int, tool_of: dict[int, str], 
         executions: how many.
         tool_of: the tool of a call by its number in the execution.
         default_tool: the tool of the other calls.
+        partition: where all of them stand; None spreads them.
     """
     key = load_or_create(site.directory.keys).gateway
     signer = Signer(key.kid, key.private_key)
     producer = new_producer(site.bootstrap_servers)
     await producer.start()
     try:
-        drafts = _drafts(site, name, executions, tool_of, default_tool)
+        drafts = _drafts(site, _names(site, name, executions, partition), tool_of, default_tool)
         while batch := list(islice(drafts, SIGNED_TOGETHER)):
             await _produce(producer, site, signer, batch)
     finally:
@@ -90,12 +99,22 @@ async def _produce(producer: AIOKafkaProducer, site: Site, signer: Signer, batch
     await asyncio.gather(*sent)
 
 
+def _names(site: Site, name: str, executions: int, partition: int | None) -> Iterator[str]:
+    names = (f"{name}-{number}" for number in count())
+    if partition is not None:
+        names = (one for one in names if _partition(site, one) == partition)
+    return islice(names, executions)
+
+
+def _partition(site: Site, execution_id: str) -> int:
+    return partition_of(execution_key(TENANT, PROJECT, execution_id), site.partitions)
+
+
 def _drafts(
-    site: Site, name: str, executions: int, tool_of: dict[int, str], default_tool: str
+    site: Site, execution_ids: Iterator[str], tool_of: dict[int, str], default_tool: str
 ) -> Iterator[Draft]:
     actor = Actor(subject=site.agent, tenant=TENANT, project=PROJECT, roles=("agent",), agent=site.agent)
-    for number in range(executions):
-        execution_id = f"{name}-{number}"
+    for execution_id in execution_ids:
         key = execution_key(TENANT, PROJECT, execution_id)
         bodies: list[Message] = [StartExecution(agent=site.agent)]
         bodies += [_call(one, tool_of.get(one, default_tool)) for one in range(CALLS_EACH)]
