@@ -14,8 +14,8 @@ from placet import AlreadyDecided, AsyncPlacet, Expired, Hold, Refused
 from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
 from placet.cli.decide import check_digest
-from placet.cli.inbox import print_hold
 from placet.cli.session import console
+from placet.cli.viewing import check_view, print_view
 
 CHOICES = "[a]pprove  [e]dit  [r]eject  [l]ater > "
 
@@ -60,7 +60,9 @@ class Desk:
     async def _show(self, hold: Hold) -> None:
         run = await self._placet.executions.get(hold.execution_id)
         _say(f"\nThe user asked: {safe.escaped(str(run.request))}")
-        print_hold(hold)
+        view = await self._placet.holds.view(hold.hold_id)
+        check_view(hold, view)
+        print_view(hold, view)
         _ask(CHOICES)
 
     async def _answer(self, hold: Hold) -> str | None:
@@ -119,7 +121,9 @@ class Desk:
                 self._waiting[hold.hold_id] = hold
 
     async def _decide(self, hold: Hold, decision: str, **more: Any) -> None:
-        recorded = await self._placet.holds.decide(hold.hold_id, decision, digest=hold.digest, **more)
+        recorded = await self._placet.holds.decide(
+            hold.hold_id, decision, digest=hold.digest, view_digest=hold.view_digest, **more
+        )
         _say(f"{decision}: {recorded.status}")
         async with self._changed:
             self._waiting.pop(hold.hold_id, None)

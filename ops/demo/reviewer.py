@@ -59,7 +59,10 @@ async def _decide(placet: AsyncPlacet, hold: Hold, approved: bool) -> None:
     check_digest(hold, "")
     try:
         if approved:
-            await placet.holds.decide(hold.hold_id, "approve", digest=hold.digest)
+            # It reads every argument, so it has seen whole what the view shows.
+            await placet.holds.decide(
+                hold.hold_id, "approve", digest=hold.digest, view_digest=hold.view_digest
+            )
         else:
             await placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=FEEDBACK)
     except (AlreadyDecided, Expired):

@@ -3,6 +3,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,31 @@ HOLD: dict[str, Any] = {
     "question": "Pay \x1b[31mGB29?",
     "risk": {"score": 0.9, "level": "high", "parts": [], "required": 0.5},
     "deadline_at": "2026-11-20T10:00:00Z",
+    "must_read": True,
+    "badges": ["bidi"],
+}
+TEXT = (
+    f"placet-view 1\nbadges: bidi\ntool: send_money\ndigest: {DIGEST}\n"
+    'arguments:\n  "recipient": "GB\\u{202e}29"\n'
+)
+VIEW = {
+    "hold_id": HOLD["hold_id"],
+    "version": 1,
+    "text": TEXT,
+    "view_digest": sha256(TEXT.encode()).hexdigest(),
+    "badges": ["bidi"],
+    "redactions": [],
+    "must_read": True,
+    "truncated": False,
+    "diff": None,
+    "seen": [],
+}
+GROUP = {
+    "agent": "billing-bot",
+    "tool": "send_money",
+    "risk_level": "low",
+    "count": 37,
+    "holds": [{"hold_id": HOLD["hold_id"], "digest": DIGEST, "view_digest": None}],
 }
 OTHER = {**HOLD, "hold_id": "5b0a1f6e-ffff", "call_id": "beef", "tool": "send_mail"}
 PUBLISHED = {"version": 3, "cursor": "k", "warnings": ["rule x matches no known tool"]}
@@ -60,6 +86,8 @@ async def gateway(asked: Asked) -> Response:
     answer: Callable[[Asked], Response] | None = {
         "/v1/holds": lambda asked: JSONResponse({"items": [HOLD, OTHER], "next_cursor": None}),
         f"/v1/holds/{HOLD['hold_id']}": lambda asked: JSONResponse(HOLD),
+        f"/v1/holds/{HOLD['hold_id']}/view": lambda asked: JSONResponse(VIEW),
+        "/v1/holds/groups": lambda asked: JSONResponse({"items": [GROUP], "next_cursor": None}),
         f"/v1/holds/{HOLD['hold_id']}/decision": lambda asked: JSONResponse(
             {"status": "resolved", "decision_id": "d1"}
         ),
@@ -74,6 +102,9 @@ async def gateway(asked: Asked) -> Response:
             {"items": EVENTS, "next_cursor": None}
         ),
         "/v1/audit": lambda asked: JSONResponse({"items": [AUDIT], "next_cursor": None}),
+        "/v1/audit/impact": lambda asked: JSONResponse({"items": [RAN], "next_cursor": None}),
+        "/v1/principals": lambda asked: JSONResponse({"items": [PRINCIPAL]}),
+        "/v1/principals/mia-m": lambda asked: JSONResponse({"name": "mia-m", "version": 2, "pending": []}),
         "/v1/components": lambda asked: JSONResponse({"items": [{"name": "decider", "state": "ready"}]}),
     }.get(asked.path)
     if answer is None:
@@ -81,6 +112,15 @@ async def gateway(asked: Asked) -> Response:
     return answer(asked)
 
 
+RAN = {"execution_id": "invoice-march", "call_id": "c0ffee", "status": "succeeded", "tool": "send_money"}
+PRINCIPAL = {
+    "principal": "mia-m",
+    "version": 2,
+    "subjects": ["mia", "mia\u202e@old"],
+    "roles": ["treasurer"],
+    "agents": [],
+    "disabled": False,
+}
 EXECUTION = {
     "execution_id": "invoice-march",
     "state": "running",
@@ -137,11 +177,40 @@ def test_inbox_as_json_is_what_the_gateway_said(terminal: Terminal) -> None:
     assert terminal.out.isascii()
 
 
-def test_show_by_the_beginning_of_a_call_id_shows_all_arguments_and_warns(terminal: Terminal) -> None:
+def test_inbox_grouped_shows_like_holds_as_one_line(terminal: Terminal) -> None:
+    assert terminal("inbox", "--grouped") == 0
+    assert [line.split()[:4] for line in terminal.out.splitlines()[1:]] == [
+        ["37", "×", "billing-bot", "send_money"]
+    ]
+    assert terminal("inbox", "--grouped", "--json") == 0
+    assert json.loads(terminal.out) == [GROUP]
+    assert terminal("inbox", "--grouped", "--mine") == 2
+
+
+def test_show_by_the_beginning_of_a_call_id_prints_the_servers_text_as_it_is(terminal: Terminal) -> None:
     assert terminal("show", "c0ff") == 0
-    assert '"recipient": "GB\\u{202e}29"' in terminal.out
-    assert "hidden characters" in terminal.out
-    assert DIGEST in terminal.out
+    assert TEXT in terminal.out
+    assert VIEW["view_digest"] in terminal.out
+
+
+def test_show_of_a_text_that_its_digest_does_not_name_shows_nothing(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(VIEW, "text", TEXT.replace("GB", "DE"))
+    assert terminal("show", "c0ff") == 1
+    assert "not the text that its digest names" in terminal.err
+    assert terminal.out == ""
+
+
+def test_show_of_a_view_that_steers_the_terminal_is_inert(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = TEXT + "\x1b[2Jgone\n"
+    monkeypatch.setitem(VIEW, "text", forged)
+    monkeypatch.setitem(VIEW, "view_digest", sha256(forged.encode()).hexdigest())
+    assert terminal("show", "c0ff") == 0
+    assert "\x1b" not in terminal.out
+    assert "\\u{1b}[2Jgone" in terminal.out
 
 
 def test_show_of_what_several_begin_with_asks_for_more(terminal: Terminal) -> None:
@@ -159,6 +228,39 @@ def test_approve_shows_and_sends_the_digest(terminal: Terminal) -> None:
     assert DIGEST in terminal.out
     body = terminal.sent()[0].json()
     assert (body["decision"], body["digest"]) == ("approve", DIGEST)
+    assert body["view_digest"] == VIEW["view_digest"]
+    assert TEXT in terminal.out
+
+
+def test_approve_as_json_prints_the_view_beside_it(terminal: Terminal) -> None:
+    assert terminal("approve", "c0ffee", "--yes", "--json") == 0
+    assert TEXT in terminal.err
+    assert json.loads(terminal.out)["decision_id"] == "d1"
+
+
+def test_approve_of_a_view_that_was_seen_elsewhere_does_not_print_it_again(terminal: Terminal) -> None:
+    seen = str(VIEW["view_digest"])
+    assert terminal("approve", "c0ffee", "--yes", "--seen", seen[:12]) == 0
+    assert "arguments:" not in terminal.out
+    assert terminal.sent()[0].json()["view_digest"] == seen
+
+
+@pytest.mark.parametrize("seen", ["0" * 64, str(VIEW["view_digest"])[:4]])
+def test_approve_of_another_view_than_was_seen_is_refused_here(terminal: Terminal, seen: str) -> None:
+    assert terminal("approve", "c0ffee", "--yes", "--seen", seen) == 1
+    assert "look again" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_approve_of_a_view_about_another_digest_is_refused_here(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = TEXT.replace(DIGEST, "0" * 64)
+    monkeypatch.setitem(VIEW, "text", forged)
+    monkeypatch.setitem(VIEW, "view_digest", sha256(forged.encode()).hexdigest())
+    assert terminal("approve", "c0ffee", "--yes") == 1
+    assert "other arguments than the hold" in terminal.err
+    assert terminal.sent() == []
 
 
 def test_approve_where_nobody_can_be_asked_is_wrong_usage(
@@ -189,6 +291,8 @@ def test_approve_of_arguments_that_are_not_the_digests_is_refused_here(
 def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> None:
     assert terminal("edit", "c0ffee", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 0
     assert '+  "recipient": "GB30"' in terminal.out
+    assert terminal.out.index(TEXT) < terminal.out.index('+  "recipient": "GB30"')
+    assert terminal.sent()[0].json()["view_digest"] == VIEW["view_digest"]
     body = terminal.sent()[0].json()
     assert body["edited_arguments"] == {"recipient": "GB30", "amount": 98.7}
     assert body["digest"] == DIGEST
@@ -352,3 +456,28 @@ def test_revoke_of_what_is_not_released_is_refused(terminal: Terminal) -> None:
     terminal.script.on_http = answer
     assert terminal("revoke", "e1", "c1") == 1
     assert "it was consumed" in terminal.err
+
+
+def test_audit_impact_without_or_with_two_subjects_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("audit", "impact") == 2
+    assert terminal("audit", "impact", "--grant", "g", "--rule", "r") == 2
+    assert terminal.script.asked == []
+
+
+def test_audit_impact_lists_what_ran_because_of_a_person(terminal: Terminal) -> None:
+    assert terminal("audit", "impact", "--reviewer", "mia-m") == 0
+    assert "c0ffee" in terminal.out
+    assert "policy" in terminal.out
+    assert terminal.script.asked[0].params["reviewer"] == "mia-m"
+
+
+def test_principals_are_listed_with_what_would_hide_in_a_name_escaped(terminal: Terminal) -> None:
+    assert terminal("principals") == 0
+    assert "treasurer" in terminal.out
+    assert "\u202e" not in terminal.out
+
+
+def test_principals_publish_sends_accounts_and_roles(terminal: Terminal) -> None:
+    assert terminal("principals", "publish", "mia-m", "--subject", "mia", "--role", "treasurer") == 0
+    (sent,) = terminal.sent("PUT")
+    assert sent.json() == {"subjects": ["mia"], "roles": ["treasurer"], "agents": [], "disabled": False}

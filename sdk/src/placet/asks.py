@@ -138,6 +138,16 @@ def get_hold(hold_id: str, after: str | None = None) -> Request:
     return Request("GET", f"/holds/{_id(hold_id, 'hold id')}", params=_params(after=after))
 
 
+def view_hold(hold_id: str, at: str | None) -> Request:
+    """What a person is shown of a hold."""
+    return Request("GET", f"/holds/{_id(hold_id, 'hold id')}/view", params=_params(at=at))
+
+
+def group_holds(agent: str | None) -> Request:
+    """Open holds that are alike, as groups."""
+    return Request("GET", "/holds/groups", params=_params(agent=agent))
+
+
 def change_hold(hold_id: str, verb: str, body: Body) -> Request:
     """Claim, release, escalate, delegate, extend or decide a hold."""
     return Request("POST", f"/holds/{_id(hold_id, 'hold id')}/{verb}", body)

@@ -150,7 +150,67 @@ class Hold:
     votes: tuple[Any, ...] = ()
     deadline_at: datetime | None = None
     on_timeout: Any = None
+    view_digest: str = ""
+    must_read: bool = False
+    badges: tuple[str, ...] = ()
     cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What an edit made of one value, both as they are shown; None where there is none."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class HoldView:
+    """What a person is shown of a hold: `text` is to be printed as it is, and `view_digest` is its SHA-256.
+
+    `must_read` says that an approval is taken only with the `view_digest`; `diff` is there where a person edited.
+    """
+
+    hold_id: str
+    text: str
+    view_digest: str = ""
+    version: int = 1
+    badges: tuple[str, ...] = ()
+    redactions: tuple[Any, ...] = ()
+    must_read: bool = False
+    diff: tuple[Difference, ...] | None = None
+    seen: tuple[Any, ...] = ()
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class LikeHold:
+    """One of a group of holds that are alike."""
+
+    hold_id: str
+    digest: str = ""
+    view_digest: str = ""
+
+
+@dataclass(frozen=True)
+class HoldGroup:
+    """Open holds that are alike: same agent, tool, rules, risk and shape of arguments."""
+
+    count: int
+    agent: str = ""
+    tool: str = ""
+    kind: str = ""
+    cause: str = ""
+    rules: tuple[str, ...] = ()
+    risk_level: str = ""
+    shape: str = ""
+    must_read: bool = False
+    oldest_at: datetime | None = None
+    newest_at: datetime | None = None
+    holds: tuple[LikeHold, ...] = ()
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -12,7 +12,18 @@ from placet import asks
 from placet.channel import Channel
 from placet.errors import DigestMismatch
 from placet.ids import attempt_id
-from placet.models import Execution, Hold, HumanRequest, Object, Page, Published, Recorded, Tool
+from placet.models import (
+    Execution,
+    Hold,
+    HoldGroup,
+    HoldView,
+    HumanRequest,
+    Object,
+    Page,
+    Published,
+    Recorded,
+    Tool,
+)
 from placet.secrets import ForgedSecret, restored
 from placet.transport.port import Request
 from placet.transport.rest import MOST_WAIT_S
@@ -116,18 +127,29 @@ class AsyncHolds:
         """One hold."""
         return await self.channel.one(Hold, asks.get_hold(hold_id, after))
 
+    async def view(self, hold_id: str, *, at: str | None = None) -> HoldView:
+        """What a person is shown of a hold; with `at="decision"` what whoever decided it was shown."""
+        return await self.channel.one(HoldView, asks.view_hold(hold_id, at))
+
+    async def groups(self, *, agent: str | None = None) -> tuple[HoldGroup, ...]:
+        """Open holds that are alike, as groups, the largest first."""
+        return (await self.channel.page(HoldGroup, asks.group_holds(agent))).items
+
     async def decide(
         self,
         hold_id: str,
         decision: str,
         *,
         digest: str = "",
+        view_digest: str = "",
         edited_arguments: Object | None = None,
         feedback: str = "",
         value: Any = None,
         scope: str = "once",
     ) -> Recorded:
         """Approve, edit, reject or respond, on exactly the digest that was seen.
+
+        `view_digest` names what was shown (`view`). A hold that must be read is approved or edited only with it.
 
         Raises:
             AlreadyDecided: somebody was faster; `fields["winning_decision_id"]` names the decision.
@@ -137,6 +159,8 @@ class AsyncHolds:
         body: dict[str, Any] = {"decision": decision, "digest": digest, "scope": scope}
         if edited_arguments is not None:
             body["edited_arguments"] = edited_arguments
+        if view_digest:
+            body["view_digest"] = view_digest
         if feedback:
             body["feedback"] = feedback
         if decision == "respond":
@@ -222,7 +246,6 @@ class AsyncRequests:
             found = await self.get(request_id, wait_s=max(min(left_s, MOST_WAIT_S), 0.0))
             if found.status not in ("open", "pending", "") or clock() >= until:
                 return found
-
 
     async def take_secrets(self, request: HumanRequest) -> Mapping[str, str]:
         """The variables that answered an env_var request: handed over once, to this process.

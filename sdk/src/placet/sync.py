@@ -78,6 +78,8 @@ class Holds(_Blocking):
 
     list = _blocking(AsyncHolds.list)
     get = _blocking(AsyncHolds.get)
+    view = _blocking(AsyncHolds.view)
+    groups = _blocking(AsyncHolds.groups)
     decide = _blocking(AsyncHolds.decide)
     decide_many = _blocking(AsyncHolds.decide_many)
     claim = _blocking(AsyncHolds.claim)

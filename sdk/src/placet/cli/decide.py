@@ -11,10 +11,11 @@ import typer
 
 from placet.canonical import MalformedJson, call_digest, parse_strict
 from placet.cli import safe
-from placet.cli.inbox import print_hold
 from placet.cli.session import IdArgument, JsonFlag, connect, console, find_hold, is_interactive, print_json
+from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
 from placet.models import Hold, Recorded
+from placet.sync import Placet
 
 FeedbackOption = Annotated[str, typer.Option("--feedback", help="What the agent should know.")]
 SHORTEST_DIGEST = 8
@@ -27,6 +28,10 @@ def approve(
         str, typer.Option("--digest", help="Approve only this digest (8 characters or more).")
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    seen: Annotated[
+        str,
+        typer.Option("--seen", help="The view digest of what was read elsewhere: it is not printed again."),
+    ] = "",
     feedback: FeedbackOption = "",
     scope: Annotated[str, typer.Option(help="once, execution or rule.")] = "once",
     as_json: JsonFlag = False,
@@ -37,12 +42,16 @@ def approve(
     with connect(context) as placet:
         hold = find_hold(placet, id)
         check_digest(hold, digest)
-        if not as_json:
-            print_hold(hold)
+        shown = _shown(placet, hold, seen, stderr=as_json)
         if not yes and not typer.confirm(f"Approve digest {hold.digest[:12]}?", err=True):
             raise typer.Exit(1)
         recorded = placet.holds.decide(
-            hold.hold_id, "approve", digest=hold.digest, feedback=feedback, scope=scope
+            hold.hold_id,
+            "approve",
+            digest=hold.digest,
+            view_digest=shown,
+            feedback=feedback,
+            scope=scope,
         )
     _print_recorded(hold, "approved", recorded, as_json)
 
@@ -78,10 +87,16 @@ def edit(
     edited = _read_object(arguments)
     with connect(context) as placet:
         hold = find_hold(placet, id)
-        if not as_json:
-            _print_difference(dict(hold.arguments or {}), edited)
+        # What is replaced must have been seen as well, where something in it could be overlooked.
+        shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read else ""
+        _print_difference(dict(hold.arguments or {}), edited, stderr=as_json)
         recorded = placet.holds.decide(
-            hold.hold_id, "edit", digest=hold.digest, edited_arguments=edited, feedback=feedback
+            hold.hold_id,
+            "edit",
+            digest=hold.digest,
+            view_digest=shown,
+            edited_arguments=edited,
+            feedback=feedback,
         )
     _print_recorded(hold, "edited", recorded, as_json)
 
@@ -187,13 +202,24 @@ def _read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
     return value
 
 
-def _print_difference(before: Any, after: Any) -> None:
+def _shown(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:
+    """Print the whole view, unless it is what was seen elsewhere; its digest."""
+    view = fetch_view(placet, hold)
+    if not seen:
+        print_view(hold, view, stderr=stderr)
+    elif len(seen) < SHORTEST_DIGEST or not view.view_digest.startswith(seen):
+        detail = f"the view is {view.view_digest or 'without a digest'}, not {safe.escaped(seen)}: look again"
+        raise DigestMismatch("digest_mismatch", 0, detail)
+    return view.view_digest
+
+
+def _print_difference(before: Any, after: Any, *, stderr: bool = False) -> None:
     lines = difflib.unified_diff(
         safe.pretty_json(before).splitlines(), safe.pretty_json(after).splitlines(), "asked", "edited", "", ""
     )
     for line in lines:
         style = {"+": "green", "-": "red"}.get(line[:1], "")
-        console().print(safe.text(line, style=style))
+        console(stderr=stderr).print(safe.text(line, style=style))
 
 
 def _print_recorded(hold: Hold, done: str, recorded: Recorded, as_json: bool) -> None:

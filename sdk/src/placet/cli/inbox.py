@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated
 
 import typer
-from rich.panel import Panel
-from rich.table import Table
 
 from placet.cli import safe
 from placet.cli.session import (
@@ -20,7 +18,8 @@ from placet.cli.session import (
     print_json,
     print_table,
 )
-from placet.models import Hold
+from placet.cli.viewing import fetch_view, print_view, risk_of, until
+from placet.models import Hold, HoldGroup
 from placet.sync import Placet
 
 SHORT = 8
@@ -33,10 +32,16 @@ def inbox(
     mine: Annotated[bool, typer.Option("--mine", help="Only what I may decide.")] = False,
     kind: Annotated[str | None, typer.Option(help="clarification, decision, env_var, permission.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent's.")] = None,
+    grouped: Annotated[bool, typer.Option("--grouped", help="Show like holds as one line each.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """List what waits for a person."""
+    if grouped and (follow or mine or kind):
+        raise typer.BadParameter("groups are of all that waits: give --agent alone", param_hint="--grouped")
     with connect(context) as placet:
+        if grouped:
+            _print_groups(placet.holds.groups(agent=agent), as_json)
+            return
         assignee = "me" if mine else None
         holds = every(
             lambda cursor: placet.holds.list(kind=kind, agent=agent, assignee=assignee, cursor=cursor)
@@ -55,8 +60,29 @@ def print_inbox(holds: Sequence[Hold]) -> None:
     print_table(
         ("id", "agent", "tool", "risk", "waits until", "question"),
         [
-            (short(hold.hold_id), hold.agent, hold.tool or hold.kind, _risk(hold), _until(hold), _asks(hold))
+            (short(hold.hold_id), hold.agent, hold.tool or hold.kind, risk_of(hold), until(hold), _asks(hold))
             for hold in holds
+        ],
+        "Nothing waits.",
+    )
+
+
+def _print_groups(groups: Sequence[HoldGroup], as_json: bool) -> None:
+    if as_json:
+        print_json([group.raw for group in groups])
+        return
+    print_table(
+        ("holds", "agent", "tool", "risk", "oldest", "first"),
+        [
+            (
+                f"{group.count} ×",
+                group.agent,
+                group.tool or group.kind,
+                group.risk_level,
+                group.oldest_at.astimezone().strftime("%H:%M:%S") if group.oldest_at else "",
+                group.holds[0].hold_id[:SHORT] if group.holds else "",
+            )
+            for group in groups
         ],
         "Nothing waits.",
     )
@@ -95,59 +121,13 @@ def show(
     with connect(context) as placet:
         execution_id, slash, call_id = id.partition("/")
         shown = placet.call(execution_id, call_id) if slash else find_hold(placet, id)
+        view = fetch_view(placet, shown) if isinstance(shown, Hold) and not as_json else None
     if as_json:
         print_json(shown.raw)
-    elif isinstance(shown, Hold):
-        print_hold(shown)
+    elif isinstance(shown, Hold) and view is not None:
+        print_view(shown, view)
     else:
         console().print(safe.text(safe.pretty_json(dict(shown.raw)), lines=True))
-
-
-def print_hold(hold: Hold) -> None:
-    """Everything that a decision should rest on; arguments are never cut."""
-    facts = Table.grid(padding=(0, 2))
-    for name, value in _facts(hold):
-        if value not in (None, "", []):
-            facts.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
-    screen = console()
-    screen.print(facts)
-    if hold.arguments is not None:
-        shown = safe.text(safe.pretty_json(dict(hold.arguments)), lines=True)
-        screen.print(Panel(shown, title="arguments", title_align="left"))
-        for warning in safe.warnings(dict(hold.arguments)):
-            screen.print(safe.text(f"! {warning}", style="bold red"))
-
-
-def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
-    return (
-        ("hold", hold.hold_id),
-        ("status", hold.status),
-        ("execution", hold.execution_id),
-        ("call", hold.call_id),
-        ("agent", hold.agent),
-        ("tool", hold.tool),
-        ("kind", hold.kind),
-        ("question", hold.question),
-        ("options", ", ".join(map(str, hold.options))),
-        ("risk", _risk(hold)),
-        ("rules", ", ".join(hold.verdict.rules) if hold.verdict else ""),
-        ("quorum", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),
-        ("waits until", _until(hold)),
-        ("digest", hold.digest),
-    )
-
-
-def _risk(hold: Hold) -> str:
-    risk = hold.risk or (hold.verdict.risk if hold.verdict else None)
-    return "" if risk is None else f"{risk.level} {risk.score:.2f}".strip()
-
-
-def _until(hold: Hold) -> str:
-    if hold.deadline_at is None:
-        return ""
-    left_s = int((hold.deadline_at - datetime.now(timezone.utc)).total_seconds())
-    local = hold.deadline_at.astimezone().strftime("%H:%M:%S")
-    return f"{local} ({left_s // 60} min {left_s % 60} s)" if left_s > 0 else f"{local} (over)"
 
 
 def _asks(hold: Hold) -> str:

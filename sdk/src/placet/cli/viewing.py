@@ -1,0 +1,97 @@
+"""A hold as the server shows it: the fixed text whose digest stands in the log, printed whole and as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from hashlib import sha256
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from placet.cli import safe
+from placet.cli.session import console
+from placet.errors import DigestMismatch
+from placet.models import Hold, HoldView
+from placet.sync import Placet
+
+
+def fetch_view(placet: Placet, hold: Hold) -> HoldView:
+    """The view of a hold.
+
+    Raises:
+        DigestMismatch: see `check_view`.
+    """
+    view = placet.holds.view(hold.hold_id)
+    check_view(hold, view)
+    return view
+
+
+def check_view(hold: Hold, view: HoldView) -> None:
+    """Refuse a text that is not what its digest names, or not about what a decision would bind to.
+
+    Raises:
+        DigestMismatch: it is not; nothing should be decided on it.
+    """
+    found = sha256(view.text.encode()).hexdigest()
+    if view.view_digest and found != view.view_digest:
+        fields = {"shown": found, "view_digest": view.view_digest}
+        raise DigestMismatch(
+            "digest_mismatch",
+            0,
+            "the view is not the text that its digest names: nothing was decided",
+            fields,
+        )
+    if f"\ndigest: {hold.digest}\n" not in view.text:
+        raise DigestMismatch(
+            "digest_mismatch", 0, "the view is about other arguments than the hold: nothing was decided"
+        )
+
+
+def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
+    """How the hold stands, then everything that a decision should rest on, whole."""
+    screen = console(stderr=stderr)
+    screen.print(_standing(hold))
+    for line in view.text.splitlines():
+        style = "bold red" if line.startswith("badges: ") and line != "badges: none" else ""
+        screen.print(Text(_inert(line), style=style), soft_wrap=True)
+    if view.view_digest:
+        screen.print(Text(f"view digest: {view.view_digest}"), soft_wrap=True)
+
+
+def risk_of(hold: Hold) -> str:
+    """A hold's risk in two words."""
+    risk = hold.risk or (hold.verdict.risk if hold.verdict else None)
+    return "" if risk is None else f"{risk.level} {risk.score:.2f}".strip()
+
+
+def until(hold: Hold) -> str:
+    """When its time is over, and how much is left."""
+    if hold.deadline_at is None:
+        return ""
+    left_s = int((hold.deadline_at - datetime.now(timezone.utc)).total_seconds())
+    local = hold.deadline_at.astimezone().strftime("%H:%M:%S")
+    return f"{local} ({left_s // 60} min {left_s % 60} s)" if left_s > 0 else f"{local} (over)"
+
+
+def _inert(line: str) -> str:
+    # The server shows nothing that steers; a terminal does not have to believe it.
+    return safe.escaped(line) if any(map(safe.is_hidden, line)) else line
+
+
+def _standing(hold: Hold) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for name, value in _facts(hold):
+        if value not in (None, "", []):
+            grid.add_row(safe.text(name, style="bold"), safe.text(value))
+    return grid
+
+
+def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
+    return (
+        ("status", hold.status),
+        ("risk", risk_of(hold)),
+        ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),
+        ("waits until", until(hold)),
+    )
