@@ -17,11 +17,12 @@ TAKEN_UP = {
     "grants": "A running gateway signs with it within a second.",
     "issuer": "Tokens that are issued from now on are signed with it.",
     "gateway": "A gateway signs commands with it once it is started again.",
+    "audit": "The projector signs audit heads with it once it is started again.",
 }
 
 
 def rotate_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="grants, gateway or issuer.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="grants, gateway, issuer or audit.")],
     data_dir: Annotated[Path, typer.Option(help="The stack's data directory.", envvar="PLACET_DATA_DIR")] = (
         DEFAULT_DATA_DIR
     ),

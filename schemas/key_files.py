@@ -47,7 +47,6 @@ def load_published(keys_dir: Path, private: str, public: str) -> SigningKey:
     Raises:
         KeysUnreadable: a file is damaged.
     """
-    keys_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(keys_dir):
         key = load_signing(keys_dir / private)
         publish(keys_dir / public, key)
@@ -61,8 +60,7 @@ def load_signing(path: Path) -> SigningKey:
         KeysUnreadable: the file is damaged.
     """
     if not path.exists():
-        fresh = Ed25519PrivateKey.generate()
-        write_private(path, fresh.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        write_signing(path, Ed25519PrivateKey.generate())
     try:
         key = load_pem_private_key(path.read_bytes(), None)
     except ValueError as error:
@@ -105,9 +103,15 @@ def write_private(path: Path, data: bytes) -> None:
     fresh.replace(path)
 
 
+def write_signing(path: Path, key: Ed25519PrivateKey) -> None:
+    """Write a private key; see `write_private`."""
+    write_private(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
 @contextmanager
 def locked(keys_dir: Path) -> Iterator[None]:
-    """Hold a directory of keys against other processes that make keys in it."""
+    """Hold a directory of keys, made where it is missing, against other processes that make keys in it."""
+    keys_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(keys_dir / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
