@@ -19,6 +19,7 @@ from projections.folds.dead_letters import dead_letter_row
 from projections.folds.definitions import definition_row
 from projections.folds.fold import fold_event
 from projections.folds.rows import Row, place_of
+from projections.folds.standing_rules import USES_OF, rule_id_of, standing_rule_row, use_row
 from projections.folds.text import body_text
 from projections.store.port import Batch, Move, Position, Values
 from projections.store.tables import (
@@ -34,7 +35,9 @@ from projections.store.tables import (
     EVENTS,
     EXECUTIONS,
     HOLDS,
+    RULE_USES,
     SKIPPED_RECORDS,
+    STANDING_RULES,
     TOOL_CALLS,
     Table,
 )
@@ -44,9 +47,12 @@ from schemas.events.definitions import DEFINITION_EVENTS, DataKeyDestroyed
 from schemas.events.executions import CommandAbandoned, CommandRefused
 from schemas.events.holds import DecisionRefused
 from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
+from schemas.events.rules import RULE_EVENTS
 from schemas.headers import read_event
+from schemas.ids import split_rule_uses_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.refusals import Refusal
+from schemas.standing_rule import RuleRefused
 from schemas.term import TermRule
 from schemas.topics import Topics
 
@@ -72,6 +78,7 @@ class Gathered:
     events: list[Values] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
     definitions: list[Row] = field(default_factory=list)
+    rule_uses: list[Row] = field(default_factory=list)
     skipped: list[Values] = field(default_factory=list)
     dead_letters: list[Row] = field(default_factory=list)
     answers: dict[tuple[str, str, str], Row] = field(default_factory=dict)
@@ -99,12 +106,14 @@ class Batcher:
                 EVENTS.name: gathered.events,
                 AUDIT_ENTRIES.name: values_of(AUDIT_ENTRIES, gathered.audits),
                 DEFINITIONS.name: values_of(DEFINITIONS, gathered.definitions),
+                RULE_USES.name: values_of(RULE_USES, gathered.rule_uses),
                 SKIPPED_RECORDS.name: gathered.skipped,
             },
             upserts={
                 EXECUTIONS.name: values_of(EXECUTIONS, rows.executions.touched.values()),
                 TOOL_CALLS.name: values_of(TOOL_CALLS, rows.calls.touched.values()),
                 HOLDS.name: values_of(HOLDS, rows.holds.touched.values()),
+                STANDING_RULES.name: values_of(STANDING_RULES, rows.standing_rules.touched.values()),
                 ANSWERS.name: values_of(ANSWERS, gathered.answers.values()),
                 AGENTS.name: values_of(AGENTS, gathered.agents.values()),
                 DEAD_LETTERS.name: values_of(DEAD_LETTERS, gathered.dead_letters),
@@ -155,6 +164,9 @@ class Batcher:
                 _adopt(event, event.body, gathered)
             return
         rows, key = self._rows, event.key
+        if (uses := split_rule_uses_key(key)) is not None:
+            _fold_use(event, uses, gathered)
+            return
         try:
             tenant, project, execution_id = place_of(key)
         except ValueError as error:
@@ -178,7 +190,9 @@ class Batcher:
         if type(event.body) in _LOG_EVENTS:
             return
         event, _ = body_text(event)
-        if isinstance(event.body, DataKeyDestroyed):
+        if isinstance(event.body, RULE_EVENTS):
+            self._fold_rule(event, gathered)
+        elif isinstance(event.body, DataKeyDestroyed):
             gathered.audits.append(audit.destruction_entry(event))
         elif isinstance(event.body, DEFINITION_EVENTS):
             gathered.definitions.append(definition_row(event))
@@ -186,6 +200,17 @@ class Batcher:
         elif isinstance(event.body, CommandRefused):
             gathered.audits.append(audit.refused_publication_entry(event))
         _answer(event, (event.meta.tenant, audit.NO_PROJECT), self._topics.definitions, gathered)
+
+    def _fold_rule(self, event: Event, gathered: Gathered) -> None:
+        rules, address = self._rows.standing_rules, (event.meta.tenant, rule_id_of(event.body))
+        before = rules.get(address)
+        try:
+            after = standing_rule_row(before, event)
+        except RuleRefused as error:
+            raise UnreadableRecord("malformed", str(error)) from error
+        if after is not None:
+            rules.put(address, after)
+            gathered.audits.append(audit.rule_entry(event, before, after))
 
 
 def record_id_of(raw: RawRecord) -> str:
@@ -203,7 +228,18 @@ def values_of(table: Table, rows: Iterable[Row]) -> list[Values]:
 
 _GETTERS = {
     table.name: itemgetter(*table.names)
-    for table in (EXECUTIONS, TOOL_CALLS, HOLDS, AUDIT_ENTRIES, ANSWERS, DEFINITIONS, AGENTS, DEAD_LETTERS)
+    for table in (
+        EXECUTIONS,
+        TOOL_CALLS,
+        HOLDS,
+        AUDIT_ENTRIES,
+        ANSWERS,
+        DEFINITIONS,
+        STANDING_RULES,
+        RULE_USES,
+        AGENTS,
+        DEAD_LETTERS,
+    )
 }
 
 
@@ -225,6 +261,15 @@ def _event_values(event: Event, tenant: str, project: str, execution_id: str, te
         meta.command_offset,
         text,
     )
+
+
+def _fold_use(event: Event, place: tuple[str, str, str], gathered: Gathered) -> None:
+    """An event of the uses of a rule: no answer is kept, since no client asks."""
+    tenant, project, rule_id = place
+    event, text = body_text(event)
+    if (row := use_row(event)) is not None:
+        gathered.rule_uses.append(row)
+    gathered.events.append(_event_values(event, tenant, project, USES_OF + rule_id, text))
 
 
 def _adopt(event: Event, body: DefinitionsAdopted, gathered: Gathered) -> None:

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from projections.folds.rows import Row, place_of
 from projections.store.port import Key, RowStore
-from projections.store.tables import EXECUTIONS, HOLDS, TOOL_CALLS, Table
+from projections.store.tables import EXECUTIONS, HOLDS, STANDING_RULES, TOOL_CALLS, Table
 
 CAPACITY = 20_000
 
@@ -57,6 +57,10 @@ class RowCache:
             lambda address: self._one(HOLDS, (*place_of(address[0])[:2], address[1])), capacity
         )
 
+        self.standing_rules: Shelf[tuple[str, str]] = Shelf(
+            lambda address: self._one(STANDING_RULES, address), capacity
+        )
+
     def execution(self, key: bytes) -> Row | None:
         """The execution with this Kafka key."""
         return self.executions.get(key)
@@ -74,6 +78,7 @@ class RowCache:
         self.executions.written()
         self.calls.written()
         self.holds.written()
+        self.standing_rules.written()
 
     def _one(self, table: Table, key: Key) -> Row | None:
         return next(iter(self._store.load(table, [key])), None)

@@ -15,6 +15,7 @@ from schemas.events import calls as c
 from schemas.events import definitions as d
 from schemas.events import executions as x
 from schemas.events import holds as h
+from schemas.events import rules as r
 from schemas.message import Message
 from schemas.record import Event
 
@@ -71,6 +72,28 @@ def destruction_entry(event: Event) -> Row:
         "subject": body.by,
         "action": DESTROY_KEY,
         "after": json_text({"name": body.name}),
+        "feedback": body.reason,
+    }
+
+
+def rule_entry(event: Event, before: Row | None, after: Row) -> Row:
+    """The audit row of a standing rule that was made, activated, suspended or revoked."""
+    body: Any = event.body
+    evidence: dict[str, Any] = json_value(after["document"])["evidence"]
+    is_made = isinstance(body, r.RuleMade)
+    return _row(event, event.meta.tenant, after["project"]) | {
+        "subject": body.by,
+        "action": _snake(type(body).__name__),
+        "execution_id": evidence["execution_id"],
+        "call_id": evidence["call_id"],
+        "hold_id": evidence["hold_id"],
+        "digest": evidence["digest"],
+        "before": None
+        if before is None
+        else json_text({"rule_id": body.rule_id, "status": before["status"]}),
+        "after": body.document
+        if is_made
+        else json_text({"rule_id": body.rule_id, "status": after["status"]}),
         "feedback": body.reason,
     }
 
@@ -177,10 +200,10 @@ def _abandoned(body: x.CommandAbandoned, execution: Row | None, call: Row | None
 def _released(
     body: c.ToolCallReleased, execution: Row | None, call: Row | None, hold: Row | None
 ) -> Row | None:
-    if body.released_by != "policy":
+    if body.released_by == "decision":
         return None
     return {
-        "subject": _policy(call),
+        "subject": _policy(call) if body.released_by == "policy" else f"rule:{body.rule_id}",
         "action": "release",
         "digest": body.digest,
         "before": None if call is None else call["arguments"],
@@ -203,6 +226,15 @@ def _revoked(body: c.GrantRevoked, execution: Row | None, call: Row | None, hold
 
 def _rolled_back(body: h.RollbackStarted, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
     return {"subject": body.by, "action": "rollback", "after": json_text(body.calls)}
+
+
+def _rule_asked(body: r.RuleAsked, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
+    return {"subject": body.by, "action": "ask_rule", "after": body.document}
+
+
+def _contradicted(body: r.RuleContradicted, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
+    after = json_text({"rule_id": body.rule_id, "decision_id": body.decision_id or None})
+    return {"subject": body.by, "action": "contradict_rule", "after": after}
 
 
 def _expired(body: h.HoldExpired, execution: Row | None, call: Row | None, hold: Row | None) -> Row:
@@ -293,6 +325,8 @@ _ENTRIES: dict[type[Message], Entry] = {
     c.ToolCallDenied: _denied,
     c.GrantRevoked: _revoked,
     h.RollbackStarted: _rolled_back,
+    r.RuleAsked: _rule_asked,
+    r.RuleContradicted: _contradicted,
     h.HoldExpired: _expired,
     h.HoldClaimed: _claimed,
     h.HoldUnclaimed: _unclaimed,

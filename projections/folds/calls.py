@@ -123,6 +123,7 @@ def _grant_json(row: Row) -> dict[str, Any] | None:
         "grant_id": row["grant_id"],
         "decision_id": row["grant_decision_id"],
         "released_by": row["released_by"],
+        "rule_id": row["rule_id"],
         "digest": row["grant_digest"],
         "expires_at": moment(row["grant_expires_at_ms"]),
         "token": None,
@@ -149,6 +150,7 @@ def _first(body: c.ToolCallProposed, event: Event) -> Row:
         "decided_at_ms": None,
         "feedback": None,
         "released_by": None,
+        "rule_id": None,
         "output": None,
         "error": None,
         "duration_ms": None,
@@ -226,6 +228,7 @@ def _held(body: h.HoldOpened, event: Event) -> Row:
         "grant_digest": None,
         "grant_expires_at_ms": None,
         "released_by": None,
+        "rule_id": None,
     }
 
 
@@ -250,6 +253,7 @@ def _released(body: c.ToolCallReleased, event: Event) -> Row:
         "status": "released",
         "approved_arguments": body.arguments,
         "released_by": body.released_by,
+        "rule_id": body.rule_id or None,
         "grant_id": body.grant_id,
         "grant_decision_id": body.decision_id,
         "grant_digest": body.digest,

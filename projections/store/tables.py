@@ -124,7 +124,7 @@ TOOL_CALLS = Table(
         *_maybe("deadline_at_ms", type="int"),
         *_maybe("decision", "decision_id", "decided_by"),
         *_maybe("decided_at_ms", type="int"),
-        *_maybe("feedback", "released_by", "grant_id", "grant_decision_id", "grant_digest"),
+        *_maybe("feedback", "released_by", "rule_id", "grant_id", "grant_decision_id", "grant_digest"),
         *_maybe("grant_expires_at_ms", type="int"),
         *_maybe("denied_because", "rollback", "attempt_id"),
         *_maybe("run_deadline_at_ms", type="int"),
@@ -246,6 +246,38 @@ ANSWERS = Table(
     merge={"first_offset": "first", "code": "not_null", "detail": "not_null"},
 )
 
+STANDING_RULES = Table(
+    "standing_rules",
+    (
+        *_text(
+            "tenant", "rule_id", "project", "agent", "tool", "status", "reason", "document", "policy_rules"
+        ),
+        *_maybe("uses", type="int"),
+        *_int("expires_at_ms"),
+        *_text("made_by"),
+        *_int("made_at_ms"),
+        *_text("changed_by"),
+        *_maybe("contradiction"),
+        *_int("updated_at_ms", "log_offset"),
+    ),
+    key=("tenant", "rule_id"),
+    indices=(Index("standing_rules_by_project", ("tenant", "project", "made_at_ms", "rule_id")),),
+)
+
+RULE_USES = Table(
+    "rule_uses",
+    (
+        *_OWNER,
+        *_text("rule_id"),
+        *_int("number"),
+        *_text("execution_id", "call_id"),
+        *_int("revision"),
+        *_text("digest", "reservation_id"),
+        *_int("at_ms", "log_partition", "log_offset"),
+    ),
+    key=("tenant", "project", "rule_id", "number"),
+)
+
 DEFINITIONS = Table(
     "definitions",
     (
@@ -316,6 +348,8 @@ VIEW_TABLES = (
     AUDIT_TILES,
     ANSWERS,
     DEFINITIONS,
+    STANDING_RULES,
+    RULE_USES,
     AGENTS,
     ADOPTIONS,
     SKIPPED_RECORDS,

@@ -18,11 +18,16 @@ from projections.store.tables import (
     EVENTS,
     EXECUTIONS,
     HOLDS,
+    RULE_USES,
     SKIPPED_RECORDS,
+    STANDING_RULES,
     TOOL_CALLS,
 )
+from schemas.canonical import canonical
 from schemas.events import executions as x
 from schemas.events import holds as h
+from schemas.events import rules as r
+from schemas.ids import definition_key, rule_uses_key
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
 from tests.projections.filling import TOPICS, Filler
@@ -46,6 +51,33 @@ from tests.projections.histories import (
 )
 
 KEY = key_of("run-1")
+
+
+def rule_document(rule_id: str, project: str) -> str:
+    return canonical(
+        {
+            "rule_id": rule_id,
+            "project": project,
+            "agent": "bot",
+            "tool": "pay",
+            "tool_version": "v",
+            "policy_rules": ["p/payments"],
+            "arguments": {"amount": {"equals": 1}},
+            "expires_at_ms": 2_000,
+            "uses": 1,
+            "risk_max": "medium",
+            "terms": {"excluded": [], "exclude_requester": False, "quorum": 1, "reviewers": [], "roles": []},
+            "evidence": dict.fromkeys(
+                ("execution_id", "call_id", "hold_id", "decision_id", "digest", "view_digest"), "x"
+            ),
+            "requesters": ["bot"],
+            "made_by": "ann@acme",
+            "made_with": [],
+            "four_eyes": True,
+        }
+    )
+
+
 CALL = proposed("c1")
 HOLD = held(KEY, CALL)
 
@@ -243,3 +275,40 @@ def _apply(filler: Filler, position: Position, records: list[RawRecord]) -> None
     filler.store.apply(
         Batcher(TOPICS, RowCache(filler.store), Trees(filler.store)).batch([Chunk(position, records)])
     )
+
+
+def test_standing_rule_is_one_row_as_it_stands_and_each_word_on_it_an_audit_row(filler: Filler) -> None:
+    document = rule_document("r", project="default")
+    definitions = LogBuilder(1).claim_all()
+    made = r.RuleMade(rule_id="r", status="proposed", reason="", document=document, by="ann@acme")
+    evidence = '{"call_id":"c1"}'
+    suspended = r.RuleSuspended(rule_id="r", reason="no", evidence=evidence, by="placet:decider")
+    for body in (made, r.RuleActivated(rule_id="r", reason="", by="bob@acme"), suspended):
+        definitions.append(definition_key("acme", "rule", "r"), [body])
+    filler.fill(None, definitions, step=1)
+
+    (row,) = filler.rows(STANDING_RULES)
+    assert (row["status"], row["reason"], row["made_by"]) == ("suspended", "no", "ann@acme")
+    assert (row["document"], row["contradiction"], row["uses"]) == (document, evidence, 1)
+    audits = [(entry["action"], entry["subject"], entry["project"]) for entry in filler.rows(AUDIT_ENTRIES)]
+    assert audits == [
+        ("rule_made", "ann@acme", "default"),
+        ("rule_activated", "bob@acme", "default"),
+        ("rule_suspended", "placet:decider", "default"),
+    ]
+
+
+def test_uses_of_a_rule_are_rows_of_their_own_and_none_is_skipped(filler: Filler) -> None:
+    key = rule_uses_key("acme", "default", "r")
+    asked = {"rule_id": "r", "execution_id": "run-1", "call_id": "c1", "revision": 1}
+    builder = LogBuilder(1).claim_all()
+    builder.append(key, [r.RuleUseReserved(**asked, reservation_id="a", digest="d", number=1)])
+    builder.append(key, [r.RuleUseRefused(**asked, reservation_id="b", detail="all taken")])
+    filler.fill(builder)
+
+    (row,) = filler.rows(RULE_USES)
+    assert (row["rule_id"], row["number"], row["call_id"]) == ("r", 1, "c1")
+    assert [event["execution_id"] for event in filler.rows(EVENTS)] == ["rule/r"] * 2
+    assert filler.rows(SKIPPED_RECORDS) == []
+    assert filler.rows(EXECUTIONS) == []
+    assert filler.rows(ANSWERS) == []

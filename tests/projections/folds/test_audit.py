@@ -123,7 +123,7 @@ def test_every_event_that_names_a_person_is_considered() -> None:
     decides_nothing = {
         "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
         "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
-        "PrincipalPublished", "DataKeyDestroyed",
+        "PrincipalPublished", "DataKeyDestroyed", "RuleMade", "RuleActivated", "RuleSuspended", "RuleRevoked",
     }  # fmt: skip
     from projections.folds.audit import _ENTRIES
 
