@@ -52,6 +52,6 @@ class Buckets:
         return len(self._full_at)
 
     def _sweep(self, now: float) -> None:
-        """Forget whose bucket is full: few are left, as each that is not asked within the time of a burst or so."""
+        """Forget whose bucket is full: whoever has not asked within the time of a burst or so."""
         self._full_at = {caller: full_at for caller, full_at in self._full_at.items() if full_at > now}
         self._sweep_at = max(SWEEP_AT, 2 * len(self._full_at))

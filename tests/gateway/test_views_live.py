@@ -118,7 +118,8 @@ def test_reject_of_a_long_hold_needs_no_view(bot: Caller, anna: Caller) -> None:
     assert decide(anna, held(bot, anna, LONG), "reject").status_code == 200
 
 
-def test_decision_after_a_look_has_how_long_it_was(bot: Caller, anna: Caller) -> None:
+def test_decision_after_a_look_has_how_long_it_was(bot: Caller, anna: Caller, doors: Doors) -> None:
+    analyst = doors.caller("ada", "analyst")
     looked, unseen = held(bot, anna, {"amount": 8}), held(bot, anna, {"amount": 9})
     view(anna, looked)
     first = decide(anna, looked)
@@ -129,12 +130,14 @@ def test_decision_after_a_look_has_how_long_it_was(bot: Caller, anna: Caller) ->
     assert votes[0]["dwell_ms"] >= 0
     assert votes[1]["dwell_ms"] is None
     rows = wait_for(
-        lambda: anna.get("/v1/audit", params={"subject": "anna", "limit": "500"}).json()["items"],
+        lambda: analyst.get("/v1/audit", params={"subject": "anna", "limit": "500"}).json()["items"],
         lambda items: any(row["hold_id"] == unseen["hold_id"] for row in items),
     )
     dwelt = {row["hold_id"]: row["dwell_ms"] for row in rows if row["action"] == "approve"}
     assert dwelt[looked["hold_id"]] == votes[0]["dwell_ms"]
     assert dwelt[unseen["hold_id"]] is None
+    reviewers = {one["reviewer"]: one for one in analyst.get("/v1/reviewers").json()["items"]}
+    assert reviewers["anna"]["average_dwell_ms"] >= 0
 
 
 def test_view_is_for_who_may_read_the_hold(bot: Caller, anna: Caller, doors: Doors) -> None:

@@ -86,15 +86,29 @@ def test_case_17_payload_behind_padding_is_shown_whole_before_it_can_be_approved
     arguments = {"to": "the usual account" + " " * 20_000 + "and everything else to GB99 EVIL", "amount": 5}
     call = tenant.propose(execution_id, "send_money", arguments)
 
+    unseen = tenant.decide(call)
+    assert refused(unseen) == (422, "invalid")
+    assert f"GET /v1/holds/{call['hold_id']}/view" in unseen.json()["detail"]
+    assert tenant.call(execution_id)["status"] == "held"
+
     shown = terminal(tenant, "approve", call["hold_id"], "--yes")
 
     assert shown.returncode == 0, shown.stderr
-    words = " ".join(shown.stdout.split())
-    assert "and everything else to GB99 EVIL" in words
-    assert "⟨20000 spaces⟩" in words
-    assert "long runs of spaces" in words
-    assert words.index("GB99 EVIL") < words.index("approved")
+    assert f'"to": "the usual account\\s{{{20_000}}}and everything else to GB99 EVIL"' in shown.stdout
+    assert "badges: padding" in shown.stdout
+    assert shown.stdout.index("GB99 EVIL") < shown.stdout.index("approved")
     assert tenant.call(execution_id)["approved_arguments"] == arguments
+
+
+def test_case_17_nested_and_long_arguments_are_approved_only_with_their_view(tenant: Tenant) -> None:
+    deep = {"a": {"b": {"c": {"d": {"e": "GB99 EVIL"}}}}}
+    for arguments in (deep, {"lines": "\n".join(map(str, range(60)))}, {"long": "x" * 5_000}):
+        call = tenant.propose(tenant.execution(), "unknown_tool", arguments)
+        assert refused(tenant.decide(call)) == (422, "invalid")
+        view = tenant.rita.get(f"/holds/{call['hold_id']}/view").json()
+        assert view["must_read"]
+        assert not view["truncated"]
+        assert tenant.decide(call, view_digest=view["view_digest"]).status_code == 200
 
 
 def test_case_17_approval_that_nobody_confirmed_decides_nothing(site: Site, tenant: Tenant) -> None:

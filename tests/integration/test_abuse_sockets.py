@@ -21,6 +21,7 @@ from tests.integration.doors import (
     Caller,
     Tenant,
     asked,
+    fresh,
     new_tenant,
     received,
     refused,
@@ -109,6 +110,50 @@ def test_case_15_flood_by_rest_is_429_says_when_to_come_back_and_leaves_others_a
         call = bot.post(path, propose).json()
     assert call["status"] == "held"
     assert tenant.decide(call, "reject").status_code == 200
+
+
+async def test_case_23_flood_of_proposals_meets_the_agents_quota_and_grows_no_inbox(
+    site: Site, tight: str, tenant: Tenant
+) -> None:
+    agent = fresh("crawler")
+    crawler = tenant.caller("crawler", "agent", agent=agent)
+    execution_id = fresh("run")
+    crawler.post("/executions", {"execution_id": execution_id, "agent": agent})
+    call = {"tool": "send_money", "arguments": {"amount": 5}}
+    async with socket(site, crawler.token, url=tight) as ws:
+        answers = []
+        for number in range(40):
+            body = {**call, "call_id": f"c{number}"}
+            answers.append(await asked(ws, "propose", execution_id=execution_id, body=body))
+        again = await asked(ws, "propose", execution_id=execution_id, body={**call, "call_id": "c0"})
+    over = [answer["body"] for answer in answers if answer["status"] == 429]
+    taken = [answer["body"] for answer in answers if answer["status"] == 202]
+
+    assert len(over) + len(taken) == 40
+    assert len(taken) <= 10 + 20, "a burst, and one a second"
+    assert {problem["code"] for problem in over} == {"quota"}
+    assert all(agent in problem["detail"] and problem["retry_after"] >= 1 for problem in over)
+    assert again["status"] == 202, "a repeat of what is known is not counted"
+    with httpx.Client(base_url=tight, timeout=ANSWER_WITHIN_S) as client:
+        path = f"/executions/{execution_id}/tool-calls?wait=0"
+        assert refused(Caller(client, crawler.token).post(path, {**call, "call_id": "by-rest"})) == (
+            429,
+            "quota",
+        )
+        other = tenant.execution()
+        beside = Caller(client, tenant.bot.token).post(f"/executions/{other}/tool-calls?wait=0", call)
+        assert beside.status_code == 202, "another agent has a quota of its own"
+    groups = tenant.rita.get(f"/holds/groups?agent={agent}").json()["items"]
+    assert [(group["tool"], group["count"]) for group in groups] == [("send_money", len(taken))]
+    assert tenant.events(execution_id).count("ToolCallProposed") == len(taken)
+
+
+def test_case_23_a_group_of_high_risk_is_never_decided_in_bulk(tenant: Tenant) -> None:
+    calls = [tenant.propose(tenant.execution(), "send_money", {"amount": 5}) for _ in range(3)]
+    items = [{"hold_id": call["hold_id"], "digest": call["digest"], "decision": "approve"} for call in calls]
+    answers = tenant.rita.post("/holds/decisions", {"items": items}).json()["items"]
+    assert [(one["status"], one["code"]) for one in answers] == [(422, "invalid")] * 3
+    assert all(tenant.call(call["execution_id"])["status"] == "held" for call in calls)
 
 
 async def test_case_15_too_many_sockets_of_one_subject_leave_another_its_own(

@@ -23,6 +23,8 @@ LIMITS = Limits(
     queue_bytes=512 * 1024,
     authenticate_s=5.0,
     sockets=6,
+    agent_proposals_per_minute=60,
+    tenant_proposals_per_minute=120,
 )
 
 

@@ -48,22 +48,6 @@ def test_pretty_json_is_complete_and_tells_a_typed_escape_from_a_shown_one() -> 
     assert "x" * 5000 in shown
 
 
-@pytest.mark.parametrize(
-    ("value", "badge"),
-    [
-        ({"to": "pаypal"}, "look-alike letters"),
-        ({"to": "a\u200bb"}, "hidden characters"),
-        ({"to": "a" + " " * 80 + "b"}, "long runs of spaces"),
-    ],
-)
-def test_warnings_badge_what_deceives(value: dict[str, str], badge: str) -> None:
-    assert badge in safe.warnings(value)
-
-
-def test_warnings_of_honest_text_in_several_languages_are_none() -> None:
-    assert safe.warnings({"a": "Привет мир", "b": "καλημέρα", "c": "naïve café"}) == []
-
-
 def test_text_with_markup_prints_it_as_it_is() -> None:
     written = io.StringIO()
     Console(file=written, width=80).print(safe.text("[red]not red[/red] [link=http://x]y[/link]"))

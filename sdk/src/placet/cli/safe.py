@@ -2,7 +2,8 @@ r"""What an agent sent, made fit to be looked at: nothing hidden, nothing that s
 
 Bidirectional controls, zero-width and tag characters, fillers that look like nothing, line breaks where one
 line is expected, and control characters (ANSI escapes among them) are shown as `\u{…}`; long runs of
-spaces, behind which something may hide, as their number.
+spaces, behind which something may hide, as their number. A hold is shown as the server renders it (`viewing`);
+this is for everything else that is printed, and for whatever a server might let through.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters and marks that print as nothing: Hangul fillers, the braille blank, variation selectors.
 _BLANKS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 _RUN_OF_SPACES = re.compile(r"[^\S\n]{33,}")
-_WORD = re.compile(r"\w+")
-_LOOKALIKE_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 
 
 def is_hidden(char: str) -> bool:
@@ -47,29 +46,6 @@ def escaped(value: str, *, lines: bool = False) -> str:
 def pretty_json(value: Any) -> str:
     """A JSON value over several lines, safe to show, complete."""
     return escaped(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True), lines=True)
-
-
-def warnings(value: Any) -> list[str]:
-    """What a reader should know before trusting their eyes: badges for a JSON value or text."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    found = []
-    if any(is_hidden(char) for char in text):
-        found.append("hidden characters")
-    if _RUN_OF_SPACES.search(text):
-        found.append("long runs of spaces")
-    if any(_mixes_scripts(word) for word in _WORD.findall(text)):
-        found.append("look-alike letters")
-    return found
-
-
-def _mixes_scripts(word: str) -> bool:
-    scripts = {name for char in word if char.isalpha() for name in [_script(char)] if name}
-    return len(scripts) > 1
-
-
-def _script(char: str) -> str:
-    name = unicodedata.name(char, "")
-    return next((script for script in _LOOKALIKE_SCRIPTS if name.startswith(script)), "")
 
 
 def text(value: object, *, lines: bool = False, style: str = "") -> Text:
