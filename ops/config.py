@@ -86,6 +86,7 @@ class StackConfig:
         audit_webhook: Address that audit heads are posted to; empty for none.
         audit_head_events: So many events of a tenant make an audit head,
         audit_head_seconds: and so many seconds, if there was any.
+        notifications_file: Absolute path of what is told to whom; empty for nobody.
         log_level: Of the roles' logs.
         oidc: The identity provider that the gateway believes, as its settings without `oidc_`; empty for none.
     """
@@ -110,6 +111,7 @@ class StackConfig:
     audit_webhook: str = ""
     audit_head_events: int = DEFAULT_EVENTS
     audit_head_seconds: float = DEFAULT_SECONDS
+    notifications_file: str = ""
     log_level: str = "INFO"
     oidc: Mapping[str, str] = field(default_factory=dict)
 
@@ -139,6 +141,8 @@ class StackConfig:
             "audit_webhook": self.audit_webhook,
             "audit_head_events": str(self.audit_head_events),
             "audit_head_seconds": str(self.audit_head_seconds),
+            "notifications_file": self.notifications_file,
+            "gateway_url": self.url,
             "worker_id": worker_id,
             "status_file": str(self.directory.status(worker_id)),
             "log_level": self.log_level,

@@ -21,7 +21,7 @@ from ops.status import Stack, read_stack
 
 POLL_S = 0.1
 STOP_TIMEOUT_S = 60.0
-PATHS = ("data_dir", "kafka_settings", "gateway_policy")
+PATHS = ("data_dir", "kafka_settings", "gateway_policy", "audit_heads_dir", "notifications")
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 

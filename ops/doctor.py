@@ -26,6 +26,7 @@ from ops.options import UpOptions, check_port
 from ops.status import READY, read_stack
 from ops.topics import validate_topics
 from schemas.topics import Topics
+from services.processors.notifications.document import NotificationsRefused, read_document
 
 OLDEST_PYTHON = (3, 11)
 LOWEST_FREE_BYTES = 1024**3
@@ -66,6 +67,8 @@ def examine(directory: DataDir, port: int) -> Iterator[Finding]:
     yield _version(config)
     yield _checked("topics", lambda: _topics(config))
     yield _checked("clock", lambda: _clock(config))
+    if config.notifications_file:
+        yield _notifications(Path(config.notifications_file))
 
 
 def _checked(check: str, answer: Callable[[], str]) -> Finding:
@@ -118,6 +121,17 @@ def _version(config: StackConfig) -> Finding:
     host, _, port = config.bootstrap_servers.split(",")[0].rpartition(":")
     recent = is_recent(host, int(port))
     return Finding("kafka version", OK if recent else FAILED, "3.9 or newer" if recent else "older than 3.9")
+
+
+def _notifications(file: Path) -> Finding:
+    try:
+        count = len(read_document(file).notifications)
+    except NotificationsRefused as error:
+        return Finding("notifications", FAILED, f"{file}: {error}")
+    # The stack may have been started with other variables than this command.
+    return Finding(
+        "notifications", OK, f"{count} in {file}; placet notifications check looks for their secrets"
+    )
 
 
 def _topics(config: StackConfig) -> str:

@@ -43,6 +43,7 @@ class UpOptions:
     audit_webhook: str = ""
     audit_head_events: int = DEFAULT_EVENTS
     audit_head_seconds: float = DEFAULT_SECONDS
+    notifications: Path | None = None
     log_level: str = "INFO"
     oidc: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,6 +79,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         audit_webhook=options.audit_webhook,
         audit_head_events=options.audit_head_events,
         audit_head_seconds=options.audit_head_seconds,
+        notifications_file=_absolute(options.notifications),
         topic_prefix=options.topic_prefix,
         partitions=options.partitions,
         replication_factor=options.replication_factor,

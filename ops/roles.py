@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ops.config import load_config
+from ops.config import StackConfig, load_config
 from ops.errors import OpsError
 
 Run = Callable[[Mapping[str, str]], None]
@@ -24,15 +24,22 @@ ROLES: Mapping[str, str] = {
     "gateway": "gateway.main:run",
     "trust": "services.processors.main:run",
 }
-
+# Run only where the stack was asked for what they do.
+NOTIFIER = "notifier"
+OPTIONAL_ROLES: Mapping[str, str] = {NOTIFIER: "services.processors.notifications.main:run"}
 
 # Statistics may lag behind under load; decisions and what people see must not.
 NICENESS: Mapping[str, int] = {"trust": 10}
 
 
+def roles_of(config: StackConfig) -> tuple[str, ...]:
+    """The roles that a stack runs."""
+    return (*ROLES, *((NOTIFIER,) if config.notifications_file else ()))
+
+
 def load_role(role: str) -> Run:
     """The function that a role runs, imported only now: each process loads its own room and no other."""
-    module, _, name = ROLES[role].partition(":")
+    module, _, name = {**ROLES, **OPTIONAL_ROLES}[role].partition(":")
     run: Run = getattr(importlib.import_module(module), name)
     return run
 
@@ -57,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.roles", description="Run one role of a stack.")
-    parser.add_argument("role", choices=sorted(ROLES))
+    parser.add_argument("role", choices=sorted((*ROLES, *OPTIONAL_ROLES)))
     parser.add_argument("--config", type=Path, required=True, help="the stack's placet.json")
     parser.add_argument("--worker-id", help="its name among several of the same role; the role by default")
     return parser

@@ -23,7 +23,7 @@ from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
 from ops.options import UpOptions, check_port, settle
 from ops.ports import reachable
-from ops.roles import ROLES
+from ops.roles import roles_of
 from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
 
 START_TIMEOUT_S = 90.0
@@ -83,7 +83,8 @@ class Supervisor:
         install_topics(self.config)
         save_config(self.config)
         self._roles = tuple(
-            RoleChild(role, role_command(role, self.directory), self.directory) for role in ROLES
+            RoleChild(role, role_command(role, self.directory), self.directory)
+            for role in roles_of(self.config)
         )
         for role in self._roles:
             role.start()
@@ -95,7 +96,7 @@ class Supervisor:
         return self._kafka.start()
 
     def _wait_ready(self, config: StackConfig) -> None:
-        self._say("Starting " + ", ".join(ROLES))
+        self._say("Starting " + ", ".join(role.name for role in self._roles))
         deadline = time.monotonic() + START_TIMEOUT_S
         while not (self._all_ready() and answers_ready(config)):
             self._tick()

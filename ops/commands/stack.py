@@ -26,6 +26,13 @@ from ops.status import READY, Stack, as_protocol, read_stack
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.topics import DEFAULT_PARTITIONS
 
+BootstrapServers = Annotated[
+    str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="A Kafka cluster, else embedded.")
+]
+DatabaseUrl = Annotated[
+    str | None, typer.Option(envvar="DATABASE_URL", help="Where views live, else SQLite.")
+]
+Partitions = Annotated[int, typer.Option(min=1, help="Partitions of a new log; fixed for its life.")]
 KafkaSettings = Annotated[
     Path | None, typer.Option(help="JSON file of SASL and TLS settings for the cluster.", dir_okay=False)
 ]
@@ -41,25 +48,20 @@ Webhook = Annotated[
 ]
 HeadEvents = Annotated[int, typer.Option(min=1, help="So many events of a tenant make an audit head,")]
 HeadSeconds = Annotated[float, typer.Option(min=0.1, help="and so many seconds, if there was any event.")]
+Notifications = Annotated[
+    Path | None, typer.Option(help="A file that says what is told to whom.", dir_okay=False)
+]
 LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
 
 
 def up(
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
-    bootstrap_servers: Annotated[
-        str | None,
-        typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="A Kafka cluster, else embedded."),
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
     kafka_settings: KafkaSettings = None,
     port: Annotated[int, typer.Option(help="The gateway's port; 0 picks a free one.")] = DEFAULT_PORT,
     host: Annotated[str, typer.Option(help="The address that the gateway listens on.")] = LOOPBACK,
-    database_url: Annotated[
-        str | None,
-        typer.Option(envvar="DATABASE_URL", help="Where views live, else SQLite."),
-    ] = None,
-    partitions: Annotated[
-        int, typer.Option(min=1, help="Partitions of a new log; fixed for its life.")
-    ] = DEFAULT_PARTITIONS,
+    database_url: DatabaseUrl = None,
+    partitions: Partitions = DEFAULT_PARTITIONS,
     replication_factor: Annotated[int, typer.Option(min=1, help="Copies of a new topic.")] = 1,
     topic_prefix: Annotated[str, typer.Option(help="First word of the topics' names.")] = "placet",
     gateway_policy: GatewayPolicy = None,
@@ -73,6 +75,7 @@ def up(
     audit_webhook: Webhook = "",
     audit_head_events: HeadEvents = DEFAULT_EVENTS,
     audit_head_seconds: HeadSeconds = DEFAULT_SECONDS,
+    notifications: Notifications = None,
     log_level: LogLevel = "INFO",
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     json: JsonOption = False,
@@ -97,9 +100,11 @@ def up(
         audit_webhook=audit_webhook,
         audit_head_events=audit_head_events,
         audit_head_seconds=audit_head_seconds,
+        notifications=notifications,
         log_level=log_level.upper(),
     )
     with errors_as_exit_codes():
+        _check_notifications(notifications)
         options = replace(options, oidc=oidc_environment(os.environ))
         if detach:
             _announce(start_detached(options), options.directory, json=json)
@@ -108,6 +113,13 @@ def up(
 
             say = Console(stderr=True).print
             Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
+
+
+def _check_notifications(file: Path | None) -> None:
+    if file is not None:
+        from ops.commands.notifications import load_file  # apprise is known only where it is asked for
+
+        load_file(file, os.environ)
 
 
 def down(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:

@@ -85,7 +85,7 @@ def faust_app(settings: TrustSettings) -> faust.App:
         # A process that is started again takes its own place at once, and waits for no session to end.
         consumer_group_instance_id=settings.instance_id,
         agent_supervisor=CrashingSupervisor,
-        datadir=settings.data_dir / "trust",
+        datadir=settings.data_dir / settings.role,
         processing_guarantee="at_least_once",
         store="memory://",
         stream_buffer_maxsize=2 * ROUND_MAX_RECORDS,
@@ -111,7 +111,7 @@ def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) 
         key_type=bytes,
         value_type=bytes,
         partitions=settings.partitions,
-        changelog_topic=_raw_topic(app, settings.topics.trust),
+        changelog_topic=raw_topic(app, settings.topics.trust),
     )
     source = Source(settings.topics, topic_id)
     processor = TrustProcessor(app, source, table, lease, on_ready)
@@ -119,7 +119,7 @@ def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) 
     transport: Any = app.transport
     transport.Producer = IdempotentProducer
     transport.Consumer = seeking_consumer(processor.positions)
-    facts = _raw_topic(app, settings.topics.executions)
+    facts = raw_topic(app, settings.topics.executions)
 
     @app.agent(facts, name="trust", concurrency=1)
     async def count_trust(stream: Any) -> None:
@@ -130,7 +130,7 @@ def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) 
     return TrustApp(app, processor, lease)
 
 
-def _raw_topic(app: faust.App, name: str) -> Any:
+def raw_topic(app: faust.App, name: str) -> Any:
     """A topic of plain bytes: what faust itself cannot decode it acknowledges and drops."""
     return app.topic(
         name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw", allow_empty=True

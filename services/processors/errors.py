@@ -1,4 +1,4 @@
-"""What stops the trust processor: one sentence each that says who has to act, with the exit code."""
+"""What stops a processor: one sentence each that says who has to act, with the exit code."""
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -57,3 +57,7 @@ class PartsNotWhole(TrustError):
             "overwrote one, so the partition is counted again from its first record."
         )
         self.partition = partition
+
+
+class OutboxUnusable(TrustError):
+    """The notifier's outbox is held by another process, damaged, or on a disk that takes no more."""

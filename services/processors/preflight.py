@@ -6,8 +6,8 @@ from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import Log, LogError
 
 
-async def check_topics(settings: TrustSettings) -> str:
-    """Check that both topics exist with the log's partition count.
+async def check_topics(settings: TrustSettings, written: str) -> str:
+    """Check that the facts' topic and the one that is written exist with the log's partition count.
 
     Returns:
         The id of the topic of facts: one recreated under the same name has another.
@@ -18,7 +18,7 @@ async def check_topics(settings: TrustSettings) -> str:
     """
     log = KafkaLog(settings.bootstrap_servers, settings.topics, client_settings(settings.kafka_settings))
     try:
-        for topic in (settings.topics.executions, settings.topics.trust):
+        for topic in (settings.topics.executions, written):
             await _check_count(log, topic, settings.partitions)
         return await log.topic_id(settings.topics.executions)
     except LogError as error:

@@ -1,4 +1,4 @@
-"""The settings of the trust processor, from the plain text that a role is started with."""
+"""The settings of a processor, from the plain text that a role is started with."""
 
 import socket
 from collections.abc import Mapping
@@ -46,20 +46,29 @@ class TrustSettings:
     session_timeout_s: float
 
     @property
+    def role(self) -> str:
+        """The processor's name."""
+        return "trust"
+
+    @property
     def group(self) -> str:
         """The consumer group."""
-        return f"{self.topics.prefix}-trust"
+        return f"{self.topics.prefix}-{self.role}"
 
 
-def read_settings(settings: Mapping[str, str]) -> TrustSettings:
+def read_settings(settings: Mapping[str, str], role: str = "trust") -> TrustSettings:
     """The settings in a role's plain text (docs/architecture.md, Processes).
+
+    Args:
+        settings: of the role.
+        role: its name, and its worker id where it has no other.
 
     Raises:
         SettingsRefused: one is missing or is no number.
     """
     try:
         topics = Topics(settings.get("topic_prefix") or "placet")
-        named = {"worker_id": settings.get("worker_id") or "trust", "data_dir": settings["data_dir"]}
+        named = {"worker_id": settings.get("worker_id") or role, "data_dir": settings["data_dir"]}
         return TrustSettings(
             bootstrap_servers=settings["bootstrap_servers"],
             topics=topics,
@@ -72,7 +81,7 @@ def read_settings(settings: Mapping[str, str]) -> TrustSettings:
             session_timeout_s=float(settings.get("session_timeout_s") or SESSION_TIMEOUT_S),
         )
     except (KeyError, ValueError) as error:
-        raise SettingsRefused(f"The trust processor's settings cannot be used: {error!r}.") from error
+        raise SettingsRefused(f"The settings of the {role} processor cannot be used: {error!r}.") from error
 
 
 def client_settings(path: Path | None) -> dict[str, Any]:

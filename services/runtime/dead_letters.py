@@ -3,6 +3,7 @@
 import hashlib
 import logging
 
+from schemas.dead_letters import letter_headers
 from schemas.record import Headers, OutRecord
 from services.runtime.log import BatchTooLarge, Log, TopicPartition
 from services.runtime.rounds import DeadLetter
@@ -20,15 +21,8 @@ def dead_letter_record(letter: DeadLetter, tp: TopicPartition) -> OutRecord:
     Its id is (topic, partition, offset) of the original, so that writing it again adds nothing.
     """
     raw = letter.raw
-    origin = f"{tp.topic}/{tp.partition}/{raw.offset}"
     headers: Headers = (
-        ("ce_id", origin.encode()),
-        ("placet_topic", tp.topic.encode()),
-        ("placet_partition", b"%d" % tp.partition),
-        ("placet_offset", b"%d" % raw.offset),
-        ("placet_at_ms", b"%d" % raw.timestamp_ms),
-        ("placet_reason", letter.reason.encode()),
-        ("placet_detail", letter.detail[:500].encode(errors="replace")),
+        *letter_headers(tp.topic, tp.partition, raw.offset, raw.timestamp_ms, letter.reason, letter.detail),
         *((f"original_{name}", value) for name, value in raw.headers[:HEADERS_KEPT]),
     )
     return OutRecord(raw.key, raw.value, headers)

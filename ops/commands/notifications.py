@@ -1,0 +1,86 @@
+"""`placet notifications check|test`: what the notifier would make of a notifications file, before it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
+from ops.errors import UsageError
+from services.processors.notifications.apprise_channel import silence_libraries
+from services.processors.notifications.channel import Undelivered
+from services.processors.notifications.config import Endpoint, Notifications, load_notifications
+from services.processors.notifications.document import NotificationsRefused
+from services.processors.notifications.render import trial
+
+EXIT_REFUSED = 1
+
+NotificationsFile = Annotated[
+    Path, typer.Argument(help="A file that says what is told to whom (YAML).", dir_okay=False)
+]
+
+
+def load_file(file: Path, environment: Mapping[str, str]) -> Notifications:
+    """A notifications file with its secrets.
+
+    Raises:
+        UsageError: It cannot be used; no secret is shown.
+    """
+    try:
+        return load_notifications(file, environment, "")
+    except NotificationsRefused as error:
+        raise UsageError(f"The notifications file {file} cannot be used: {error}.") from error
+
+
+def check_command(file: NotificationsFile, json: JsonOption = False) -> None:
+    """Check a notifications file: typos, and secrets that are not there. Exit 1 when it cannot be used."""
+    silence_libraries()
+    try:
+        found = load_notifications(file, os.environ, "")
+    except NotificationsRefused as error:
+        problems = [problem.model_dump() for problem in error.problems]
+    else:
+        problems = []
+        if not json:
+            for endpoint in found.endpoints:
+                typer.echo(f"{endpoint.key}: {endpoint.channel.kind}, {', '.join(endpoint.when.events)}")
+    if json:
+        print_json({"problems": problems})
+    for problem in problems if not json else ():
+        typer.echo(f"{file}: {problem['severity']}: {problem['path']}: {problem['message']}")
+    if problems:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def trial_command(
+    file: NotificationsFile,
+    id: Annotated[str, typer.Option(help="The notification whose targets get the message.")],  # noqa: A002
+) -> None:
+    """Send one message, marked as a test, to each target of a notification. Exit 1 when one did not take it."""
+    silence_libraries()
+    with errors_as_exit_codes():
+        found = load_file(file, os.environ)
+        endpoints = [one for one in found.endpoints if one.key.rpartition("/")[0] == id]
+        if not endpoints:
+            known = ", ".join(dict.fromkeys(one.key.rpartition("/")[0] for one in found.endpoints))
+            raise UsageError(f"{file} has no notification {id!r}: it has {known}.")
+        failed = [endpoint for endpoint in endpoints if not asyncio.run(_try(endpoint))]
+    if failed:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+async def _try(endpoint: Endpoint) -> bool:
+    try:
+        await endpoint.channel.send(trial(endpoint.key, str(uuid.uuid4()), time.time_ns() // 1_000_000))
+    except Undelivered as error:
+        typer.echo(f"{endpoint.key} ({endpoint.channel.kind}): not taken: {error}", err=True)
+        return False
+    typer.echo(f"{endpoint.key} ({endpoint.channel.kind}): taken")
+    return True

@@ -1,0 +1,89 @@
+"""Messages by e-mail, Slack, Teams and others, through apprise: one address, one thread, a bound of time."""
+
+import asyncio
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import apprise
+
+from services.processors.notifications.channel import Undelivered
+from services.processors.notifications.render import Outgoing
+
+
+class BadAddress(ValueError):
+    """An address of apprise cannot be used; the message says so and does not show it."""
+
+
+class AppriseChannel:
+    """Blocking calls of one target, in a thread of its own, one at a time."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        """Prepare it.
+
+        Args:
+            url: an address of apprise; it may hold secrets and is never shown.
+            timeout_s: how long a try is waited for.
+
+        Raises:
+            BadAddress: apprise knows no such address.
+        """
+        # No files of its own, no redirects, no waits and tries beside ours, and no thread that we do not know.
+        asset = apprise.AppriseAsset(
+            app_id="Placet",
+            app_desc="Placet",
+            app_url="",
+            async_mode=False,
+            http_redirects=False,
+            service_timeout=0,
+            storage_mode="memory",
+            pgp_autogen=False,
+            pem_autogen=False,
+        )
+        target = apprise.Apprise.instantiate(url.strip(), asset=asset)
+        if target is None:
+            raise BadAddress(
+                "apprise takes no such address, or it lacks a part; see apprise's list of services"
+            )
+        self._apprise = apprise.Apprise(asset=asset)
+        self._apprise.add(target)
+        self._timeout_s = timeout_s
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apprise")
+        self._running: Future[bool] | None = None
+
+    @property
+    def kind(self) -> str:
+        """See `Channel`."""
+        return "apprise"
+
+    async def send(self, outgoing: Outgoing) -> None:
+        """See `Channel`. A thread cannot be ended: while one still hangs, further tries fail at once."""
+        if self._running is not None and not self._running.done():
+            raise Undelivered("the try before still hangs")
+        self._running = self._thread.submit(self._notify, outgoing)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                taken = await asyncio.shield(asyncio.wrap_future(self._running))
+        except TimeoutError:
+            raise Undelivered(f"no answer within {self._timeout_s:g} s") from None
+        if not taken:
+            raise Undelivered("apprise could not deliver it")
+
+    def _notify(self, outgoing: Outgoing) -> bool:
+        try:
+            return bool(
+                self._apprise.notify(
+                    title=outgoing.title, body=outgoing.text, body_format=apprise.NotifyFormat.TEXT
+                )
+            )
+        except Exception as error:  # a plugin's own mistake must not end what others wait for
+            # Its name only: its text may hold the address.
+            logging.getLogger(__name__).warning("a plugin of apprise failed (%s)", type(error).__name__)
+            return False
+
+
+def silence_libraries() -> None:
+    """Keep addresses, which may hold tokens, out of the log: what is worth saying the senders say."""
+    quiet: dict[str, Any] = dict.fromkeys(("httpx", "httpcore", "urllib3", "requests"), logging.WARNING)
+    for name, level in {**quiet, "apprise": logging.CRITICAL + 1}.items():
+        logging.getLogger(name).setLevel(level)

@@ -1,0 +1,164 @@
+"""Which facts tell people something: from the records that count to notices.
+
+A fact names its hold or its call, and little else: what they are is kept from their opening to their end.
+"""
+
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from schemas.events import calls as c
+from schemas.events import executions as e
+from schemas.events import holds as h
+from schemas.ids import split_execution_key
+from schemas.message import Message
+from schemas.record import Event
+from services.processors.notifications.document import EventName
+from services.processors.notifications.notice import Call, Hold, Notice, Source
+
+_ENDED_CALLS = (c.ToolCallSucceeded, c.ToolCallFailed, c.ToolCallDenied, c.ToolCallCancelled, c.GrantRevoked)
+_ENDED_EXECUTIONS = (e.ExecutionCompleted, e.ExecutionFailed, e.ExecutionCancelled)
+# What leaves a hold open though its time was up: others are asked, or it waits on.
+_STAYS_OPEN = ("escalate", "wait")
+CANCELLED = "cancelled"
+# What happened, to which hold, as it is then, and the detail.
+Told = tuple[EventName, str, Hold, str]
+
+
+class Context(Protocol):
+    """What is kept of executions, calls and holds that are open, by the record's key."""
+
+    def agent_of(self, key: bytes) -> str:
+        """The agent of an execution; empty where it is not known."""
+
+    def start(self, key: bytes, agent: str) -> None:
+        """An execution began."""
+
+    def end(self, key: bytes) -> None:
+        """It ended, and whatever was open in it."""
+
+    def call(self, key: bytes, call_id: str) -> Call | None:
+        """An open call."""
+
+    def put_call(self, key: bytes, call_id: str, call: Call) -> None:
+        """A call was proposed, or is known better."""
+
+    def drop_call(self, key: bytes, call_id: str) -> None:
+        """A call ended."""
+
+    def hold(self, key: bytes, hold_id: str) -> Hold | None:
+        """An open hold."""
+
+    def put_hold(self, key: bytes, hold_id: str, hold: Hold) -> None:
+        """A hold was opened, or is known better."""
+
+    def drop_hold(self, key: bytes, hold_id: str) -> None:
+        """A hold was closed."""
+
+
+class Facts:
+    """Follows the records that count, in offset order."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def follow(self, event: Event, source: Source) -> Notice | None:
+        """Take the next one.
+
+        Returns:
+            What it has to tell, if anything.
+        """
+        told = self._told(event.key, event.body)
+        if told is None:
+            return None
+        kind, hold_id, hold, detail = told
+        tenant, project, execution_id = split_execution_key(event.key)
+        return Notice(
+            id=event.meta.event_id,
+            type=kind,
+            at_ms=event.meta.at_ms,
+            tenant=tenant,
+            project=project,
+            execution_id=execution_id,
+            hold_id=hold_id,
+            hold=hold,
+            source=source,
+            detail=detail,
+        )
+
+    def _told(self, key: bytes, body: Message) -> Told | None:
+        match body:
+            case h.HoldOpened():
+                return self._opened(key, body)
+            case h.DecisionRecorded(hold_id=hold_id, resolves=True):
+                return self._closed(key, hold_id, "hold_resolved", body.decision)
+            case h.HoldCancelled(hold_id=hold_id):
+                return self._closed(key, hold_id, "hold_resolved", CANCELLED)
+            case h.HoldExpired(hold_id=hold_id):
+                return self._expired(key, hold_id, body.on_timeout)
+            case h.HoldEscalated():
+                return self._escalated(key, body)
+            case h.HoldDelegated():
+                return self._delegated(key, body)
+        self._note(key, body)
+        return None
+
+    def _note(self, key: bytes, body: Message) -> None:
+        context = self._context
+        match body:
+            case e.ExecutionStarted():
+                context.start(key, body.agent)
+            case c.ToolCallProposed():
+                context.put_call(key, body.call_id, Call(body.agent, body.tool, ""))
+            case c.PolicyVerdictIssued():
+                if (call := context.call(key, body.call_id)) is not None:
+                    context.put_call(key, body.call_id, Call(call.agent, call.tool, body.risk_level))
+            case h.HoldExtended():
+                if (hold := context.hold(key, body.hold_id)) is not None:
+                    context.put_hold(key, body.hold_id, replace(hold, deadline_at_ms=body.deadline_at_ms))
+            case _ if isinstance(body, _ENDED_CALLS):
+                context.drop_call(key, body.call_id)
+            case _ if isinstance(body, _ENDED_EXECUTIONS):
+                context.end(key)
+
+    def _opened(self, key: bytes, body: h.HoldOpened) -> Told:
+        call = self._context.call(key, body.call_id) if body.call_id else None
+        hold = Hold(
+            call_id=body.call_id,
+            kind=body.kind,
+            cause=body.cause,
+            question=body.question,
+            roles=body.roles,
+            deadline_at_ms=body.deadline_at_ms,
+            agent=call.agent if call else self._context.agent_of(key),
+            tool=call.tool if call else "",
+            risk=body.risk_level or (call.risk if call else ""),
+        )
+        self._context.put_hold(key, body.hold_id, hold)
+        kind: EventName = "outcome_unknown" if body.cause == "outcome_unknown" else "hold_opened"
+        return kind, body.hold_id, hold, ""
+
+    def _closed(self, key: bytes, hold_id: str, kind: EventName, detail: str) -> Told | None:
+        hold = self._context.hold(key, hold_id)
+        self._context.drop_hold(key, hold_id)
+        return (kind, hold_id, hold, detail) if hold else None
+
+    def _expired(self, key: bytes, hold_id: str, on_timeout: h.OnTimeout) -> Told | None:
+        if on_timeout not in _STAYS_OPEN:
+            return self._closed(key, hold_id, "hold_expired", on_timeout)
+        hold = self._context.hold(key, hold_id)
+        return ("hold_expired", hold_id, hold, on_timeout) if hold else None
+
+    def _escalated(self, key: bytes, body: h.HoldEscalated) -> Told | None:
+        hold = self._context.hold(key, body.hold_id)
+        if hold is None:
+            return None
+        everyone = tuple(dict.fromkeys((*hold.roles, *body.roles)))
+        kept = replace(hold, roles=everyone, deadline_at_ms=body.deadline_at_ms)
+        self._context.put_hold(key, body.hold_id, kept)
+        # Told to those who are asked from now on; the others know.
+        return "hold_escalated", body.hold_id, replace(kept, roles=body.roles), ""
+
+    def _delegated(self, key: bytes, body: h.HoldDelegated) -> Told | None:
+        hold = self._context.hold(key, body.hold_id)
+        return ("hold_delegated", body.hold_id, hold, body.to) if hold else None

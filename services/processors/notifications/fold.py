@@ -1,0 +1,101 @@
+"""One partition of the facts, from where it was left: which records count, and what they tell.
+
+Reading begins at the record that was read last, which must still be the same one.
+"""
+
+import logging
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from schemas.canonical import sha256_hex
+from schemas.headers import read_event
+from schemas.record import RawRecord, UnreadableRecord
+from schemas.term import TermRule
+from services.processors.errors import LogChanged, PositionLost
+from services.processors.fold import identity
+from services.processors.notifications.facts import Facts
+from services.processors.notifications.notice import Notice, Source
+from services.processors.notifications.outbox import NOTHING, Position
+
+logger = logging.getLogger(__name__)
+
+
+class PartitionFold:
+    """Fed with a partition's records in offset order."""
+
+    def __init__(self, known: Position, facts: Facts, tell: Callable[[Notice], None]) -> None:
+        """Take it up.
+
+        Args:
+            known: how far it was read.
+            facts: what the records that count are given to.
+            tell: called with what they have to tell.
+        """
+        self.partition = known.partition
+        self._known = known
+        self._facts = facts
+        self._tell = tell
+        self._rule = TermRule(known.term)
+        self._last, self._last_id = NOTHING, known.record_id
+
+    @property
+    def start(self) -> int:
+        """The offset of the first record that it must be given."""
+        return max(0, self._known.through_offset)
+
+    @property
+    def position(self) -> int:
+        """One past the last record it was given."""
+        return self._last + 1 if self._last != NOTHING else self.start
+
+    def apply(self, raw: RawRecord) -> None:
+        """Take a record; one that was given before changes nothing.
+
+        Raises:
+            PositionLost: it is not the first one that was asked for.
+            LogChanged: the record that was read last is another one now.
+        """
+        if self._last == NOTHING and raw.offset != self.start:
+            raise PositionLost(
+                f"Partition {self.partition} was asked for from offset {self.start} and came from {raw.offset}: "
+                "the notifier starts again."
+            )
+        if raw.offset <= self._last:
+            return
+        self._last, self._last_id = raw.offset, identity(raw)
+        if raw.offset > self._known.through_offset:
+            self._read(raw)
+        elif self._last_id != self._known.record_id:
+            raise changed_log(f"offset {raw.offset} of partition {self.partition} held another record")
+
+    def reached(self) -> Position:
+        """How far it is read now."""
+        through = max(self._last, self._known.through_offset)
+        return self._known._replace(through_offset=through, record_id=self._last_id, term=self._rule.claim)
+
+    def _read(self, raw: RawRecord) -> None:
+        try:
+            event = read_event(raw)
+        except UnreadableRecord as error:
+            logger.warning("skipped a record at partition %d offset %d: %s", raw.partition, raw.offset, error)
+            return
+        if not self._rule.admits(event):
+            return
+        source = Source(raw.partition, raw.offset, raw.timestamp_ms, raw.key, "")
+        notice = self._facts.follow(event, source)
+        if notice is not None and raw.offset > self._known.quiet_through:
+            self._tell(_with_digest(notice, raw))
+
+
+def _with_digest(notice: Notice, raw: RawRecord) -> Notice:
+    """Few records tell anything: only theirs is computed."""
+    return replace(notice, source=replace(notice.source, sha256=sha256_hex(raw.value)))
+
+
+def changed_log(what: str) -> LogChanged:
+    """The log is another one, or shorter."""
+    return LogChanged(
+        f"The log is not the one that notifications were read from ({what}): restore it, or move the notifier's "
+        "outbox away; it then tells only what happens from now on."
+    )

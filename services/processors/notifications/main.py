@@ -1,0 +1,49 @@
+"""The notifier role: settings and the notifications file in, a worker until SIGTERM, an exit code out."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from schemas.status_file import write_status
+from services.processors.errors import SettingsRefused
+from services.processors.notifications.app import build
+from services.processors.notifications.apprise_channel import silence_libraries
+from services.processors.notifications.config import Notifications, load_notifications
+from services.processors.notifications.document import NotificationsRefused
+from services.processors.notifications.outbox import Outbox
+from services.processors.notifications.settings import NotifierSettings, read_notifier_settings
+from services.processors.preflight import check_topics
+from services.processors.worker import end_with, run_worker
+
+
+def run(settings: Mapping[str, str]) -> None:
+    """Run the notifier until SIGTERM.
+
+    Args:
+        settings: plain text, see docs/architecture.md; also `notifications_file`, `gateway_url`, `stall_after_s` and
+            `session_timeout_s`.
+
+    It ends the process: with 0 after a clean stop, else with the error's exit code, its sentence logged.
+    """
+    end_with(lambda: _run(read_notifier_settings(settings)))
+
+
+def _run(settings: NotifierSettings) -> int:
+    write_status(settings.status_file, "starting")
+    silence_libraries()
+    notifications = _notifications(settings)
+    topic_id = asyncio.run(check_topics(settings, settings.topics.dead_letters))
+    outbox = Outbox(settings.outbox)
+    app, notifier, lease = build(
+        settings, topic_id, notifications, outbox, lambda: write_status(settings.status_file, "ready")
+    )
+    return run_worker(app, settings, lease, notifier.gauges)
+
+
+def _notifications(settings: NotifierSettings) -> Notifications:
+    try:
+        return load_notifications(settings.notifications_file, os.environ, settings.gateway_url)
+    except NotificationsRefused as error:
+        raise SettingsRefused(
+            f"The notifications file {settings.notifications_file} cannot be used: {error}."
+        ) from error

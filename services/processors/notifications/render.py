@@ -1,0 +1,157 @@
+"""The words of a message: a document for machines, and plain text for people.
+
+Whatever comes from an agent is bounded and shown without hidden characters. In the text for people it also has no
+markup left, whatever the messenger makes of text: no mention of everybody, no link but ours, no heading.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from schemas.display.escape import revealed
+from schemas.headers import rfc3339
+from schemas.ids import derived_id
+from services.processors.notifications.document import link_to
+from services.processors.notifications.notice import ASKING, Notice
+
+QUESTION_MAX_CHARS = 1_000
+SHOWN_QUESTION_MAX_CHARS = 500
+SHOWN_NAME_MAX_CHARS = 128
+DIGEST_SHOWN = 20
+DIGEST_DOCUMENTS = 100
+
+# Their full-width forms look alike and mean nothing to Slack, Teams, Discord, Markdown or HTML.
+_MARKUP = {ord(char): chr(ord(char) + 0xFEE0) for char in "@<>&*~|#[]`"}
+# What mail and chat programs would make a link of: a scheme, and names joined by dots.
+_SCHEME = re.compile(r":(?=//)")
+_MAILTO = re.compile(r"(?i)(?<=mailto|script):")
+_DOT = re.compile(r"\.(?=[^\W\d_])")
+
+_TITLES: Mapping[str, str] = {
+    "hold_opened": "{what} waits for a decision",
+    "hold_escalated": "{what} still waits: you are asked now",
+    "hold_delegated": "{what} was handed to {detail}",
+    "hold_expired": "nobody decided on {what} in time",
+    "hold_resolved": "{what} is decided: {detail}",
+    "outcome_unknown": "nobody knows whether {what} had its effect",
+}
+
+
+class Outgoing(NamedTuple):
+    """A message on its way: `id` is the same at every try."""
+
+    id: str
+    title: str
+    text: str
+    document: Mapping[str, Any]
+
+
+def plain(text: str, limit: int) -> str:
+    """What an agent wrote, as one line that no messenger takes for more than letters."""
+    shown = revealed(_cut(text, limit)).translate(_MARKUP)
+    shown = _DOT.sub("\uff0e", _MAILTO.sub("\uff1a", _SCHEME.sub("\uff1a", shown)))
+    return _cut(shown, limit)
+
+
+def single(notice: Notice, link_base: str) -> Outgoing:
+    """The message of one notice."""
+    what = _what(notice)
+    title = _title(notice, what)
+    lines = [f"{title[0].upper()}{title[1:]}.", *_details(notice), *_link_lines(notice, link_base)]
+    return Outgoing(notice.id, f"Placet: {title}", "\n".join(lines), document(notice, link_base))
+
+
+def digest(endpoint: str, notices: Sequence[Notice], link_base: str) -> Outgoing:
+    """One message for several notices, in the order of the log."""
+    waiting = {notice.hold_id for notice in notices if notice.type in ASKING}
+    title = f"{len(waiting)} more holds wait" if waiting else f"{len(notices)} more messages"
+    lines = [f"{title}. There were too many messages to send each on its own.", ""]
+    for notice in notices[:DIGEST_SHOWN]:
+        lines.append(f"- {_title(notice, _what(notice))} {link_to(link_base, notice.hold_id)}")
+    if len(notices) > DIGEST_SHOWN:
+        lines.append(f"and {len(notices) - DIGEST_SHOWN} more")
+    name = digest_id(endpoint, [notice.id for notice in notices])
+    told = {
+        "id": name,
+        "type": "digest",
+        "at": rfc3339(notices[-1].at_ms),
+        "count": len(notices),
+        "holds_waiting": len(waiting),
+        "messages": [document(notice, link_base) for notice in notices[:DIGEST_DOCUMENTS]],
+    }
+    return Outgoing(name, f"Placet: {title}", "\n".join(lines), told)
+
+
+def trial(endpoint: str, message_id: str, at_ms: int) -> Outgoing:
+    """A message that only shows that messages arrive."""
+    text = (
+        f"This is a test of the notification {plain(endpoint, SHOWN_NAME_MAX_CHARS)}. Nothing waits for you."
+    )
+    told = {"id": message_id, "type": "test", "at": rfc3339(at_ms), "endpoint": endpoint}
+    return Outgoing(message_id, "Placet: a test message", text, told)
+
+
+def digest_id(endpoint: str, event_ids: Sequence[str]) -> str:
+    """The id of a digest of certain events to an endpoint: the same at every try."""
+    return derived_id("digest", endpoint, *event_ids)
+
+
+def document(notice: Notice, link_base: str) -> dict[str, Any]:
+    """What a webhook is told: never the arguments, which the link shows to whoever may see them."""
+    hold = notice.hold
+    return {
+        "id": notice.id,
+        "type": notice.type,
+        "at": rfc3339(notice.at_ms),
+        "tenant": notice.tenant,
+        "project": notice.project,
+        "hold_id": notice.hold_id,
+        "execution_id": notice.execution_id,
+        "call_id": hold.call_id or None,
+        "kind": hold.kind,
+        "agent": _name(hold.agent),
+        "tool": _name(hold.tool),
+        "risk": hold.risk or None,
+        "roles": list(hold.roles),
+        "question": revealed(_cut(hold.question, QUESTION_MAX_CHARS)),
+        "deadline_at": None if hold.deadline_at_ms is None else rfc3339(hold.deadline_at_ms),
+        "detail": _name(notice.detail),
+        "link": link_to(link_base, notice.hold_id),
+    }
+
+
+def _name(text: str) -> str | None:
+    return revealed(_cut(text, SHOWN_NAME_MAX_CHARS)) or None
+
+
+def _what(notice: Notice) -> str:
+    hold = notice.hold
+    if hold.tool:
+        return f"a call of {plain(hold.tool, SHOWN_NAME_MAX_CHARS)}"
+    return f"a question ({hold.kind.replace('_', ' ')})"
+
+
+def _title(notice: Notice, what: str) -> str:
+    return _TITLES[notice.type].format(what=what, detail=plain(notice.detail, SHOWN_NAME_MAX_CHARS))
+
+
+def _details(notice: Notice) -> list[str]:
+    hold = notice.hold
+    deadline = "" if hold.deadline_at_ms is None else rfc3339(hold.deadline_at_ms)
+    found = {
+        "Question": plain(hold.question, SHOWN_QUESTION_MAX_CHARS),
+        "Agent": plain(hold.agent, SHOWN_NAME_MAX_CHARS),
+        "Risk": hold.risk,
+        "Asked": ", ".join(plain(role, SHOWN_NAME_MAX_CHARS) for role in hold.roles),
+        "Tenant": f"{notice.tenant}, project {notice.project}",
+        "Open until": deadline if notice.type in ASKING else "",
+    }
+    return [f"{name}: {text}" for name, text in found.items() if text]
+
+
+def _link_lines(notice: Notice, link_base: str) -> list[str]:
+    return ["", f"See it: {link_to(link_base, notice.hold_id)}", "Opening the link decides nothing."]
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,173 @@
+"""One endpoint's messages, in order: sent, tried again ever more slowly, and given up to the dead letters.
+
+A turn is, in this order:
+
+1. what asks about holds that are closed by now is dropped;
+2. where only one more message fits into this minute and several wait, they become one digest;
+3. the try is written down, and made;
+4. what was taken is deleted; what was given up is deleted once its dead letters are in the log.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from services.processors.notifications.channel import Undelivered
+from services.processors.notifications.config import Endpoint
+from services.processors.notifications.notice import Notice
+from services.processors.notifications.outbox import Outbox, Queued
+from services.processors.notifications.render import Outgoing, digest, digest_id, single
+
+MINUTE_MS = 60_000
+DIGEST_MAX = 500
+# A turn that only tidied up is followed by the next at once.
+AT_ONCE_S = 0.0
+
+logger = logging.getLogger(__name__)
+Bury = Callable[[Sequence[Notice], str], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Sender:
+    """Works off what waits for one endpoint; another's troubles are none of its own.
+
+    Attributes:
+        bury: writes dead letters with a reason, and returns when they are in the log.
+        now_ms: the clock, in ms since the epoch.
+        turns: how many it has made, for the watchdog.
+    """
+
+    endpoint: Endpoint
+    outbox: Outbox
+    link_base: str
+    bury: Bury
+    now_ms: Callable[[], int]
+    chance: random.Random = field(default_factory=random.SystemRandom)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    turns: int = 0
+    dropped: int = 0
+    wakes_at_ms: int | None = None
+
+    async def run(self, caught_up: asyncio.Event) -> None:
+        """Send until cancelled.
+
+        Args:
+            caught_up: set while everything that was in the log is known; before that nobody can tell which holds
+                are still open.
+
+        Raises:
+            OutboxUnusable: what waits cannot be read or written.
+        """
+        while True:
+            self.woken.clear()
+            self.wakes_at_ms = self.now_ms()
+            wait_s = await self.turn() if caught_up.is_set() else None
+            self.turns += 1
+            self.wakes_at_ms = None if wait_s is None else self.now_ms() + round(wait_s * 1000)
+            await self._wait(wait_s)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a turn is due, or under way."""
+        return self.wakes_at_ms is not None and self.wakes_at_ms <= self.now_ms()
+
+    async def turn(self) -> float | None:
+        """Do what is due.
+
+        Returns:
+            After how many seconds there is more to do; None where nothing waits.
+        """
+        self._drop_overtaken()
+        found = self.outbox.next(self.endpoint.key)
+        if not found:
+            return None
+        now_ms = self.now_ms()
+        if found[0].due_at_ms > now_ms:
+            return (found[0].due_at_ms - now_ms) / 1000
+        free, wait_ms = self._allowance(now_ms)
+        if not free:
+            return wait_ms / 1000
+        if free == 1 and not found[0].digest and not found[0].tries:
+            found = self._gather(found)
+        await self._try(found, now_ms)
+        return AT_ONCE_S
+
+    async def _wait(self, wait_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(wait_s):
+                await self.woken.wait()
+        except TimeoutError:
+            return
+
+    def _drop_overtaken(self) -> None:
+        dropped = self.outbox.drop_overtaken(self.endpoint.key)
+        if dropped:
+            self.dropped += dropped
+            logger.info(
+                "%s: %d messages were not sent, their holds are closed (%d since the start)",
+                self.endpoint.key,
+                dropped,
+                self.dropped,
+            )
+
+    def _allowance(self, now_ms: int) -> tuple[int, int]:
+        """How many messages fit into this minute, and where none does, in how many ms one will."""
+        since_ms = now_ms - MINUTE_MS
+        # A clock that was set back must not make anybody wait for it.
+        made = [at_ms for at_ms in self.outbox.attempts(self.endpoint.key, since_ms + 1) if at_ms <= now_ms]
+        free = self.endpoint.delivery.per_minute - len(made)
+        return (free, 0) if free > 0 else (0, made[-self.endpoint.delivery.per_minute] - since_ms)
+
+    def _gather(self, found: list[Queued]) -> list[Queued]:
+        fresh = self.outbox.fresh(self.endpoint.key, DIGEST_MAX)
+        if len(fresh) < 2:
+            return found
+        self.outbox.gather(fresh, digest_id(self.endpoint.key, [queued.notice.id for queued in fresh]))
+        return self.outbox.next(self.endpoint.key)
+
+    async def _try(self, found: list[Queued], now_ms: int) -> None:
+        self.outbox.put_attempt(self.endpoint.key, now_ms, now_ms - MINUTE_MS)
+        try:
+            await self.endpoint.channel.send(self._outgoing(found))
+        except Undelivered as error:
+            await self._failed(found, error)
+        else:
+            self.outbox.done(found)
+
+    def _outgoing(self, found: Sequence[Queued]) -> Outgoing:
+        if found[0].digest:
+            return digest(self.endpoint.key, [queued.notice for queued in found], self.link_base)
+        return single(found[0].notice, self.link_base)
+
+    async def _failed(self, found: list[Queued], error: Undelivered) -> None:
+        delivery, now_ms = self.endpoint.delivery, self.now_ms()
+        tries = found[0].tries + 1
+        ends_at_ms = found[0].queued_at_ms + delivery.within_seconds * 1000
+        if error.is_final or tries >= delivery.tries or now_ms >= ends_at_ms:
+            await self._give_up(found, tries, error)
+            return
+        wait_s = back_off_s(tries, delivery.tries, delivery.within_seconds, self.chance.random())
+        due_at_ms = now_ms + round(1000 * max(wait_s, error.retry_after_s or 0.0))
+        self.outbox.tried(found, min(due_at_ms, max(ends_at_ms, now_ms)))
+        logger.info("%s: try %d of %d failed (%s)", self.endpoint.key, tries, delivery.tries, error)
+
+    async def _give_up(self, found: list[Queued], tries: int, error: Undelivered) -> None:
+        why = f"{self.endpoint.key} ({self.endpoint.channel.kind}): try {tries} was the last one ({error})"
+        await self.bury([queued.notice for queued in found], why)
+        self.outbox.done(found)
+        logger.warning("undeliverable: %s; %d dead letters", why, len(found))
+
+
+def back_off_s(tries: int, tries_max: int, within_s: float, chance: float) -> float:
+    """How long to wait after a try, doubling from one to the next; all waits together stay within the bound.
+
+    Args:
+        tries: how many were made, from 1 on.
+        tries_max: how many there are.
+        within_s: the bound of all waits.
+        chance: 0 to 1; half of a wait is left to it, so that many senders do not come at once.
+    """
+    part = (1 << (tries - 1)) / max(1, (1 << (tries_max - 1)) - 1)
+    return within_s * part * (0.5 + chance / 2)

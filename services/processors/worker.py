@@ -1,0 +1,80 @@
+"""A processor's process: faust's worker under a watchdog, until SIGTERM, and the exit code that it ends with."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import faust
+
+from services.processors.errors import EXIT_FAILED, TrustError
+from services.processors.settings import TrustSettings
+from services.processors.watchdog import Gauge, Lease, Watchdog
+
+logger = logging.getLogger(__name__)
+ReadGauges = Callable[[], Awaitable[Mapping[str, Gauge]]]
+
+
+def end_with(run: Callable[[], int]) -> None:
+    """Run a processor, and end the process with its exit code."""
+    try:
+        code = run()
+    except TrustError as error:
+        logger.critical(str(error))
+        code = error.exit_code
+    logging.shutdown()
+    # Not sys.exit: after a crash faust's threads go on, and would keep the process from ending.
+    os._exit(code)
+
+
+def run_worker(app: faust.App, settings: TrustSettings, lease: Lease, gauges: ReadGauges) -> int:
+    """Run faust's worker until SIGTERM or a crash.
+
+    Args:
+        app: the application.
+        settings: of the process.
+        lease: renewed by the watchdog.
+        gauges: what the watchdog looks at, asked for on the worker's loop.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        TrustError: what the application crashed with.
+    """
+    worker = faust.Worker(
+        app, quiet=True, override_logging=False, redirect_stdouts=False, loop=asyncio.new_event_loop()
+    )
+    worker.spinner = None
+    watchdog = Watchdog(settings.stall_after_s, lease, _reader(worker, gauges))
+    watchdog.start()
+    try:
+        worker.execute_from_commandline()
+    except SystemExit as end:
+        return _exit_code(end, worker.crash_reason, settings.role)
+    finally:
+        watchdog.stop()
+
+
+def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mapping[str, Gauge]]:
+    async def look() -> Mapping[str, Gauge]:
+        return await gauges()
+
+    def read(timeout_s: float) -> Mapping[str, Gauge]:
+        asked: Any = asyncio.run_coroutine_threadsafe(look(), worker.loop)
+        try:
+            found: Mapping[str, Gauge] = asked.result(timeout_s)
+            return found
+        finally:
+            asked.cancel()
+
+    return read
+
+
+def _exit_code(end: SystemExit, reason: BaseException | None, role: str) -> int:
+    if isinstance(reason, TrustError):
+        raise reason
+    if reason is not None:
+        logger.critical("the %s processor failed: %r", role, reason)
+    return end.code if isinstance(end.code, int) else EXIT_FAILED
