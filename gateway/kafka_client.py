@@ -51,8 +51,13 @@ def new_producer(config: KafkaConfig) -> AIOKafkaProducer:
     )
 
 
-def new_consumer(config: KafkaConfig) -> AIOKafkaConsumer:
-    """A consumer without a group, that never commits and never chooses an offset by itself."""
+def new_consumer(config: KafkaConfig, *, fetch_bytes: int = 2 * MAX_MESSAGE_BYTES) -> AIOKafkaConsumer:
+    """A consumer without a group, that never commits and never chooses an offset by itself.
+
+    Args:
+        config: the cluster.
+        fetch_bytes: about how much one answer of the broker brings of a partition, at least one batch.
+    """
     return AIOKafkaConsumer(
         bootstrap_servers=config.bootstrap_servers,
         enable_auto_commit=False,
@@ -60,7 +65,7 @@ def new_consumer(config: KafkaConfig) -> AIOKafkaConsumer:
         isolation_level="read_committed",
         fetch_min_bytes=1,
         fetch_max_wait_ms=500,
-        max_partition_fetch_bytes=2 * MAX_MESSAGE_BYTES,
+        max_partition_fetch_bytes=fetch_bytes,
         **config.security,
     )
 

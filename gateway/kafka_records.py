@@ -15,6 +15,8 @@ from schemas.record import RawRecord, raw_record
 
 POLL_MS = 200
 READ_TIMEOUT_S = 10.0
+# Small: what follows a record that is asked for is read, decoded and thrown away.
+FETCH_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -56,7 +58,7 @@ class RecordReader:
 
     async def _read(self, tp: TopicPartition, offsets: Sequence[int]) -> dict[int, RawRecord]:
         if self._consumer is None:
-            consumer = new_consumer(self.config)
+            consumer = new_consumer(self.config, fetch_bytes=FETCH_BYTES)
             await start(consumer, self.config)
             self._consumer = consumer
         consumer = self._consumer

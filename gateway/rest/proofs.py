@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Annotated, Any
 
@@ -53,7 +54,8 @@ async def get_head(door: AtDoor) -> Response:
 async def list_heads(door: AtDoor) -> Response:
     """The tenant's heads, oldest first; the cursor is the number of the last one seen."""
     reads, count = _reads(door), bounded(door.limit())
-    heads = reads.heads_after(door.actor.tenant, _number(door, "cursor", 0), count + 1)
+    after = _number(door, "cursor", 0)
+    heads = await asyncio.to_thread(reads.heads_after, door.actor.tenant, after, count + 1)
     more = str(heads[count - 1].number) if len(heads) > count else None
     return answer(listed(door.gate, [_head_json(head) for head in heads[:count]], more))
 

@@ -18,11 +18,13 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
-from projections.audit.heads import check_all
+from projections.audit.heads import HeadKeeper, check_all
 from projections.log_errors import LogChanged, TopicMissing
 from projections.projector import Projector
 from projections.store.urls import open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
+from schemas.audit import AUDIT_KEY, AUDIT_KEYS
+from schemas.key_files import load_published
 from schemas.topics import Topics
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, key_of, many_runs, policy_key, policy_published, started
@@ -205,6 +207,36 @@ def test_process_without_kafka_ends_with_one_sentence_and_exit_3(tmp_path: Path)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 3
     assert said.decode().splitlines()[-1].startswith("Kafka does not answer at 127.0.0.1:9")
+
+
+async def test_process_beside_heads_of_a_longer_log_ends_with_one_sentence_and_exit_3(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    builder = a_log()
+    await produce(kafka, topics.executions, [records[:-1] for records in builder.records])
+    await produce(kafka, topics.definitions, definitions_log().records)
+    longer = Filler(open_view(f"sqlite:///{tmp_path}/longer.db"), topics)
+    longer.fill(builder, topic_id=None)
+    key = load_published(tmp_path / "keys", AUDIT_KEY, AUDIT_KEYS)
+    files = HeadFiles(tmp_path / "audit" / "heads")
+    with files.writing():
+        keeper = HeadKeeper(files, key, {key.kid: key.private_key.public_key()}, every_events=1)
+        keeper.begin(longer.store)
+        keeper.turn(longer.store, is_caught_up=True)
+    longer.store.close()
+    url = f"sqlite:///{tmp_path}/views.db"
+    settings = {
+        "bootstrap_servers": kafka,
+        "topic_prefix": topic_prefix,
+        "database_url": url,
+        **_dirs(tmp_path),
+    }
+    process = _start(settings, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "its tail was cut off. Rebuild it with placet replay" in said.decode().splitlines()[-1]
+    assert [head.number for head in files.after("acme", 0, 9)] == [1]
 
 
 def _is_whole(filler: Filler, topics: Topics, builder: LogBuilder) -> bool:

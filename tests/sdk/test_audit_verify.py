@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placet import audit
 from placet.audit import (
     Finding,
     Report,
@@ -353,7 +356,7 @@ def test_keys_of_the_bundle_are_believed_with_a_warning() -> None:
 
 
 def test_signatures_that_cannot_be_checked_verify_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cryptography.exceptions", None)
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     with fetched() as bundle:
         report = verified(bundle)
         assert (report.findings, report.signatures, report.is_verified) == ([], False, False)
@@ -425,3 +428,22 @@ def test_what_is_no_bundle_key_or_proof_is_unreadable(tmp_path: Path) -> None:
         verify_path(file)
     with pytest.raises(Unreadable, match="--key"):
         verify_proof(proof_of(1))
+
+
+def test_verifier_imports_the_standard_library_alone_and_cryptography_where_it_is_there() -> None:
+    files = sorted(Path(audit.__file__).parent.glob("*.py"))
+    assert len(files) >= 7
+    found = {
+        (module.split(".")[0], file.name)
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for module in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+        if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("placet.audit")
+    }
+    assert found == {("cryptography", "heads.py")}
