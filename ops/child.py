@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from ops.status import BACKING_OFF, Component, role_state
 HEALTHY_AFTER_S = 30.0
 STOP_GRACE_S = 10.0
 LOG_BYTES_MAX = 20 * 1024 * 1024
+# The role that is given the vault's master key.
+SEALS = "gateway"
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -37,7 +40,8 @@ class RoleChild:
         log = self._directory.log(self.name)
         _rotate(log)
         self._directory.status(self.name).unlink(missing_ok=True)
-        self._process = process.spawn(self._command, log, cwd=PACKAGE_ROOT)
+        environ = os.environ if self.name == SEALS else None
+        self._process = process.spawn(self._command, log, environ, cwd=PACKAGE_ROOT)
         self._started_at, self._start_at = time.monotonic(), None
 
     def tick(self, now: float) -> str | None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+# As in gateway/vault/wrapping.py, which this small module does not load.
+MASTER_VARIABLE = "PLACET_VAULT_MASTER_KEY"
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -27,7 +29,7 @@ def spawn(
     Args:
         command: Program and arguments.
         log: The file that takes standard output and error; its directory is made.
-        environ: The child's environment; the parent's by default.
+        environ: The child's environment; the parent's by default, without what is the gateway's alone.
         pass_fds: File descriptors that stay open in the child.
         cwd: Its working directory; the parent's by default.
     """
@@ -39,12 +41,17 @@ def spawn(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=None if environ is None else dict(environ),
+            env=without_master_key(os.environ) if environ is None else dict(environ),
             pass_fds=tuple(pass_fds),
             cwd=cwd,
             start_new_session=True,
             preexec_fn=lambda: _die_with(parent),
         )
+
+
+def without_master_key(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment without the vault's master key."""
+    return {name: value for name, value in environ.items() if name != MASTER_VARIABLE}
 
 
 def stop(process: subprocess.Popen[bytes], grace_s: float) -> int:

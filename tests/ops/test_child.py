@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.vault.wrapping import MASTER_VARIABLE
 from ops import process
 from ops.child import RoleChild, describe_exit
 from ops.config import DataDir
@@ -109,3 +110,19 @@ def test_restart_delay_doubles_up_to_its_ceiling() -> None:
 def test_describe_exit_tells_a_signal_from_a_code() -> None:
     assert describe_exit(-9) == "signal 9"
     assert describe_exit(3) == "exit code 3"
+
+
+@pytest.mark.parametrize(("role", "expected"), [("gateway", "bWFzdGVy"), ("decider", "")])
+def test_child_is_given_the_vaults_master_key_only_where_values_are_sealed(
+    directory: DataDir, monkeypatch: pytest.MonkeyPatch, role: str, expected: str
+) -> None:
+    monkeypatch.setenv(MASTER_VARIABLE, "bWFzdGVy")
+    assert process.MASTER_VARIABLE == MASTER_VARIABLE
+    said = f"import os; print('key:' + os.environ.get({MASTER_VARIABLE!r}, ''))"
+    child = RoleChild(role, (sys.executable, "-c", said), directory)
+
+    child.start()
+    _wait(lambda: child.last_words().startswith("key:"))
+
+    assert child.last_words() == f"key:{expected}"
+    child.stop()

@@ -176,6 +176,22 @@ def take_secrets(request_id: str, attempt_id: str) -> Request:
     return Request("POST", path, {"attempt_id": attempt_id})
 
 
+def erase_call(execution_id: str, call_id: str, reason: str) -> Request:
+    """Erase the sensitive arguments of a call."""
+    return Request("POST", f"{_call(execution_id, call_id)}/secrets/erase", {"reason": reason})
+
+
+def erase_request(request_id: str, reason: str) -> Request:
+    """Erase the answer to an env_var request."""
+    path = f"/requests/{_id(request_id, 'request id')}/secrets/erase"
+    return Request("POST", path, {"reason": reason})
+
+
+def destroy_key(name: str, reason: str) -> Request:
+    """Destroy a data key."""
+    return Request("POST", f"/data-keys/{_id(name, 'key')}/destroy", {"reason": reason})
+
+
 def put_tool(name: str, definition: Body) -> Request:
     """Publish a tool's definition."""
     return Request("PUT", f"/tools/{quote(name, safe='')}", {"name": name, **definition})

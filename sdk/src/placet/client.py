@@ -26,6 +26,7 @@ from placet.resources import (
 from placet.transport.auto import AutoTransport, Mode
 from placet.transport.feed import feed
 from placet.transport.port import Patience
+from placet.vault import AsyncVault
 
 
 class AsyncPlacet:
@@ -65,6 +66,7 @@ class AsyncPlacet:
         self.policies = AsyncPolicies(self.channel)
         self.tools = AsyncTools(self.channel)
         self.principals = AsyncPrincipals(self.channel)
+        self.vault = AsyncVault(self.channel)
 
     async def __aenter__(self) -> AsyncPlacet:
         return self

@@ -28,6 +28,7 @@ from placet.resources import (
 from placet.rollback import Compensate, Undone, calls_to_undo, undo_blocking
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
+from placet.vault import AsyncVault
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -117,6 +118,15 @@ class Principals(_Blocking):
 
     publish = _blocking(AsyncPrincipals.publish)
     list = _blocking(AsyncPrincipals.list)
+
+
+class Vault(_Blocking):
+    """Sensitive values, erased."""
+
+    erase_call = _blocking(AsyncVault.erase_call)
+    erase_request = _blocking(AsyncVault.erase_request)
+    keys = _blocking(AsyncVault.keys)
+    destroy_key = _blocking(AsyncVault.destroy_key)
 
 
 class RunningExecution(_Blocking):
@@ -231,6 +241,7 @@ class Placet(_Blocking):
         self.policies = Policies(inner.policies, thread)
         self.tools = Tools(inner.tools, thread)
         self.principals = Principals(inner.principals, thread)
+        self.vault = Vault(inner.vault, thread)
         self._finalizer = weakref.finalize(self, _shut, inner, thread)
 
     def __enter__(self) -> Placet:

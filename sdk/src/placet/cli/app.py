@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from placet.cli import decide, events, executions, impact, inbox, lists, policy, principals, proof, safe
+from placet.cli import (
+    decide,
+    events,
+    executions,
+    impact,
+    inbox,
+    lists,
+    policy,
+    principals,
+    proof,
+    safe,
+    vault,
+)
 from placet.cli.plugins import group_class
 from placet.cli.session import Settings
 from placet.config import NotConfigured
@@ -69,6 +81,7 @@ app.add_typer(policy.app)
 proof.app.command()(impact.impact)
 app.add_typer(proof.app)
 app.add_typer(principals.principals_app)
+app.add_typer(vault.app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -20,7 +20,14 @@ GROUP = "placet.commands"
 # Named here only so that a missing one can be explained.
 OF_THE_SERVER = frozenset(
     {"up", "down", "status", "demo", "doctor", "replay", "export", "bench", "token", "keys", "policy check"}
-    | {"policy test", "policy diff", "policy backtest", "notifications check", "notifications test"}
+    | {
+        "policy test",
+        "policy diff",
+        "policy backtest",
+        "notifications check",
+        "notifications test",
+        "vault rotate-master",
+    }
 )
 
 

@@ -1,0 +1,86 @@
+"""`placet vault keys`, `destroy-key` and `erase`; the server adds `rotate-master`, which needs its files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from placet.cli import safe
+from placet.cli.plugins import group_class
+from placet.cli.session import JsonFlag, connect, console, is_interactive, print_json, print_table
+
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is recorded.")]
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+app = typer.Typer(
+    name="vault",
+    help="Erase sensitive values, and look after the keys that they are sealed under.",
+    cls=group_class("vault"),
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def vault() -> None:
+    """Erase sensitive values, and look after the keys that they are sealed under."""
+
+
+@app.command()
+def keys(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """List the tenant's data keys; new values are sealed under the last."""
+    with connect(context) as placet:
+        found = placet.vault.keys().items
+    if as_json:
+        print_json([dict(one) for one in found])
+        return
+    rows = [(str(one["name"]), str(one["made_at"]), str(one["destroyed_at"] or "")) for one in found]
+    print_table(("key", "made", "destroyed"), rows, "nothing was sealed yet")
+
+
+@app.command("destroy-key")
+def destroy_key(
+    context: typer.Context,
+    name: str,
+    reason: ReasonOption = "",
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Destroy a data key: everything that was sealed under it is erased, in every copy of the vault."""
+    _confirm(f"Erase everything that was sealed under {safe.escaped(name)}, for good?", yes)
+    with connect(context) as placet:
+        found = placet.vault.destroy_key(name, reason=reason)
+    _say(dict(found), f"{name} is destroyed", as_json)
+
+
+@app.command()
+def erase(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="EXECUTION/CALL or REQUEST")],  # noqa: A002
+    reason: ReasonOption = "",
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Erase the sensitive values of a call or of a request; their commitments stay in the log."""
+    _confirm(f"Erase the sensitive values of {safe.escaped(id)}, for good?", yes)
+    execution_id, slash, call_id = id.partition("/")
+    with connect(context) as placet:
+        if slash:
+            found = placet.vault.erase_call(execution_id, call_id, reason=reason)
+        else:
+            found = placet.vault.erase_request(id, reason=reason)
+    _say(dict(found), f"erased {found['erased']} values of {id}", as_json)
+
+
+def _confirm(question: str, yes: bool) -> None:
+    if not yes and not is_interactive():
+        raise typer.BadParameter("nobody can be asked here: give --yes", param_hint="--yes")
+    if not yes and not typer.confirm(question, err=True):
+        raise typer.Exit(1)
+
+
+def _say(found: dict[str, object], words: str, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        console().print(safe.text(words))
