@@ -1,0 +1,80 @@
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from schemas.canonical import canonical
+from schemas.events.holds import HoldOpened
+from services.domain.evolve import evolve
+from tests.domain.steps import code, decided, held, proposed, started
+from tests.domain.world import BOT, RITA, World, names, the
+
+LONG = canonical({"amount": 5, "to": "x" * 3000})
+
+
+def long_hold(world: World) -> HoldOpened:
+    found: HoldOpened = the(proposed(world, "pay", arguments=LONG), "HoldOpened")
+    return found
+
+
+def test_hold_names_its_view_and_its_risk() -> None:
+    world = started()
+    said = proposed(world, "pay")
+    hold = the(said, "HoldOpened")
+    assert len(hold.view_digest) == 64
+    assert hold.risk_level == the(said, "PolicyVerdictIssued").risk_level
+    assert held(world, "pay", "other").view_digest != hold.view_digest
+
+
+def test_request_names_its_view() -> None:
+    world = started()
+    opened = the(
+        world.ask(k.RequestHumanInput(request_id="r", kind="clarification", question="?")), "HoldOpened"
+    )
+    assert len(opened.view_digest) == 64
+    assert opened.risk_level == ""
+
+
+@pytest.mark.parametrize(
+    ("decision", "more"), [("approve", {}), ("edit", {"edited_arguments": '{"amount":6}'})]
+)
+def test_decide_without_having_seen_it_whole_is_invalid(decision: str, more: dict[str, Any]) -> None:
+    world = started()
+    hold = long_hold(world)
+    assert code(decided(world, hold, decision, **more)) == "invalid"
+    assert code(decided(world, hold, decision, view_digest="0" * 64, **more)) == "digest_mismatch"
+    assert "DecisionRecorded" in names(decided(world, hold, decision, view_digest=hold.view_digest, **more))
+
+
+@pytest.mark.parametrize(("decision", "more"), [("reject", {}), ("respond", {"value": '"no"'})])
+def test_decide_against_it_needs_no_view(decision: str, more: dict[str, Any]) -> None:
+    world = started()
+    assert "DecisionRecorded" in names(decided(world, long_hold(world), decision, **more))
+
+
+def test_decide_a_short_hold_needs_no_view_but_takes_none_of_another() -> None:
+    world = started()
+    first, second = held(world, "pay", "one"), held(world, "pay", "two")
+    assert code(decided(world, first, "approve", view_digest=second.view_digest)) == "digest_mismatch"
+    assert "ToolCallReleased" in names(decided(world, first, "approve"))
+
+
+def test_permission_with_something_hidden_in_its_question_must_be_seen() -> None:
+    world = started()
+    opened = the(
+        world.ask(k.RequestHumanInput(request_id="r", kind="permission", question="ok\u202e?"), BOT),
+        "HoldOpened",
+    )
+    assert code(decided(world, opened, "approve", RITA)) == "invalid"
+    assert "HumanInputProvided" in names(
+        decided(world, opened, "approve", RITA, view_digest=opened.view_digest)
+    )
+
+
+def test_hold_that_an_earlier_version_opened_is_decided_as_then() -> None:
+    world = started()
+    hold = long_hold(world)
+    state = world.state()
+    old = hold.model_copy(update={"view_digest": ""})
+    assert state.holds[hold.hold_id].must_read
+    assert not evolve(state, old, world.now_ms).holds[hold.hold_id].must_read

@@ -1,0 +1,125 @@
+"""What a hold's row makes of its view is byte for byte what the decider named, whatever came before and after."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+from projections.folds.shown import view_of_row
+from projections.queries.history import ExecutionState, fold_all
+from schemas import commands as k
+from schemas.canonical import canonical
+from schemas.events.holds import DecisionRecorded, HoldOpened
+from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed, released, reported, started
+from tests.domain.test_machine import Machine
+from tests.domain.world import BOT, OLGA, RITA, World, published, the
+
+
+def check_views(world: World) -> ExecutionState:
+    """Every hold's view, rebuilt from its row, against the log."""
+    state = fold_all(world.events)
+    user = state.execution["user_id"] if state.execution else ""
+    for event in world.events:
+        if isinstance(event.body, HoldOpened):
+            row = state.holds[event.body.hold_id]
+            assert view_of_row(row, user).digest == event.body.view_digest == row["view_digest"]
+            assert bool(row["must_read"]) is world.state().holds[row["hold_id"]].must_read
+    return state
+
+
+class ShownMachine(Machine):
+    def teardown(self) -> None:
+        check_views(self.world)
+
+
+TestShown = ShownMachine.TestCase
+TestShown.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+
+
+def test_view_is_rebuilt_after_an_extension_an_escalation_and_the_end() -> None:
+    world = started()
+    hold = held(world, "escalate")
+    world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=500), RITA)
+    check_views(world)
+    world.ask(k.EscalateHold(hold_id=hold.hold_id), RITA)
+    world.later(3600)
+    world.ask(k.CancelExecution(), OLGA)
+    assert check_views(world).holds[hold.hold_id]["roles"] != "[]"
+
+
+def test_view_is_rebuilt_for_an_edit_that_waits_for_another() -> None:
+    world = started()
+    ask_two(world)
+    first = held(world)
+    (opened,) = [
+        event
+        for event in decided(world, first, "edit", edited_arguments='{"amount":7,"to":"x"}')
+        if isinstance(event, HoldOpened)
+    ]
+    again = decided(world, opened, "edit", TESSA, edited_arguments='{"amount":8}')
+    row = check_views(world).holds[opened.hold_id]
+    assert '- "/amount": 5' in view_of_row(row, "").text
+    assert any(isinstance(event, HoldOpened) for event in again)
+    text = view_of_row(check_views(world).holds[the(again, "HoldOpened").hold_id], "").text
+    assert '- "/amount": 5' in text, "against what the agent proposed, not against the last edit"
+    assert '+ "/amount": 8' in text
+
+
+def test_view_is_rebuilt_for_an_unknown_outcome_and_for_a_request() -> None:
+    world = started()
+    digest = released(world)
+    consumed(world, digest)
+    reported(world, "unknown")
+    asked = k.RequestHumanInput(
+        request_id="r",
+        kind="decision",
+        question="a\x00b\nc",
+        options='["x"]',
+        fields='[{"name":"f"}]',
+        default='"x"',
+    )
+    world.ask(asked, BOT)
+    rows = check_views(world).holds.values()
+    assert {row["cause"] for row in rows} == {"policy", "outcome_unknown", "request"}
+
+
+def test_view_is_rebuilt_for_a_hold_that_a_changed_tool_opens_again() -> None:
+    world = started()
+    digest = released(world)
+    world.definitions = published(world.definitions, tools=[{"name": "pay", "description": "another"}])
+    consumed(world, digest)
+    assert {row["cause"] for row in check_views(world).holds.values()} == {"policy", "definition_changed"}
+
+
+@pytest.mark.parametrize("hostile", ["\u202e\x00 \\ \u0430a", "x" * 3000, "\n" * 80])
+def test_view_is_rebuilt_for_hostile_texts(hostile: str) -> None:
+    world = started()
+    arguments = canonical({"amount": 5, "to": hostile})
+    command = k.ProposeToolCall(call_id="c", tool="pay", arguments=arguments, reason=hostile)
+    hold = the(world.ask(command), "HoldOpened")
+    row = check_views(world).holds[hold.hold_id]
+    assert row["must_read"]
+
+
+def test_decision_keeps_in_the_row_what_it_says_to_have_seen() -> None:
+    world = started()
+    hold = held(world)
+    said = decided(world, hold, "approve", view_digest=hold.view_digest, dwell_ms=1234)
+    recorded: DecisionRecorded = the(said, "DecisionRecorded")
+    assert (recorded.view_digest, recorded.dwell_ms) == (hold.view_digest, 1234)
+    votes = check_views(world).holds[hold.hold_id]["votes"]
+    assert f'"view_digest":"{hold.view_digest}","dwell_ms":1234' in votes
+
+
+def test_hold_of_an_earlier_version_has_no_view_that_could_be_named() -> None:
+    world = started()
+    proposed(world, "pay", arguments=canonical({"amount": 5, "to": "x" * 3000}))
+    old = [
+        event._replace(body=event.body.model_copy(update={"view_digest": "", "risk_level": ""}))
+        if isinstance(event.body, HoldOpened)
+        else event
+        for event in world.events
+    ]
+    (row,) = fold_all(old).holds.values()
+    assert (row["view_digest"], row["must_read"]) == ("", 0)
+    assert "verdict: (none)" in view_of_row(row, "").text
