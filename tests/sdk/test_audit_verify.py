@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import json
 import sys
@@ -16,21 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet import audit
 from placet.audit import (
     Finding,
     Report,
-    Unreadable,
     read_heads,
     read_keys,
     verify_bundle,
     verify_path,
-    verify_proof,
 )
 from placet.audit.bundle import Bundle
 from placet.audit.heads import head_of
 from placet.audit.leaf import leaf_of
-from projections.audit.tiles import Tiles
 from schemas.audit import Head, TreeHead, record_leaf, sign_head
 from schemas.canonical import canonical
 from schemas.merkle import root_and_paths
@@ -363,87 +358,3 @@ def test_signatures_that_cannot_be_checked_verify_nothing(monkeypatch: pytest.Mo
         assert "NOT checked" in report.warnings[0]
         change_lines(bundle, lambda lines: other_value(lines[4]))
         assert verified(bundle).findings[0].index == 4
-
-
-def proof_of(index: int, head: Head = TRAIL.heads[-1]) -> dict[str, Any]:
-    size = head.trees[1].size
-    leaves = [record_leaf("executions", record) for record in TRAIL.records[:size]]
-    return {
-        "event_id": f"e{index}",
-        "record": shown(TRAIL.records[index]),
-        "leaf_index": index,
-        "tree_size": size,
-        "path": [step.hex() for step in root_and_paths(leaves)[1][index]],
-        "head": json.loads(head.line),
-    }
-
-
-@given(PLACES)
-def test_proof_is_verified_and_no_other_record_fits_it(index: int) -> None:
-    proof = proof_of(index)
-    assert verify_proof(proof, KEYS).is_verified
-    other = proof | {"record": shown(record_at(index)._replace(value=b"another"))}
-    (found,) = verify_proof(other, KEYS).findings
-    assert (found.kind, found.index) == ("not_the_signed_root", index)
-    assert verify_proof(proof | {"event_id": "e99999"}, KEYS).findings[0].kind == "edited"
-    forged = proof["head"] | {"at": "2020-01-01T00:00:00.000Z"}
-    assert verify_proof(proof | {"head": forged}, KEYS).findings[0].kind == "forged_signature"
-    changes: list[dict[str, Any]] = [{"leaf_index": index + 1}, {"tree_size": SIZE - 1}, {"path": []}]
-    for change in changes:
-        assert not verify_proof(proof | change, KEYS).is_verified
-
-
-def test_proof_is_held_against_a_head_kept_elsewhere_by_consistency() -> None:
-    old, new = TRAIL.heads[0], TRAIL.heads[-1]
-    leaves = b"".join(record_leaf("executions", record) for record in TRAIL.records)
-    path = Tiles(lambda level, number: leaves).consistency(old.trees[1].size, new.trees[1].size)
-    steps = [step.hex() for step in path]
-    shown_path: dict[str, Any] = {"topic": "executions", "partition": 3, "path": steps}
-    consistency = {
-        "first": json.loads(old.line),
-        "second": json.loads(new.line),
-        "proofs": [shown_path, {"topic": "definitions", "partition": 0, "path": []}],
-    }
-    proof = proof_of(20) | {"consistency": consistency}
-    assert verify_proof(proof, KEYS, [kept(old)]).is_verified
-    assert verify_proof(proof, KEYS, [kept(new)]).is_verified
-    assert "--since-head" in verify_proof(proof_of(20), KEYS, [kept(old)]).findings[0].detail
-    shown_path["path"] = steps[:-1]
-    (found,) = verify_proof(proof, KEYS, [kept(old)]).findings
-    assert (found.kind, found.tree) == ("not_the_signed_root", "executions/3")
-
-
-def test_what_is_no_bundle_key_or_proof_is_unreadable(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="placet audit fetch"):
-        verify_path(tmp_path)
-    file = tmp_path / "file"
-    file.write_text("[]")
-    for read in (read_keys, verify_path):
-        with pytest.raises(Unreadable):
-            read(file)
-    file.write_text("{}")
-    with pytest.raises(Unreadable):
-        read_heads(file)
-    with pytest.raises(Unreadable):
-        verify_path(file)
-    with pytest.raises(Unreadable, match="--key"):
-        verify_proof(proof_of(1))
-
-
-def test_verifier_imports_the_standard_library_alone_and_cryptography_where_it_is_there() -> None:
-    files = sorted(Path(audit.__file__).parent.glob("*.py"))
-    assert len(files) >= 7
-    found = {
-        (module.split(".")[0], file.name)
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        for module in (
-            [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else []
-        )
-        if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("placet.audit")
-    }
-    assert found == {("cryptography", "heads.py")}
