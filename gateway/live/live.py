@@ -24,6 +24,7 @@ from gateway.live.waiters import Waiters
 from gateway.live.watch import Watch
 from gateway.sockets.cursor import CursorKey, Position, Vector, mark_of
 from schemas.events.log import DefinitionsAdopted
+from schemas.ids import split_rule_uses_key
 from schemas.record import Event
 
 DEFINITIONS_LANE = 0
@@ -122,7 +123,7 @@ class Live:
             self.definitions.apply(event)
         elif isinstance(event.body, DefinitionsAdopted):
             self.adopted[event.partition] = max(self.adopted[event.partition], event.body.through_offset)
-        elif not event.key.startswith(b"_log/"):
+        elif not event.key.startswith(b"_log/") and split_rule_uses_key(event.key) is None:
             self.cache.apply(fact)
 
 

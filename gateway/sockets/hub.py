@@ -14,6 +14,7 @@ from gateway.sockets.cursor import Position, Vector
 from gateway.sockets.messages import CallSubject, Push, concerns, frame, pushes_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
+from schemas.ids import split_rule_uses_key
 
 Project = tuple[str, str]
 
@@ -163,8 +164,10 @@ class Hub:
 
 
 def project_of(group: Group) -> Project | None:
-    """The tenant and project that a group's events belong to; None for records of the log itself."""
+    """The tenant and project of a group's events; None for records of the log itself and of rules' uses."""
     if group.lane == DEFINITIONS_LANE or group.key.startswith(b"_log/"):
+        return None
+    if split_rule_uses_key(group.key) is not None:
         return None
     tenant, project, _ = group.key.decode().split("/", 2)
     return tenant, project

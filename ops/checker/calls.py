@@ -14,6 +14,7 @@ import rfc8785
 
 from ops.checker.facts import Fact
 from ops.checker.published import Published
+from ops.checker.rules import OF_RUN
 from ops.checker.violations import Violation
 from schemas.canonical import parse_strict
 
@@ -78,6 +79,7 @@ class RunSeen:
     user: str = ""
     agent: str = ""
     adopted_through: int = -1
+    memory: set[str] = field(default_factory=set)
     # The decision of the command that is being read: (command id, decision, call id, resolves).
     _decision: tuple[str, str, str, bool] = ("", "", "", False)
 
@@ -99,6 +101,8 @@ class RunSeen:
     def decided(self, fact: Fact) -> None:
         """Remember the decision of the command that is being read."""
         self._decision = (fact.command_id, fact.body.decision, fact.body.call_id, fact.body.resolves)
+        if fact.body.scope == "execution" and fact.body.resolves:
+            self.memory.add(OF_RUN + fact.body.decision_id)
 
     def say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
         """Report what a fact contradicts."""
@@ -136,11 +140,21 @@ class RunSeen:
             self._say("I1", fact, "what is released is not what was proposed", call.digest, body.digest)
         if body.released_by == "policy" and call.allowed_by != fact.command_id:
             self._say("I1", fact, "released by policy without its verdict")
+        if body.released_by == "rule":
+            self._released_by_rule(call, fact)
         if body.released_by == "decision":
             decision, resolves = self.decision_of(fact)
             if decision not in ("approve", "edit") or not resolves:
                 self._say("I5", fact, "released without a person's decision", decision or "none")
         call.state, call.expires_at_ms = "released", body.expires_at_ms
+
+    def _released_by_rule(self, call: CallSeen, fact: Fact) -> None:
+        if call.allowed_by != fact.command_id:
+            self._say("I1", fact, "released by a rule without its verdict")
+        if not fact.body.rule_id.startswith(OF_RUN):
+            self.published.rules.released(fact, self.tenant, call, self.adopted_through, self.report)
+        elif fact.body.rule_id not in self.memory:
+            self._say("I5", fact, "released by a decision that the run does not remember", fact.body.rule_id)
 
     def _denied(self, call: CallSeen, fact: Fact) -> None:
         call.state = "expired" if fact.body.cause == "timeout" else "denied"

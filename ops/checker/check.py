@@ -95,6 +95,7 @@ def check(
             if at_rest_ms is not None:
                 check_rest(seen.runs, at_rest_ms, found.append)
             every += facts
+    book.rules.end(found.append)
     check_histories(every, histories, found.append)
     return found
 

@@ -10,6 +10,7 @@ from ops.checker.calls import PERMITTED, RunSeen
 from ops.checker.facts import Fact
 from ops.checker.holds import HOLD_EVENTS, hold_event
 from ops.checker.published import Published
+from ops.checker.rules import is_uses_key
 from ops.checker.violations import Violation
 
 CLOSING = {"ExecutionCompleted": "completed", "ExecutionFailed": "failed", "ExecutionCancelled": "cancelled"}
@@ -75,7 +76,7 @@ class PartitionSeen:
 
     def _check_version(self, fact: Fact) -> None:
         """An aggregate's events count from 1 without a gap, or their writer had another state than the log's."""
-        begins = fact.type == "ExecutionStarted" or not self.of_executions
+        begins = fact.type == "ExecutionStarted" or not self.of_executions or is_uses_key(fact.key)
         seen = self._versions.get(fact.key, 0 if begins else None)
         if seen is None:
             return
@@ -128,7 +129,10 @@ class PartitionSeen:
                 agent=body.agent,
             )
             return
-        if fact.type in REFUSALS or "Published" in fact.type:
+        if fact.type in REFUSALS or not self.of_executions:
+            return
+        if is_uses_key(fact.key):
+            self.published.rules.use(fact, self.adopted_through, self.report)
             return
         if run is None:
             self._say("I6", fact, "an event of an execution that was never started")
@@ -145,6 +149,10 @@ class PartitionSeen:
             run.call(fact)
         elif fact.type in HOLD_EVENTS:
             hold_event(run, fact)
+        elif fact.type == "ReservationSettled":
+            self.published.rules.settled(fact)
+        elif fact.type == "RuleContradicted":
+            run.memory.discard(fact.body.rule_id)
         run.state = LIFECYCLE.get(fact.type, run.state)
 
     def _say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleSeen
+from ops.checker.rules import RulesSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Published:
 
     record_ids: dict[int, str] = field(default_factory=dict)
     people: PeopleSeen = field(default_factory=PeopleSeen)
+    rules: RulesSeen = field(default_factory=RulesSeen)
     _tools: dict[tuple[str, str], list[Tool]] = field(default_factory=dict)
 
     def tool(self, tenant: str, name: str, through_offset: int) -> Tool:
@@ -41,6 +43,7 @@ def published(facts: Iterable[Fact]) -> Published:
     book = Published()
     for fact in facts:
         book.record_ids[fact.offset] = fact.event_id
+        book.rules.published(fact)
         if fact.type == "ToolPublished":
             idempotent = json.loads(fact.body.definition).get("idempotent") is True
             tool = Tool(fact.offset, fact.body.tool_version, idempotent)

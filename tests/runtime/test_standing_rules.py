@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ops.checker import check, read_log
 from schemas import codec
 from schemas import commands as k
 from schemas.actor import decider_actor
@@ -144,6 +145,7 @@ async def test_rule_with_one_use_raced_from_twelve_partitions_is_used_once(many:
     facts = await every_fact(many)
     assert types(facts).count("RuleUseReserved") == 1
     assert [said(e).number for e in facts if e.type == "RuleUseReserved"] == [1]
+    assert check(await read_log(many.log)) == []
     assert all(e.key == rule_uses_key(TENANT, PROJECT, rule_id) for e in facts if "RuleUse" in e.type)
 
 
@@ -172,7 +174,7 @@ async def test_process_killed_while_it_carries_a_use_leaves_it_to_the_next(
     await ruled(many, uses=1)
     await first.stop()
     log = Halting(many.log, kind, lands)  # type: ignore[arg-type]
-    second = await many.start_worker("two", log=log)  # type: ignore[arg-type]
+    second = await many.start_worker("two", log=log)
     await many.send("x", k.ProposeToolCall(call_id="second", tool="send_money", arguments='{"amount":5}'))
     await asyncio.wait_for(log.reached.wait(), DEADLINE_S)
 
@@ -181,6 +183,7 @@ async def test_process_killed_while_it_carries_a_use_leaves_it_to_the_next(
 
     assert await outcome(many, "x", "second") == "ToolCallReleased"
     assert types(await every_fact(many)).count("RuleUseReserved") == 1
+    assert check(await read_log(many.log)) == []
 
 
 @pytest.mark.parametrize("lands", [False, True], ids=["before", "after"])
@@ -227,6 +230,7 @@ async def test_process_killed_while_it_carries_a_contradiction_leaves_it_to_the_
 
     assert json.loads(suspended.evidence)["by"] == "rita"
     assert await outcome_of(many, "x", "third") == "HoldOpened"
+    assert check(await read_log(many.log)) == []
 
 
 class Losing(Halting):

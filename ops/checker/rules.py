@@ -1,0 +1,131 @@
+"""Standing rules as the log tells them: what was in force where, every use that was given, and who ran on it.
+
+A model of its own, like the rest of the checker: the documents are read as plain JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ops.checker.facts import Fact
+from ops.checker.violations import Violation
+
+Report = Callable[[Violation], None]
+Name = tuple[str, str]  # tenant and rule id
+
+USES = "rule"
+OF_RUN = "execution:"
+STATUS = {"RuleActivated": "active", "RuleSuspended": "suspended", "RuleRevoked": "revoked"}
+
+
+def is_uses_key(key: str) -> bool:
+    """Whether a key is that of the uses of a standing rule."""
+    parts = key.split("/")
+    return len(parts) == 4 and parts[2] == USES
+
+
+@dataclass(slots=True)
+class RuleSeen:
+    """One rule: its document, and its status from each offset of the definitions on."""
+
+    document: Any
+    statuses: list[tuple[int, str]] = field(default_factory=list)
+
+    def status(self, through_offset: int) -> str:
+        """The status as the definitions up to an offset have it; empty before it was made."""
+        found = [status for offset, status in self.statuses if offset <= through_offset]
+        return found[-1] if found else ""
+
+
+@dataclass(slots=True)
+class RulesSeen:
+    """All rules, with every use and every release by one, across the partitions."""
+
+    rules: dict[Name, RuleSeen] = field(default_factory=dict)
+    _reserved: dict[str, Fact] = field(default_factory=dict)
+    _settled: list[Fact] = field(default_factory=list)
+    _released: Counter[Name] = field(default_factory=Counter)
+
+    def published(self, fact: Fact) -> None:
+        """Take a fact of the definitions."""
+        if fact.type == "RuleMade":
+            rule = RuleSeen(json.loads(fact.body.document), [(fact.offset, fact.body.status)])
+            self.rules.setdefault((fact.tenant, fact.body.rule_id), rule)
+        elif fact.type in STATUS:
+            rule = self.rules[fact.tenant, fact.body.rule_id]
+            rule.statuses.append((fact.offset, STATUS[fact.type]))
+
+    def use(self, fact: Fact, adopted_through: int, report: Report) -> None:
+        """Take a fact of the uses of a rule."""
+        if fact.type != "RuleUseReserved":
+            return
+        body, rule = fact.body, self.rules.get((fact.tenant, fact.body.rule_id))
+        if not fact.key.endswith(f"/{USES}/{body.rule_id}"):
+            _say(report, "I1", fact, "a use is counted under the key of another rule", body.rule_id)
+        if rule is None or rule.status(adopted_through) != "active":
+            _say(report, "I5", fact, "a use of a rule that is not active here", body.rule_id)
+        elif fact.at_ms >= rule.document["expires_at_ms"]:
+            _say(report, "I5", fact, "a use of a rule that has expired", body.rule_id)
+        elif (rule.document["uses"] or 0) < body.number:
+            _say(report, "I2", fact, "more uses of a rule than it has", rule.document["uses"], body.number)
+        given = [f for f in self._reserved.values() if f.key == fact.key]
+        if body.reservation_id in self._reserved:
+            _say(report, "I2", fact, "one reservation has two uses", body.reservation_id)
+        if body.number != len(given) + 1:
+            _say(report, "I2", fact, "the uses of a rule are not counted one by one", len(given), body.number)
+        self._reserved[body.reservation_id] = fact
+
+    def settled(self, fact: Fact) -> None:
+        """Take an answer as its call got it."""
+        if fact.body.granted:
+            self._settled.append(fact)
+
+    def released(self, fact: Fact, tenant: str, call: Any, adopted_through: int, report: Report) -> None:
+        """Take a release by a standing rule: it must be in force, and be about this very call."""
+        name = (tenant, fact.body.rule_id)
+        rule = self.rules.get(name)
+        self._released[name] += 1
+        if rule is None or rule.status(adopted_through) != "active":
+            _say(report, "I5", fact, "released by a rule that is not active here", fact.body.rule_id)
+            return
+        document = rule.document
+        if fact.at_ms >= document["expires_at_ms"]:
+            _say(report, "I5", fact, "released by a rule that has expired", fact.body.rule_id)
+        about = (document["agent"], document["tool"], document["tool_version"])
+        if about != (call.agent, call.tool, call.tool_version):
+            _say(report, "I1", fact, "released by a rule about other calls", *about)
+        elif set(document["arguments"]) != set(json.loads(fact.body.arguments)):
+            _say(report, "I1", fact, "released with other arguments than the rule names", fact.body.arguments)
+        if document["uses"] is not None and not self._has_use(fact):
+            _say(report, "I2", fact, "released by a rule with a limit, but without a use", fact.body.rule_id)
+
+    def end(self, report: Report) -> None:
+        """Compare what was given with what was used, once every partition was read."""
+        for fact in self._settled:
+            use = self._reserved.get(fact.body.reservation_id)
+            asked = (fact.body.rule_id, fact.body.call_id, fact.body.revision)
+            if use is None or (use.body.rule_id, use.body.call_id, use.body.revision) != asked:
+                _say(report, "I2", fact, "a use that was never given to this call", fact.body.reservation_id)
+        for name, count in self._released.items():
+            limit = self.rules[name].document["uses"] if name in self.rules else None
+            if limit is not None and count > limit:
+                where = f"rule {name[1]}"
+                report(
+                    Violation("I2", where, "more calls were released than the rule has uses", (str(count),))
+                )
+
+    def _has_use(self, fact: Fact) -> bool:
+        body = fact.body
+        return any(
+            (settled.key, settled.body.call_id, settled.body.revision, settled.body.rule_id)
+            == (fact.key, body.call_id, body.revision, body.rule_id)
+            for settled in self._settled
+        )
+
+
+def _say(report: Report, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
+    report(Violation(invariant, fact.where, what, (fact.key, *map(str, evidence))))

@@ -1,0 +1,193 @@
+"""What is wrong with a standing rule's use is told, whichever partition it was on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ops.checker.facts import Fact
+from ops.checker.rules import RulesSeen
+from ops.checker.violations import Violation
+from schemas.events.calls import ToolCallReleased
+from schemas.events.rules import ReservationSettled, RuleMade, RuleRevoked, RuleUseReserved
+from schemas.message import Message
+from services.runtime.log import TopicPartition
+
+RUN, USES = "acme/main/x", "acme/main/rule/r"
+EXPIRY_MS = 2_000
+
+
+class Call:
+    agent, tool, tool_version = "bot", "pay", "v"
+
+
+class Seen:
+    """A checker of rules with what it reports."""
+
+    def __init__(self, **document: Any) -> None:
+        self.found: list[Violation] = []
+        self.rules = RulesSeen()
+        self.offset = 0
+        value = {
+            "agent": "bot",
+            "tool": "pay",
+            "tool_version": "v",
+            "arguments": {"amount": {"equals": 1}},
+            "uses": 1,
+            "expires_at_ms": EXPIRY_MS,
+        }
+        text = json.dumps({**value, **document})
+        self.define(RuleMade(rule_id="r", status="active", reason="", document=text, by="rita"))
+
+    def fact(self, body: Message, key: str, at_ms: int = 1_000) -> Fact:
+        self.offset += 1
+        tp = TopicPartition("placet.executions", 0)
+        kind = type(body).__name__
+        return Fact(tp, self.offset, key, kind, body, "e", at_ms, 0, 1, "c", "", -1, "acme", True)
+
+    def define(self, body: Message) -> None:
+        self.rules.published(self.fact(body, "acme/rule/r"))
+
+    def use(self, reservation_id: str = "a", number: int = 1, at_ms: int = 1_000, key: str = USES) -> None:
+        body = RuleUseReserved(
+            rule_id="r",
+            reservation_id=reservation_id,
+            execution_id="x",
+            call_id="c",
+            revision=1,
+            digest="d",
+            number=number,
+        )
+        self.rules.use(self.fact(body, key, at_ms), self.offset, self.found.append)
+
+    def settle(self, reservation_id: str = "a", call_id: str = "c") -> None:
+        body = ReservationSettled(
+            call_id=call_id,
+            revision=1,
+            reservation_id=reservation_id,
+            rule_id="r",
+            granted=True,
+            detail="",
+        )
+        self.rules.settled(self.fact(body, RUN))
+
+    def release(self, arguments: str = '{"amount":1}', at_ms: int = 1_000, call: Any = Call) -> None:
+        body = ToolCallReleased(
+            call_id="c",
+            revision=1,
+            digest="d",
+            grant_id="g",
+            decision_id="d",
+            released_by="rule",
+            arguments=arguments,
+            expires_at_ms=9_000,
+            rule_id="r",
+        )
+        fact = self.fact(body, RUN, at_ms)
+        self.rules.released(fact, "acme", call, self.offset, self.found.append)
+
+    def numbers(self) -> set[str]:
+        self.rules.end(self.found.append)
+        return {violation.invariant for violation in self.found}
+
+
+def test_use_that_went_its_whole_way_finds_nothing() -> None:
+    seen = Seen()
+    seen.use()
+    seen.settle()
+    seen.release()
+    assert seen.numbers() == set()
+
+
+def one_use_too_many(seen: Seen) -> None:
+    seen.use("a", 1)
+    seen.use("b", 2)
+
+
+def counted_twice_under_one_number(seen: Seen) -> None:
+    seen.use("a", 1)
+    seen.use("b", 1)
+
+
+def one_reservation_twice(seen: Seen) -> None:
+    seen.use("a", 1)
+    seen.use("a", 2)
+
+
+def used_when_revoked(seen: Seen) -> None:
+    seen.define(RuleRevoked(rule_id="r", reason="", by="rita"))
+    seen.use()
+
+
+def used_when_expired(seen: Seen) -> None:
+    seen.use(at_ms=EXPIRY_MS)
+
+
+def counted_under_another_key(seen: Seen) -> None:
+    seen.use(key="acme/main/rule/s")
+
+
+def settled_without_a_use(seen: Seen) -> None:
+    seen.settle()
+
+
+def settled_for_another_call(seen: Seen) -> None:
+    seen.use()
+    seen.settle(call_id="other")
+
+
+def released_without_a_use(seen: Seen) -> None:
+    seen.release()
+
+
+def released_when_revoked(seen: Seen) -> None:
+    seen.use()
+    seen.settle()
+    seen.define(RuleRevoked(rule_id="r", reason="", by="rita"))
+    seen.release()
+
+
+def released_when_expired(seen: Seen) -> None:
+    seen.use()
+    seen.settle()
+    seen.release(at_ms=EXPIRY_MS)
+
+
+def released_with_another_argument(seen: Seen) -> None:
+    seen.use()
+    seen.settle()
+    seen.release('{"amount":1,"to":"x"}')
+
+
+@pytest.mark.parametrize(
+    ("wrong", "number"),
+    [
+        (one_use_too_many, "I2"),
+        (counted_twice_under_one_number, "I2"),
+        (one_reservation_twice, "I2"),
+        (used_when_revoked, "I5"),
+        (used_when_expired, "I5"),
+        (counted_under_another_key, "I1"),
+        (settled_without_a_use, "I2"),
+        (settled_for_another_call, "I2"),
+        (released_without_a_use, "I2"),
+        (released_when_revoked, "I5"),
+        (released_when_expired, "I5"),
+        (released_with_another_argument, "I1"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_told_by_its_number(wrong: Any, number: str) -> None:
+    seen = Seen()
+    wrong(seen)
+    assert number in seen.numbers()
+
+
+def test_more_releases_than_uses_are_told_across_partitions() -> None:
+    seen = Seen()
+    seen.use()
+    for _ in range(2):
+        seen.settle()
+        seen.release()
+    assert "I2" in seen.numbers()
