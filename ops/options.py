@@ -16,6 +16,7 @@ from ops.config import DEFAULT_PORT, DataDir, StackConfig
 from ops.errors import PortTakenError, UsageError
 from ops.ports import LOOPBACK, free_port, is_free, reachable
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
+from projections.audit.webhook import WebhookRefused, checked_address
 from schemas.topics import DEFAULT_PARTITIONS
 
 OIDC_VARIABLES = "PLACET_OIDC_"
@@ -58,6 +59,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
 
     Raises:
         PortTakenError: The gateway's port is held by another program.
+        UsageError: The webhook's address cannot be used.
     """
     port = _gateway_port(options)
     root = options.directory.root
@@ -76,7 +78,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         gateway_agent_proposals_per_minute=options.gateway_agent_proposals_per_minute,
         gateway_tenant_proposals_per_minute=options.gateway_tenant_proposals_per_minute,
         audit_heads_dir=_absolute(options.audit_heads_dir),
-        audit_webhook=options.audit_webhook,
+        audit_webhook=_webhook(options.audit_webhook),
         audit_head_events=options.audit_head_events,
         audit_head_seconds=options.audit_head_seconds,
         notifications_file=_absolute(options.notifications),
@@ -117,6 +119,13 @@ def check_port(options: UpOptions) -> None:
             f"Port {options.port} on {options.host} is taken: choose another with --port, "
             "or --port 0 for any free one."
         )
+
+
+def _webhook(url: str) -> str:
+    try:
+        return checked_address(url) if url else ""
+    except WebhookRefused as error:
+        raise UsageError(str(error)) from error
 
 
 def _absolute(path: Path | None) -> str:

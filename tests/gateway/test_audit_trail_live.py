@@ -77,10 +77,21 @@ def test_trail_is_fetched_verified_and_every_meddling_named(
     shutil.copy(home / "heads.jsonl", tmp_path / "kept.jsonl")
     decided(bot, anna, "approve")
     proof_of(analyst, an_entry(bot, analyst))
+    _tear(home)
     more_code, more = told(placet, capsys, "fetch", "--out", home)
     assert (more_code, more["leaves"] > report["leaves"]) == (0, True)
     code, longer = told(placet, capsys, "verify", home, "--key", key, "--head", tmp_path / "kept.jsonl")
     assert (code, longer["leaves"]) == (0, more["leaves"])
+
+
+def _tear(home: Path) -> None:
+    """What a fetch leaves that was killed in the middle of its files."""
+    path = tree_of(home)
+    leaves = path.with_suffix(".leaves")
+    path.write_bytes(path.read_bytes()[:-40])
+    leaves.write_bytes(leaves.read_bytes()[:-70])
+    heads = home / "heads.jsonl"
+    heads.write_bytes(heads.read_bytes()[:-5])
 
 
 def _meddle(placet: Callable[..., int], capsys: pytest.CaptureFixture[str], key: Path, home: Path) -> None:

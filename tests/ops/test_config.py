@@ -78,9 +78,23 @@ def test_options_survive_the_way_to_a_detached_supervisor(tmp_path: Path) -> Non
         gateway_origins=("http://a",),
         partitions=3,
         oidc={"issuer": "https://login.example"},
+        audit_heads_dir=tmp_path / "heads",
+        audit_head_seconds=0.5,
     )
     assert from_json(to_json(options)) == options
     assert from_json(to_json(UpOptions(tmp_path))) == UpOptions(tmp_path)
+
+
+def test_audit_heads_reach_the_projectors_settings_and_a_wrong_webhook_is_refused(tmp_path: Path) -> None:
+    asked = UpOptions(
+        tmp_path, port=0, audit_heads_dir=tmp_path / "heads", audit_webhook="https://keeper/heads"
+    )
+    settings = settle(asked, "127.0.0.1:9092").settings_for("projector")
+    assert settings["audit_heads_dir"] == str(tmp_path / "heads")
+    assert settings["audit_webhook"] == "https://keeper/heads"
+    assert (settings["audit_head_events"], settings["audit_head_seconds"]) == ("1000", "10.0")
+    with pytest.raises(UsageError, match="audit_webhook"):
+        settle(UpOptions(tmp_path, port=0, audit_webhook="keeper/heads"), "127.0.0.1:9092")
 
 
 IDP = {"PLACET_OIDC_ISSUER": "https://login.example", "PLACET_OIDC_AUDIENCE": "placet"}

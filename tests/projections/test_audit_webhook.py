@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from projections.audit.head_files import HeadFiles
+from projections.audit.head_files import HeadFiles, HeadsUnusable
+from projections.audit.settings import heads_dir, opened_audit
 from projections.audit.webhook import Webhook, WebhookRefused, checked_address
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, CALL_CONTEXT, read_head, sign_head
 from schemas.key_files import SigningKey, load_published
+from tests.projections.filling import Filler
+from tests.projections.histories import LogBuilder, many_runs
 
 
 @dataclass
@@ -142,3 +145,37 @@ def test_address_that_cannot_be_posted_to_is_refused_without_showing_it(url: str
     with pytest.raises(WebhookRefused) as refused:
         checked_address(url)
     assert "secret" not in str(refused.value)
+
+
+async def test_heads_that_a_projector_signs_are_posted_as_its_settings_say(
+    filler: Filler, tmp_path: Path
+) -> None:
+    keeper = Keeper()
+    settings = {"data_dir": str(tmp_path), "keys_dir": str(tmp_path / "keys"), "audit_head_events": "1"}
+    async with serving(keeper) as url, opened_audit(settings | {"audit_webhook": url}) as audit:
+        for count in (1, 2):
+            filler.fill(many_runs(LogBuilder(1).claim_all(), 5 * count, seed=6))
+            audit.keeper.begin(filler.store)
+            audit.keeper.turn(filler.store, is_caught_up=True)
+            await until(lambda: numbers(keeper) == list(range(1, count + 1)))  # noqa: B023
+    assert HeadFiles(heads_dir(settings)).newest("acme") == read_head(keeper.bodies[-1].decode())
+
+
+async def test_webhook_that_cannot_go_on_ends_the_projector(tmp_path: Path) -> None:
+    settings = {
+        "data_dir": str(tmp_path),
+        "keys_dir": str(tmp_path / "keys"),
+        "audit_webhook": "http://127.0.0.1:9",
+    }
+    heads_dir(settings).mkdir(parents=True)
+    (heads_dir(settings) / "acme.jsonl").write_text("no head\n")
+    with pytest.raises(HeadsUnusable, match="no audit head"):
+        await _run_until_failure(settings)
+
+
+async def _run_until_failure(settings: dict[str, str]) -> None:
+    ended = asyncio.Event()
+    async with opened_audit(settings) as audit:
+        audit.on_failure = ended.set
+        async with asyncio.timeout(10):
+            await ended.wait()
