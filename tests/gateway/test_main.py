@@ -62,6 +62,7 @@ def test_run_port_taken_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
         ({"gateway_port": "many"}, "not a number"),
         ({"gateway_requests_per_s": "many"}, "not a number"),
         ({"gateway_requests_per_s": "0"}, "1 or more"),
+        ({"gateway_agent_proposals_per_minute": "0"}, "gateway_agent_proposals_per_minute must be 1 or more"),
     ],
 )
 def test_run_wrong_setting_is_one_sentence(tmp_path: Path, changed: dict[str, str], words: str) -> None:

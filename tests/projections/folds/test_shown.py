@@ -33,7 +33,7 @@ class ShownMachine(Machine):
 
 
 TestShown = ShownMachine.TestCase
-TestShown.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestShown.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 
 
 def test_view_is_rebuilt_after_an_extension_an_escalation_and_the_end() -> None:

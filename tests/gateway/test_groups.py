@@ -1,0 +1,59 @@
+from typing import Any
+
+import pytest
+
+from gateway.operations.groups import HOLDS_MAX, SHAPE_MAX_CHARS, groups_of, shape_of
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "hold_id": f"h{number}",
+        "digest": f"d{number}",
+        "view_digest": "",
+        "agent": "crawler",
+        "tool": "read_file",
+        "kind": "permission",
+        "cause": "policy",
+        "rules": '["p@1/r"]',
+        "risk_level": "low",
+        "must_read": 0,
+        "arguments": f'{{"path":"f{number}"}}',
+        "opened_at_ms": 1000 + number,
+    } | changes
+
+
+def test_groups_are_of_what_differs_in_values_only() -> None:
+    (group,) = groups_of([row(number) for number in range(37)])
+    assert (group["count"], group["agent"], group["tool"]) == (37, "crawler", "read_file")
+    assert [one["digest"] for one in group["holds"]] == [f"d{number}" for number in range(37)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("agent", "other"),
+        ("tool", "other"),
+        ("kind", "decision"),
+        ("cause", "outcome_unknown"),
+        ("rules", "[]"),
+        ("risk_level", "high"),
+        ("must_read", 1),
+        ("arguments", '{"path":1}'),
+        ("arguments", '{"path":"f","all":true}'),
+        ("arguments", None),
+    ],
+)
+def test_groups_keep_apart_what_is_not_alike(name: str, value: Any) -> None:
+    groups = groups_of([row(0), row(1), row(2, **{name: value})])
+    assert [group["count"] for group in groups] == [2, 1]
+
+
+def test_group_lists_no_more_than_a_bulk_could_name_and_counts_all() -> None:
+    (group,) = groups_of([row(number) for number in range(HOLDS_MAX + 5)])
+    assert (group["count"], len(group["holds"])) == (HOLDS_MAX + 5, HOLDS_MAX)
+
+
+def test_shape_is_names_and_kinds() -> None:
+    arguments = '{"a":[1,2,"x",{"b":null}],"c":true,"d":{"e":"f"}}'
+    assert shape_of(arguments) == '{"a":["number","text",{"b":"null"}],"c":"boolean","d":{"e":"text"}}'
+    assert len(shape_of('{"' + "k" * 20_000 + '":1}')) == SHAPE_MAX_CHARS
