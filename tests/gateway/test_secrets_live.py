@@ -5,14 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from schemas.canonical import call_digest, canonical
+from placet import Placet
+from placet.ids import call_id
+from schemas.audit import record_leaf
+from schemas.canonical import call_digest, canonical, sha256_hex
+from schemas.merkle import root_of_path
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
+from tests.gateway.test_proofs_live import proof_of, raw_of
+from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -337,3 +344,80 @@ async def test_socket_of_the_agent_is_handed_the_values_and_the_reviewers_is_not
     assert again["body"]["secrets"] == reply["body"]["secrets"]
     assert other["body"]["code"] == "already_consumed"
     assert "hunter2" not in json.dumps([shown, reviewer.kept])
+
+
+def test_proof_of_a_decision_holds_after_the_value_that_it_was_about_was_erased(
+    doors: Doors, bot: Caller, anna: Caller, olga: Caller
+) -> None:
+    ada = doors.caller("ada", "analyst")
+    call = proposed(bot)
+    decided(anna, call)
+
+    def approval() -> Any:
+        rows = ada.get("/v1/audit?limit=500&subject=anna").json()["items"]
+        return next((row for row in rows if row["call_id"] == call["call_id"]), None)
+
+    event_id = str(wait_for(approval, bool)["event_id"])
+    before = proof_of(ada, event_id)
+    assert olga.post(f"{path_of(call)}/secrets/erase", {}).status_code == 200
+
+    after = proof_of(ada, event_id)
+
+    assert after["record"] == before["record"]
+    record, head = after["record"], after["head"]
+    path = [bytes.fromhex(step) for step in after["path"]]
+    root = root_of_path(
+        record_leaf(record["topic"], raw_of(record)), after["leaf_index"], after["tree_size"], path
+    )
+    place = record["topic"], record["partition"]
+    tree = next(tree for tree in head["trees"] if (tree["topic"], tree["partition"]) == place)
+    assert root is not None
+    assert (root.hex(), after["tree_size"]) == (tree["root"], tree["size"])
+
+
+def test_call_id_made_of_a_sensitive_value_is_refused(bot: Caller) -> None:
+    execution_id = bot.execution()
+    path = f"/v1/executions/{execution_id}/tool-calls?wait=0"
+    guessable = call_id(execution_id, TOOL, sha256_hex(canonical(PLAIN)), 3)
+    told = call_id(execution_id, TOOL, sha256_hex(canonical({"to": "ops"})), 0)
+
+    answer = bot.post(path, {"call_id": guessable, "tool": TOOL, "arguments": PLAIN})
+
+    assert refused(answer) == (422, "invalid")
+    assert "gated(sensitive=" in answer.json()["detail"]
+    assert bot.post(path, {"call_id": told, "tool": TOOL, "arguments": PLAIN}).status_code == 202
+
+
+def test_gated_function_runs_with_its_sensitive_argument_and_asks_for_variables(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    seen: list[Any] = []
+
+    def held(kind: str) -> Any:
+        items = anna.get("/v1/holds?status=open").json()["items"]
+        return next((hold for hold in items if hold["agent"] == "sealer" and hold["kind"] == kind), None)
+
+    token = doors.token("sealer", "agent", agent="sealer")
+    with (
+        Placet(doors.url, token=token, agent="sealer") as placet,
+        ThreadPoolExecutor(1) as pool,
+        placet.execution(request="Log in") as run,
+    ):
+
+        @run.gated(tool=TOOL, sensitive=["token"])
+        def log_in(to: str, token: str) -> str:
+            seen.append(token)
+            return "in"
+
+        waiting = pool.submit(log_in, "ops", "hunter2-token")
+        hold = wait_for(lambda: held("permission"), bool)
+        assert "hunter2" not in json.dumps(hold)
+        word = {"decision": "approve", "digest": hold["digest"]}
+        assert anna.post(f"/v1/holds/{hold['hold_id']}/decision", word).status_code == 200
+        assert waiting.result() == "in"
+        asking = pool.submit(run.ask_env, "API_KEY")
+        hold = wait_for(lambda: held("env_var"), bool)
+        assert answered(anna, hold, {"API_KEY": "hunter2-key"}).status_code == 200
+        assert asking.result() == {"API_KEY": "hunter2-key"}
+
+    assert seen == ["hunter2-token"]
