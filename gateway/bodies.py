@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from gateway.problems import invalid
 from schemas.commands import Decision, Outcome, RequestKind, Scope
 from schemas.limits import TEXT_MAX_CHARS
+from schemas.standing_rule import Asked
 
 SECONDS_MAX = 366 * 24 * 60 * 60
 ITEMS_MAX = 100
@@ -147,8 +148,14 @@ class RequestHumanInput(Body):
     default: Any = None
 
 
+class ChangeRule(Body):
+    """Activate, suspend or revoke a standing rule."""
+
+    reason: Text = ""
+
+
 class DecideHold(Body):
-    """Decide a hold on exactly the digest that was seen."""
+    """Decide a hold on exactly the digest that was seen. `remember` belongs to scope execution or rule."""
 
     decision: Decision
     digest: Annotated[str, Field(max_length=64)] = ""
@@ -156,6 +163,7 @@ class DecideHold(Body):
     feedback: Text = ""
     value: Any = None
     scope: Scope = "once"
+    remember: Asked | None = None
     view_digest: Annotated[str, Field(max_length=64)] = ""
 
 

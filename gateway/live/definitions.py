@@ -6,7 +6,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from projections.folds.rows import Row
+from projections.folds.standing_rules import rule_id_of, standing_rule_row
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
+from schemas.events.rules import RULE_EVENTS
 from schemas.headers import rfc3339
 from schemas.principals import People, principal_from_value
 from schemas.record import Event
@@ -35,10 +38,14 @@ class Definitions:
     tools: dict[Name, list[Published]] = field(default_factory=dict)
     principals: dict[Name, list[Published]] = field(default_factory=dict)
     people: People = field(default_factory=People)
+    standing: dict[Name, Row] = field(default_factory=dict)
 
     def apply(self, event: Event) -> None:
         """Fold an event of the definitions topic; others than publications change nothing."""
         body = event.body
+        if isinstance(body, RULE_EVENTS):
+            self._apply_rule(event)
+            return
         if isinstance(body, PolicyPublished):
             shelf, document, tool_version = self.policies, body.document, ""
         elif isinstance(body, ToolPublished):
@@ -53,6 +60,12 @@ class Definitions:
             body.name, body.version, document, body.by, event.meta.at_ms, event.offset, tool_version
         )
         shelf.setdefault((event.meta.tenant, body.name), []).append(published)
+
+    def _apply_rule(self, event: Event) -> None:
+        name = (event.meta.tenant, rule_id_of(event.body))
+        row = standing_rule_row(self.standing.get(name), event)
+        if row is not None:
+            self.standing[name] = row
 
     def newest_tools(self, tenant: str) -> list[Published]:
         """Each tool of a tenant at its newest version, by name."""

@@ -142,6 +142,7 @@ def _plan_sealed(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, na
         value=canonical_text(body.value, "value") if has_value else None,
         scope=body.scope,
         view_digest=body.view_digest,
+        remember=_remember(body),
     )
     word = name, sha256_hex(codec.encode(command))
     command = command.model_copy(update={"dwell_ms": gate.looks.dwell_ms(actor, row, word)})
@@ -151,6 +152,12 @@ def _plan_sealed(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, na
 
     ask = gate.execution_ask(row["execution_id"], command, actor, name)
     return Plan(ask, subject_of(actor, row["hold_id"]), render)
+
+
+def _remember(body: bodies.DecideHold) -> str | None:
+    if body.remember is None:
+        return None
+    return canonical_text(body.remember.model_dump(mode="json", exclude_unset=True), "remember")
 
 
 def decision_reply(gate: Gate, row: Row, outcome: Outcome) -> Reply:

@@ -40,6 +40,7 @@ from gateway.resources.records import (
     ToolTrust,
 )
 from gateway.resources.secrets import DataKey, DeliveredSecret, DeliveredSecrets, Erased
+from gateway.resources.standing_rules import ChangedRule, StandingRule
 from gateway.resources.system import Component, Health, RegistryError
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "AuditTree",
     "BulkAnswer",
     "CallStatus",
+    "ChangedRule",
     "Component",
     "DataKey",
     "DeadLetter",
@@ -85,6 +87,7 @@ __all__ = [
     "Resource",
     "Reviewer",
     "Risk",
+    "StandingRule",
     "Tool",
     "ToolCall",
     "ToolTrust",

@@ -71,13 +71,14 @@ class Grant(Resource):
     """The leave to run exactly one digest, once.
 
     `token` is the signed grant, for a tool server: only while the call is released, only for who may consume it,
-    and not in lists.
+    and not in lists. `rule_id` is the standing rule that released the call in a person's place.
     """
 
     digest: str
     expires_at: datetime
     token: str | None
     decision_id: str
+    rule_id: str | None
 
 
 class JsonWebKey(BaseModel):

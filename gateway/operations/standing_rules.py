@@ -1,0 +1,82 @@
+"""Standing rules: activated by a second person, suspended and revoked by anybody who may decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.asking import Ask, name_of
+from gateway.bodies import ChangeRule, read_body
+from gateway.operations.definitions import ADOPTION_WAIT_S
+from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
+from gateway.problems import Problem, not_found
+from projections.folds.rows import Row
+from projections.folds.standing_rules import standing_rule_json
+from schemas import commands as k
+from schemas.actor import Actor
+from schemas.ids import definition_key, is_client_id
+from schemas.refusals import Refusal
+from schemas.standing_rule import RULE_KIND
+from schemas.token import Claims
+
+CHANGES: dict[str, type[k.ActivateRule | k.SuspendRule | k.RevokeRule]] = {
+    "activate": k.ActivateRule,
+    "suspend": k.SuspendRule,
+    "revoke": k.RevokeRule,
+}
+
+
+def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
+    """The row of a rule of the actor's project.
+
+    Raises:
+        Problem: 404 not_found.
+    """
+    row = gate.live.definitions.standing.get((actor.tenant, rule_id))
+    if row is None or row["project"] != actor.project:
+        raise not_found("standing rule")
+    return row
+
+
+async def change_rule(
+    gate: Gate, claims: Claims, rule_id: str, change: str, given: Given, key: str | None, used: int | None
+) -> Reply:
+    """Activate, suspend or revoke a rule: 200 when every partition judges by it, 202 with those that do not yet.
+
+    Args:
+        gate: what is needed.
+        claims: of who asks; the decider looks at what they may.
+        rule_id: the rule.
+        change: one of `CHANGES`.
+        given: the body.
+        key: its idempotency key.
+        used: how many of its uses were given, to be shown.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
+    actor = claims.actor
+    if actor.agent is not None:
+        raise Problem(Refusal.NOT_AUTHORISED, "standing rules are for people to decide")
+    if not is_client_id(rule_id):
+        raise not_found("standing rule")
+    rule_row(gate, actor, rule_id)
+    command = CHANGES[change](rule_id=rule_id, reason=read_body(ChangeRule, given()).reason)
+    ask = Ask(
+        command,
+        actor,
+        definition_key(actor.tenant, RULE_KIND, rule_id),
+        gate.topics.definition_commands,
+        1,
+        name_of(actor, f"/v1/standing-rules/{rule_id}/{change}", key),
+    )
+    outcome = await gate.asker.answer(ask, ANSWER_TIMEOUT_S)
+    if outcome is None:
+        raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: ask again", retry_after=1)
+    if (problem := refusal_of(outcome)) is not None:
+        raise problem
+    row = rule_row(gate, actor, rule_id)
+    offset: int = row["log_offset"]
+    await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
+    missing = gate.live.missing_adoptions(offset)
+    resource: dict[str, Any] = standing_rule_json(row, used)
+    return gate.json(resource | {"adopted": not missing, "pending": missing}, 202 if missing else 200)

@@ -1,0 +1,107 @@
+"""/v1/standing-rules: what was decided once and is remembered, and who may still use it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.identity.doors import check_reads
+from gateway.operations.standing_rules import change_rule, rule_row
+from gateway.problems import Problem
+from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed
+from projections.folds.rows import Row
+from projections.folds.standing_rules import standing_rule_json
+from projections.queries import standing_rules
+from schemas.refusals import Refusal
+from schemas.standing_rule import standing_rule_from_text
+
+router = APIRouter(prefix="/v1/standing-rules", tags=["definitions"])
+AtDoor = Annotated[Door, Depends(door_of)]
+STATUS = ("status", "string", "Only rules that are proposed, active, suspended, revoked or refused.")
+STATUSES = frozenset({"proposed", "active", "suspended", "revoked", "refused"})
+CHANGED = answers({200: r.ChangedRule, 202: r.ChangedRule}, 400, 403, 404, 409, 413)
+CHANGE = documented(body=b.ChangeRule, writes=True)
+
+
+@router.get(
+    "",
+    operation_id="listStandingRules",
+    responses=answers({200: r.Page[r.StandingRule]}, 403),
+    openapi_extra=documented(query=(STATUS, AFTER)),
+)
+async def list_rules(door: AtDoor) -> Response:
+    """Every standing rule of the project, the newest first, with the uses that were given so far."""
+    check_reads(door.actor)
+    await door.settle_after()
+    status = door.query("status")
+    if status is not None and status not in STATUSES:
+        raise Problem(Refusal.INVALID, f"status is one of {', '.join(sorted(STATUSES))}")
+    actor = door.actor
+    rows = [
+        row
+        for (tenant, _), row in door.gate.live.definitions.standing.items()
+        if (tenant, row["project"]) == (actor.tenant, actor.project)
+        and row["status"] == (status or row["status"])
+    ]
+    counts, _ = await door.gateway.views.read(
+        lambda moment: standing_rules.counts(moment, actor.tenant, actor.project)
+    )
+    newest = sorted(rows, key=lambda row: (row["made_at_ms"], row["rule_id"]), reverse=True)
+    return answer(listed(door.gate, [_shown(row, counts.get(row["rule_id"], 0)) for row in newest]))
+
+
+@router.get(
+    "/{rule_id}",
+    operation_id="getStandingRule",
+    responses=answers({200: r.StandingRule}, 403, 404),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def get_rule(door: AtDoor, rule_id: str) -> Response:
+    """One standing rule: what it covers, on what evidence, and how often it was used."""
+    check_reads(door.actor)
+    await door.settle_after()
+    row = rule_row(door.gate, door.actor, rule_id)
+    return answer(door.gate.json(_shown(row, await _used(door, rule_id))))
+
+
+@router.post("/{rule_id}/activate", operation_id="activateRule", responses=CHANGED, openapi_extra=CHANGE)
+async def activate(door: AtDoor, rule_id: str) -> Response:
+    """Let a proposed or suspended rule be used: another person than its maker, where the policy wants four eyes."""
+    return await _change(door, rule_id, "activate")
+
+
+@router.post("/{rule_id}/suspend", operation_id="suspendRule", responses=CHANGED, openapi_extra=CHANGE)
+async def suspend(door: AtDoor, rule_id: str) -> Response:
+    """Let a rule rest until somebody activates it."""
+    return await _change(door, rule_id, "suspend")
+
+
+@router.post("/{rule_id}/revoke", operation_id="revokeRule", responses=CHANGED, openapi_extra=CHANGE)
+async def revoke(door: AtDoor, rule_id: str) -> Response:
+    """End a rule for good."""
+    return await _change(door, rule_id, "revoke")
+
+
+async def _change(door: Door, rule_id: str, change: str) -> Response:
+    given = await door.given()
+    row = door.gate.live.definitions.standing.get((door.actor.tenant, rule_id))
+    used = None if row is None or row["uses"] is None else await _used(door, rule_id)
+    return answer(await change_rule(door.gate, door.claims, rule_id, change, given, door.key, used))
+
+
+async def _used(door: Door, rule_id: str) -> int:
+    actor = door.actor
+    counts, _ = await door.gateway.views.read(
+        lambda moment: standing_rules.counts(moment, actor.tenant, actor.project, rule_id)
+    )
+    return counts.get(rule_id, 0)
+
+
+def _shown(row: Row, used: int) -> dict[str, object]:
+    limited = standing_rule_from_text(row["document"]).uses is not None
+    return standing_rule_json(row, used if limited else None)

@@ -1,0 +1,16 @@
+"""How often standing rules were used."""
+
+from projections.queries.moment import Moment
+from projections.store.tables import RULE_USES
+
+
+def counts(moment: Moment, tenant: str, project: str, rule_id: str | None = None) -> dict[str, int]:
+    """Rule id → the uses that were given of it, of each rule of a project with any; or of one rule."""
+    only = "" if rule_id is None else 'AND "rule_id" = ? '
+    text = (
+        f'SELECT "rule_id", MAX("number") FROM {moment.dialect.prefix}{RULE_USES.name} '  # noqa: S608 – names of tables.py
+        f'WHERE "tenant" = ? AND "project" = ? {only}GROUP BY "rule_id"'
+    )
+    values = (tenant, project) if rule_id is None else (tenant, project, rule_id)
+    rows = moment.execute(text.replace("?", moment.dialect.placeholder), values)
+    return {str(row[0]): int(row[1]) for row in rows}
