@@ -63,9 +63,19 @@ def _check_ack(line: Line, found: Sequence[Fact], report: Report) -> None:
 
 def _check_asked(line: Line, found: Sequence[Fact], report: Report) -> None:
     for fact in found:
-        if fact.type == ASKED[line["op"]] and line.get("digest") and fact.body.digest != line["digest"]:
+        if fact.type != ASKED[line["op"]] or not line.get("digest") or _is_editors_vote(fact, found):
+            continue
+        if fact.body.digest != line["digest"]:
             what = "taken for another digest than the one that was seen"
             report(Violation("I1", fact.where, what, (line["digest"], fact.body.digest, line["command_id"])))
+
+
+def _is_editors_vote(fact: Fact, found: Sequence[Fact]) -> bool:
+    """Whether a decision is the editor's own word on the new digest, which the same command's edit made."""
+    edits = [each for each in found if each.type == "DecisionRecorded" and each.body.decision == "edit"]
+    proposed = {each.body.digest for each in found if each.type == "ToolCallProposed"}
+    is_vote = fact.type == "DecisionRecorded" and fact.body.decision == "approve"
+    return is_vote and bool(edits) and fact.body.digest in proposed
 
 
 def _check_effects(effects: Sequence[Line], facts: Sequence[Fact], report: Report) -> None:

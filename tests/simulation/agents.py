@@ -14,7 +14,7 @@ from schemas.canonical import call_digest, canonical
 from schemas.ids import derived_id, execution_key
 from schemas.message import Message
 from schemas.record import Event
-from tests.simulation.definitions import PROJECT, TENANT, TOOLS, UNPUBLISHED
+from tests.simulation.definitions import PAIRED, PROJECT, TENANT, TOOLS, UNPUBLISHED
 from tests.simulation.gateway import Gateway
 
 PATIENCE_S = 70.0
@@ -56,7 +56,7 @@ class Agent:
                 await self._ask(k.StartExecution(agent="bot", request="once more"))
 
     async def _call(self, call_id: str) -> None:
-        name = self.rng.choice((*TOOLS, UNPUBLISHED, "send_money", "move_stock"))
+        name = self.rng.choice((*TOOLS, UNPUBLISHED, PAIRED, "send_money", "move_stock"))
         arguments = canonical({"amount": self.rng.randint(1, 99), "to": call_id})
         proposal = k.ProposeToolCall(call_id=call_id, tool=name, arguments=arguments)
         await self._ask(proposal, call_id=call_id)

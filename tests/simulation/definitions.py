@@ -9,6 +9,7 @@ from schemas.actor import Actor
 
 TENANT, PROJECT = "acme", "main"
 OPERATOR = Actor(subject="olga", tenant=TENANT, project=PROJECT, roles=("operator", "reviewer"))
+ROOT = Actor(subject="root", tenant=TENANT, project=PROJECT, roles=("admin",))
 RUN_TIMEOUT_S = 20
 HOLD_S = 45
 
@@ -23,6 +24,8 @@ TOOLS = (
     "wait_here",
     "retry_mail",
 )
+# A tool that takes two people; nobody publishes it, so that it is held by its rule from the first.
+PAIRED = "split_books"
 # Tools that nobody publishes are held by default.
 UNPUBLISHED = "mystery"
 
@@ -47,7 +50,10 @@ def policy(strictness: int) -> dict[str, Any]:
         _rule("bans", "drop_*", "deny"),
         _rule("payments", "send_*", money, timeout_seconds=HOLD_S),
         _rule("wires", "wire_*", "hold", timeout_seconds=HOLD_S, roles=["treasurer"], exclude_requester=True),
-        _rule("moves", "move_*", "hold", timeout_seconds=HOLD_S, exclude_requester=True),
+        _rule(
+            "moves", "move_*", "hold", timeout_seconds=HOLD_S, exclude_requester=True, on_reject="rollback"
+        ),
+        _rule("pairs", PAIRED, "hold", timeout_seconds=HOLD_S, quorum=2, excluded=["olga"]),
         _rule("halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt"),
         _rule("waits", "wait_*", "hold", on_timeout="wait"),
         _rule(
@@ -68,8 +74,17 @@ def policy(strictness: int) -> dict[str, Any]:
     }
 
 
+def principal(rng: random.Random) -> dict[str, Any]:
+    """Tess with both of her accounts, and the roles that she has for a while."""
+    roles = rng.choice((["treasurer", "reviewer"], ["reviewer"], ["analyst"], []))
+    document = {"principal": "tess-t", "subjects": ["tess", "tess@old"], "roles": roles}
+    return {**document, "disabled": rng.random() < 0.1, "agents": ["bot"] if rng.random() < 0.3 else []}
+
+
 def some_change(rng: random.Random) -> tuple[str, dict[str, Any]]:
     """A definition that an operator might publish next: its kind and its document."""
+    if rng.random() < 0.5:
+        return "principal", principal(rng)
     if rng.random() < 0.5:
         return "policy", policy(rng.randrange(4))
     return "tool", tool(rng.choice(TOOLS), rng.randint(1, 3))

@@ -16,12 +16,14 @@ from schemas.ids import definition_key, derived_id
 from schemas.message import Message
 from schemas.record import Event
 from services.runtime.log import LogUnreachable, TopicPartition
-from tests.simulation.definitions import OPERATOR, PROJECT, TENANT, policy, some_change, tool
+from tests.simulation.definitions import OPERATOR, PROJECT, ROOT, TENANT, policy, some_change, tool
 from tests.simulation.gateway import Gateway
 
 RITA = Actor(subject="rita", tenant=TENANT, project=PROJECT, roles=("reviewer",))
 TESS = Actor(subject="tess", tenant=TENANT, project=PROJECT, roles=("treasurer", "reviewer"))
-REVIEWERS = (RITA, TESS, OPERATOR)
+# The same person by an older account.
+TESS_AGAIN = Actor(subject="tess@old", tenant=TENANT, project=PROJECT, roles=("treasurer", "reviewer"))
+REVIEWERS = (RITA, TESS, TESS_AGAIN, OPERATOR)
 
 
 @dataclass
@@ -125,15 +127,10 @@ class Operator:
 
     async def _publish(self, kind: str, document: dict[str, Any]) -> None:
         self.published += 1
-        name = document["policy"] if kind == "policy" else document["name"]
-        text = json.dumps(document)
-        body: Message = (
-            k.PublishPolicy(name=name, document=text)
-            if kind == "policy"
-            else k.PublishTool(name=name, definition=text)
-        )
+        body = _publishing(kind, document)
+        actor = ROOT if kind == "principal" else OPERATOR
         command_id = derived_id("publish", self.published)
-        draft = Draft(body, OPERATOR, command_id, definition_key(TENANT, kind, name))
+        draft = Draft(body, actor, command_id, definition_key(TENANT, kind, body.name))
         tp = TopicPartition(self.gateway.reached.topics.definition_commands, 0)
         for _ in range(3):
             try:
@@ -142,6 +139,16 @@ class Operator:
                 await asyncio.sleep(0.5)
             else:
                 return
+
+
+def _publishing(kind: str, document: dict[str, Any]) -> k.PublishPolicy | k.PublishPrincipal | k.PublishTool:
+    text = json.dumps(document)
+    match kind:
+        case "policy":
+            return k.PublishPolicy(name=document["policy"], document=text)
+        case "principal":
+            return k.PublishPrincipal(name=document["principal"], document=text)
+    return k.PublishTool(name=document["name"], definition=text)
 
 
 def _delegation(hold: Any) -> k.DelegateHold:

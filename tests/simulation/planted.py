@@ -11,6 +11,7 @@ import pytest
 from schemas.commands import DecideHold
 from schemas.events.calls import ToolCallReleased
 from schemas.events.log import WriterClaimed
+from schemas.principals import TenantPeople
 from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
 from services.domain import authority, calls, executions, expiry, holds
@@ -146,7 +147,15 @@ def lose_what_a_full_batch_did_not_take(patch: Patch) -> None:
 
 
 def let_an_editor_approve_the_edit(patch: Patch) -> None:
-    patch.setattr(authority, "requesters_of", lambda hold, call: (hold.requester,))
+    patch.setattr(authority, "requesters_of", lambda state, hold, call, people: {hold.requester})
+
+
+def count_accounts_instead_of_people(patch: Patch) -> None:
+    patch.setattr(TenantPeople, "name_of", lambda self, subject: subject)
+
+
+def believe_the_roles_of_a_token(patch: Patch) -> None:
+    patch.setattr(TenantPeople, "resolved", lambda self, actor: actor)
 
 
 def never_look_at_the_time(patch: Patch) -> None:
@@ -178,13 +187,15 @@ BUGS = {
         PlantedBug(ignore_terms, ("I3", "I6", "I7", "I8")),
         PlantedBug(release_on_timeout, ("I5",)),
         PlantedBug(take_another_tenants_key, ("I9",)),
-        PlantedBug(run_a_consumed_call_again, ("I2",)),
+        PlantedBug(run_a_consumed_call_again, ("I1", "I2")),
         PlantedBug(retry_an_unknown_outcome, ("I1", "I5")),
         PlantedBug(take_a_batch_wherever_it_lands, ("I3", "I6", "I12")),
         PlantedBug(decide_by_a_clock_that_is_behind, ("I5",)),
         PlantedBug(release_what_was_approved_late, ("I5",)),
         PlantedBug(lose_what_a_full_batch_did_not_take, ("I3", "I6", "I12")),
         PlantedBug(let_an_editor_approve_the_edit, ("I10",)),
+        PlantedBug(count_accounts_instead_of_people, ("I10",)),
+        PlantedBug(believe_the_roles_of_a_token, ("I10",)),
         PlantedBug(never_look_at_the_time, ("I12",)),
         PlantedBug(run_what_changed_after_the_release, ("I1",)),
         PlantedBug(take_a_rivals_claim_for_a_death, ("I3",)),

@@ -89,7 +89,7 @@ class World:
         self.gateways = [self._gateway(f"gateway-{i}") for i in range(2)]
         self.nemesis = Nemesis(self.log, self.machines, self.broker, self.rng, self.happened)
         self.effects: Counter[str] = Counter()
-        self.is_poisoned = self.rng.random() < 0.25
+        self.is_poisoned = self.rng.random() < 0.35
 
     async def live(self) -> Outcome:
         """Let the world run to its rest, and look at what is left."""
