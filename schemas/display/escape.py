@@ -30,6 +30,8 @@ from schemas.display.characters import (
 SPACES_MAX = 32
 BLANK_LINES_MAX = 4
 HOST_MAX_CHARS = 260
+# Unbroken text of letters and digits this long is rather data than words.
+ENCODED_CHARS = 200
 
 _NAMED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PLAIN = re.compile(r"[ -\[\]-~]*")
@@ -39,7 +41,7 @@ _WITHOUT_WORDS = re.compile(rf"(?P<host>{_HOST})|(?P<odd>{_ODD_PIECE})")
 _WITH_WORDS = re.compile(rf"(?P<host>{_HOST})|(?P<word>[{LETTERS}]+)|(?P<odd>{_ODD_PIECE})")
 _MISLEADING_HOST = re.compile(r"[^\x00-\x7f]|xn--|[@\\]")
 # Behind none of its own kind, so that a long run is looked through once.
-_ENCODED = r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{200}"
+_ENCODED = rf"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{{{ENCODED_CHARS}}}"
 _MANY_SPACES = rf"(?<! ) {{{SPACES_MAX + 1}}}"
 _TEXTS: tuple[tuple[re.Pattern[str], Badge], ...] = (
     (re.compile(r"<[A-Za-z/!?]|\]\(|(?i:javascript:)"), "markup"),
@@ -47,8 +49,9 @@ _TEXTS: tuple[tuple[re.Pattern[str], Badge], ...] = (
     (re.compile(r"(?i:xn--)"), "lookalike_host"),
     (re.compile(rf"{_MANY_SPACES}|(?:\n *){{{BLANK_LINES_MAX + 2}}}"), "padding"),
 )
-# What ASCII without a backslash may have of all that: looked for in one go.
-_SUSPECT = re.compile(rf"{_MANY_SPACES}|<[A-Za-z/!?]|\]\(|://|(?i:javascript:|data:|xn--)|{_ENCODED}")
+_TOO_MANY_SPACES = " " * (SPACES_MAX + 1)
+_SCHEME = re.compile(r"(?i:data|javascript):")
+_LONG_RUN = re.compile(_ENCODED)
 # What is shown otherwise than it came.
 _ODD = re.compile(rf"[\\{HIDDEN}{FOREIGN}]|{_MANY_SPACES}|://")
 _FOREIGN_LETTER = re.compile(f"[{FOREIGN}]")
@@ -72,7 +75,13 @@ class Badges:
 
 def is_plain(text: str) -> bool:
     """Whether a text is shown as it is, without a badge, at the first look."""
-    return _PLAIN.fullmatch(text) is not None and _SUSPECT.search(text) is None
+    if _PLAIN.fullmatch(text) is None:
+        return False
+    if "<" in text or "://" in text or "](" in text or _TOO_MANY_SPACES in text:
+        return False
+    if ":" in text and _SCHEME.search(text):
+        return False
+    return "--" not in text and (len(text) < ENCODED_CHARS or _LONG_RUN.search(text) is None)
 
 
 def escaped(text: str, badges: Badges) -> str:

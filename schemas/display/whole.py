@@ -4,6 +4,7 @@ So where something could be overlooked: many or deep arguments, and whatever hid
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from schemas.canonical import parse_strict
@@ -27,7 +28,8 @@ class Look(NamedTuple):
 
 def must_be_read_whole(arguments: str, texts: Iterable[str]) -> bool:
     """Whether a person must have had the whole view; see `look_at`."""
-    return look_at(arguments, texts).must_read
+    said = tuple(texts)
+    return _is_long(arguments, said) or _remembered(arguments, said).must_read
 
 
 def look_at(arguments: str, texts: Iterable[str]) -> Look:
@@ -37,10 +39,14 @@ def look_at(arguments: str, texts: Iterable[str]) -> Look:
         arguments: the call's, canonical JSON; `{}` for a request.
         texts: its own words beside them.
     """
+    said = tuple(texts)
+    return _look(arguments, said) if _is_long(arguments, said) else _remembered(arguments, said)
+
+
+def _look(arguments: str, texts: tuple[str, ...]) -> Look:
     badges = Badges()
-    is_long = len(arguments) > ARGUMENTS_MAX_CHARS
+    is_long = _is_long(arguments, texts)
     for text in texts:
-        is_long = is_long or len(text) > TEXT_MAX_CHARS
         escaped(text, badges)
     if not (is_plain(arguments) and _is_small(arguments)):
         value = parse_strict(arguments)
@@ -48,6 +54,14 @@ def look_at(arguments: str, texts: Iterable[str]) -> Look:
         is_long = is_long or len(lines) > ARGUMENTS_MAX_LINES or _depth(value) > ARGUMENTS_MAX_DEPTH
     found = badges.sorted()
     return Look(is_long or not HIDES.isdisjoint(found), found)
+
+
+# Of what is not long: a decision looks, and then its fold.
+_remembered = lru_cache(maxsize=1024)(_look)
+
+
+def _is_long(arguments: str, texts: tuple[str, ...]) -> bool:
+    return len(arguments) > ARGUMENTS_MAX_CHARS or any(len(text) > TEXT_MAX_CHARS for text in texts)
 
 
 def _is_small(arguments: str) -> bool:
