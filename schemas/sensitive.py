@@ -164,10 +164,14 @@ def misfit_of(marked: Marked) -> str | None:
     where = json_path(marked.path)
     if len(text) * _nodes(marked.value) > MAX_WORK:
         return f"{where}: the sensitive value is too large to be checked"
-    error = jsonschema.exceptions.best_match(_validator(text).iter_errors(marked.value))
-    return (
-        None if error is None else f"{where}: the sensitive value does not fit its schema ({error.validator})"
-    )
+    try:
+        error = jsonschema.exceptions.best_match(_validator(text).iter_errors(marked.value))
+    except Exception as broken:
+        # Its own words could quote the value; what cannot be checked does not fit.
+        return f"{where}: the sensitive value cannot be checked ({type(broken).__name__})"
+    if error is None:
+        return None
+    return f"{where}: the sensitive value does not fit its schema ({error.validator})"
 
 
 def unsealed(schema: Any, arguments: Any) -> str | None:

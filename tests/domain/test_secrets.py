@@ -113,7 +113,10 @@ def test_env_var_answer_is_taken_sealed_only_and_never_quoted() -> None:
     world = started()
     hold = the(asked(world), "HoldOpened")
 
-    for wrong in ({"API_KEY": "hunter2"}, {"API_KEY": SEALED, "B": SEALED}, {}, "hunter2", {"API_KEY": {}}):
+    mistakes: list[Any] = [
+        {"API_KEY": "hunter2"}, {"API_KEY": SEALED, "B": SEALED}, {}, "hunter2", {"API_KEY": {}}
+    ]  # fmt: skip
+    for wrong in mistakes:
         said = answered(world, wrong, hold)
         assert code(said) == "invalid_arguments"
         assert "hunter2" not in str(said)

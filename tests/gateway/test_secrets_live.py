@@ -1,45 +1,36 @@
-"""Sensitive values through the doors of a running stack: sealed, decided blind, handed over once, erased."""
+"""Sensitive arguments through the doors of a running stack: sealed, decided blind, handed over once, erased."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from placet import Placet
 from placet.ids import call_id
 from schemas.audit import record_leaf
 from schemas.canonical import call_digest, canonical, sha256_hex
 from schemas.merkle import root_of_path
 from tests.gateway.conftest import Caller, Doors
+from tests.gateway.sealed import (
+    DEFINITION,
+    PLAIN,
+    TOOL,
+    consumed,
+    decided,
+    path_of,
+    proposed,
+    refused,
+    values_of,
+)
 from tests.gateway.sockets import open_socket
 from tests.gateway.test_proofs_live import proof_of, raw_of
 from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
-
-TOOL = "send_login"
-DEFINITION: dict[str, Any] = {
-    "annotations": {"destructiveHint": True},
-    "inputSchema": {
-        "type": "object",
-        "properties": {
-            "to": {"type": "string"},
-            "token": {"type": "string", "minLength": 4, "x-placet-sensitive": True},
-            "logins": {
-                "type": "array",
-                "items": {"type": "object", "properties": {"pin": {"x-placet-sensitive": True}}},
-            },
-        },
-        "required": ["token"],
-    },
-}
-PLAIN = {"to": "ops", "token": "hunter2-token", "logins": [{"pin": {"n": [1.5, None]}}]}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,34 +43,6 @@ def _published(doors: Doors) -> None:
 @pytest.fixture
 def olga(doors: Doors) -> Caller:
     return doors.caller("olga", "operator")
-
-
-def proposed(bot: Caller, arguments: Any = None, **more: Any) -> dict[str, Any]:
-    return bot.propose(bot.execution(), TOOL, arguments=arguments or PLAIN, **more)
-
-
-def path_of(call: dict[str, Any]) -> str:
-    return f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
-
-
-def decided(by: Caller, call: dict[str, Any], decision: str = "approve", **more: Any) -> Any:
-    return by.post(
-        f"/v1/holds/{call['hold_id']}/decision", {"decision": decision, "digest": call["digest"], **more}
-    )
-
-
-def consumed(bot: Caller, call: dict[str, Any], attempt_id: str = "") -> Any:
-    body = {"digest": call["digest"], "attempt_id": attempt_id or f"a-{uuid4().hex}"}
-    return bot.post(f"{path_of(call)}/consume", body)
-
-
-def values_of(answer: Any) -> dict[str, Any]:
-    assert answer.status_code == 200, answer.text
-    return {secret["path"]: secret["value"] for secret in answer.json()["secrets"]}
-
-
-def refused(answer: Any) -> tuple[int, str]:
-    return answer.status_code, answer.json()["code"]
 
 
 def test_sensitive_arguments_are_handed_to_the_attempt_that_consumed_and_stand_nowhere_else(
@@ -199,71 +162,6 @@ def test_reviewer_who_guesses_the_value_is_not_told_that_it_is_right(bot: Caller
     assert bot.get(path_of(call)).json()["arguments"]["token"] != call["arguments"]["token"]
 
 
-def asked(bot: Caller, *names: str, **more: Any) -> dict[str, Any]:
-    body = {
-        "request_id": f"q-{uuid4().hex[:12]}", "kind": "env_var", "question": "Keys?", "fields": names, **more
-    }  # fmt: skip
-    answer = bot.post("/v1/requests", body)
-    assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
-
-
-def answered(by: Caller, request: dict[str, Any], value: Any, decision: str = "respond") -> Any:
-    return by.post(f"/v1/holds/{request['hold_id']}/decision", {"decision": decision, "value": value})
-
-
-def taken(bot: Caller, request: dict[str, Any], attempt_id: str = "mine") -> Any:
-    return bot.post(f"/v1/requests/{request['request_id']}/secrets", {"attempt_id": attempt_id})
-
-
-def test_variables_are_answered_sealed_and_taken_by_one_attempt(bot: Caller, anna: Caller) -> None:
-    request = asked(bot, "API_KEY", "API_URL")
-    assert refused(taken(bot, request)) == (409, "not_released")
-
-    done = answered(anna, request, {"API_KEY": "hunter2-key", "API_URL": "https://hunter2"})
-
-    assert done.status_code == 200, done.text
-    shown = bot.get(f"/v1/requests/{request['request_id']}")
-    assert set(shown.json()["response"]) == {"API_KEY", "API_URL"}
-    assert "hunter2" not in done.text + shown.text
-    expected = {"/API_KEY": "hunter2-key", "/API_URL": "https://hunter2"}
-    assert values_of(taken(bot, request)) == expected
-    assert values_of(taken(bot, request)) == expected
-    assert refused(taken(bot, request, "another")) == (409, "already_consumed")
-    assert refused(taken(anna, request)) == (403, "not_authorised")
-
-
-@pytest.mark.parametrize("value", ["hunter2", {"API_KEY": 17_171_717}, {"OTHER": "hunter2"}, None, {}])
-def test_variables_answered_with_anything_else_are_refused_without_being_quoted(
-    bot: Caller, anna: Caller, value: Any
-) -> None:
-    request = asked(bot, "API_KEY")
-
-    answer = answered(anna, request, value)
-
-    assert refused(answer) == (422, "invalid_arguments")
-    assert "hunter2" not in answer.text
-    assert "17171717" not in answer.text
-
-
-@pytest.mark.parametrize("more", [{"default": {"API_KEY": "hunter2"}}, {"options": ["hunter2"]}])
-def test_variables_asked_for_with_values_at_hand_are_refused(bot: Caller, more: dict[str, Any]) -> None:
-    body = {"question": "Key?", "kind": "env_var", "fields": ["API_KEY"], **more}
-
-    assert refused(bot.post("/v1/requests", body)) == (422, "invalid")
-
-
-def test_variables_rejected_with_a_value_are_refused_before_anything_is_written(
-    bot: Caller, anna: Caller
-) -> None:
-    request = asked(bot, "API_KEY")
-
-    assert refused(answered(anna, request, "hunter2", "reject")) == (422, "invalid")
-    assert answered(anna, request, None, "reject").status_code == 200
-    assert refused(taken(bot, request)) == (409, "not_released")
-
-
 def test_erased_arguments_are_never_handed_over_and_everything_else_stands(
     doors: Doors, bot: Caller, anna: Caller, olga: Caller
 ) -> None:
@@ -284,15 +182,6 @@ def test_erased_arguments_are_never_handed_over_and_everything_else_stands(
     with sqlite3.connect(doors.stack.data_dir / "vault.db") as vault:
         boxes = vault.execute("SELECT box FROM sealed WHERE subject_id = ?", (call["call_id"],)).fetchall()
     assert boxes == [(None,), (None,)]
-
-
-def test_erased_variables_are_taken_by_nobody(bot: Caller, anna: Caller, olga: Caller) -> None:
-    request = asked(bot, "API_KEY")
-    answered(anna, request, {"API_KEY": "hunter2"})
-    path = f"/v1/requests/{request['request_id']}/secrets"
-
-    assert olga.post(f"{path}/erase", {}).json()["erased"] == 1
-    assert refused(taken(bot, request)) == (409, "expired")
 
 
 def test_destroyed_data_key_erases_the_tenants_values_and_the_next_are_under_another(doors: Doors) -> None:
@@ -386,38 +275,3 @@ def test_call_id_made_of_a_sensitive_value_is_refused(bot: Caller) -> None:
     assert refused(answer) == (422, "invalid")
     assert "gated(sensitive=" in answer.json()["detail"]
     assert bot.post(path, {"call_id": told, "tool": TOOL, "arguments": PLAIN}).status_code == 202
-
-
-def test_gated_function_runs_with_its_sensitive_argument_and_asks_for_variables(
-    doors: Doors, bot: Caller, anna: Caller
-) -> None:
-    seen: list[Any] = []
-
-    def held(kind: str) -> Any:
-        items = anna.get("/v1/holds?status=open").json()["items"]
-        return next((hold for hold in items if hold["agent"] == "sealer" and hold["kind"] == kind), None)
-
-    token = doors.token("sealer", "agent", agent="sealer")
-    with (
-        Placet(doors.url, token=token, agent="sealer") as placet,
-        ThreadPoolExecutor(1) as pool,
-        placet.execution(request="Log in") as run,
-    ):
-
-        @run.gated(tool=TOOL, sensitive=["token"])
-        def log_in(to: str, token: str) -> str:
-            seen.append(token)
-            return "in"
-
-        waiting = pool.submit(log_in, "ops", "hunter2-token")
-        hold = wait_for(lambda: held("permission"), bool)
-        assert "hunter2" not in json.dumps(hold)
-        word = {"decision": "approve", "digest": hold["digest"]}
-        assert anna.post(f"/v1/holds/{hold['hold_id']}/decision", word).status_code == 200
-        assert waiting.result() == "in"
-        asking = pool.submit(run.ask_env, "API_KEY")
-        hold = wait_for(lambda: held("env_var"), bool)
-        assert answered(anna, hold, {"API_KEY": "hunter2-key"}).status_code == 200
-        assert asking.result() == {"API_KEY": "hunter2-key"}
-
-    assert seen == ["hunter2-token"]

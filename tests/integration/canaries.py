@@ -76,8 +76,9 @@ class Finds:
 
     @property
     def _pattern(self) -> re.Pattern[bytes]:
-        needles = {needle for canary in self.canaries for needle in canary.needles()}
-        return re.compile(b"|".join(sorted(map(re.escape, needles), key=len, reverse=True)))
+        needles = {re.escape(needle) for canary in self.canaries for needle in canary.needles()}
+        longest_first: list[bytes] = sorted(needles, key=len, reverse=True)
+        return re.compile(b"|".join(longest_first))
 
 
 async def look_at_topics(finds: Finds, log: SiteLog) -> None:

@@ -1,0 +1,127 @@
+"""Variables that an agent asks for: answered sealed, taken by one attempt, erased; and the client that does it."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from placet import Placet
+from tests.gateway.conftest import Caller, Doors
+from tests.gateway.sealed import (
+    DEFINITION,
+    TOOL,
+    answered,
+    asked,
+    refused,
+    taken,
+    values_of,
+)
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def olga(doors: Doors) -> Caller:
+    return doors.caller("olga", "operator")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _published(doors: Doors) -> None:
+    for tenant in ("acme", "vaulted"):
+        olga = doors.caller("olga", "operator", tenant=tenant)
+        assert olga.call("PUT", f"/v1/tools/{TOOL}", DEFINITION).status_code == 200
+
+
+def test_variables_are_answered_sealed_and_taken_by_one_attempt(bot: Caller, anna: Caller) -> None:
+    request = asked(bot, "API_KEY", "API_URL")
+    assert refused(taken(bot, request)) == (409, "not_released")
+
+    done = answered(anna, request, {"API_KEY": "hunter2-key", "API_URL": "https://hunter2"})
+
+    assert done.status_code == 200, done.text
+    shown = bot.get(f"/v1/requests/{request['request_id']}")
+    assert set(shown.json()["response"]) == {"API_KEY", "API_URL"}
+    assert "hunter2" not in done.text + shown.text
+    expected = {"/API_KEY": "hunter2-key", "/API_URL": "https://hunter2"}
+    assert values_of(taken(bot, request)) == expected
+    assert values_of(taken(bot, request)) == expected
+    assert refused(taken(bot, request, "another")) == (409, "already_consumed")
+    assert refused(taken(anna, request)) == (403, "not_authorised")
+
+
+@pytest.mark.parametrize("value", ["hunter2", {"API_KEY": 17_171_717}, {"OTHER": "hunter2"}, None, {}])
+def test_variables_answered_with_anything_else_are_refused_without_being_quoted(
+    bot: Caller, anna: Caller, value: Any
+) -> None:
+    request = asked(bot, "API_KEY")
+
+    answer = answered(anna, request, value)
+
+    assert refused(answer) == (422, "invalid_arguments")
+    assert "hunter2" not in answer.text
+    assert "17171717" not in answer.text
+
+
+@pytest.mark.parametrize("more", [{"default": {"API_KEY": "hunter2"}}, {"options": ["hunter2"]}])
+def test_variables_asked_for_with_values_at_hand_are_refused(bot: Caller, more: dict[str, Any]) -> None:
+    body = {"question": "Key?", "kind": "env_var", "fields": ["API_KEY"], **more}
+
+    assert refused(bot.post("/v1/requests", body)) == (422, "invalid")
+
+
+def test_variables_rejected_with_a_value_are_refused_before_anything_is_written(
+    bot: Caller, anna: Caller
+) -> None:
+    request = asked(bot, "API_KEY")
+
+    assert refused(answered(anna, request, "hunter2", "reject")) == (422, "invalid")
+    assert answered(anna, request, None, "reject").status_code == 200
+    assert refused(taken(bot, request)) == (409, "not_released")
+
+
+def test_erased_variables_are_taken_by_nobody(bot: Caller, anna: Caller, olga: Caller) -> None:
+    request = asked(bot, "API_KEY")
+    answered(anna, request, {"API_KEY": "hunter2"})
+    path = f"/v1/requests/{request['request_id']}/secrets"
+
+    assert olga.post(f"{path}/erase", {}).json()["erased"] == 1
+    assert refused(taken(bot, request)) == (409, "expired")
+
+
+def test_gated_function_runs_with_its_sensitive_argument_and_asks_for_variables(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    seen: list[Any] = []
+
+    def held(kind: str) -> Any:
+        items = anna.get("/v1/holds?status=open").json()["items"]
+        return next((hold for hold in items if hold["agent"] == "sealer" and hold["kind"] == kind), None)
+
+    token = doors.token("sealer", "agent", agent="sealer")
+    with (
+        Placet(doors.url, token=token, agent="sealer") as placet,
+        ThreadPoolExecutor(1) as pool,
+        placet.execution(request="Log in") as run,
+    ):
+
+        @run.gated(tool=TOOL, sensitive=["token"])
+        def log_in(to: str, token: str) -> str:
+            seen.append(token)
+            return "in"
+
+        waiting = pool.submit(log_in, "ops", "hunter2-token")
+        hold = wait_for(lambda: held("permission"), bool)
+        assert "hunter2" not in json.dumps(hold)
+        word = {"decision": "approve", "digest": hold["digest"]}
+        assert anna.post(f"/v1/holds/{hold['hold_id']}/decision", word).status_code == 200
+        assert waiting.result() == "in"
+        asking = pool.submit(run.ask_env, "API_KEY")
+        hold = wait_for(lambda: held("env_var"), bool)
+        assert answered(anna, hold, {"API_KEY": "hunter2-key"}).status_code == 200
+        assert asking.result() == {"API_KEY": "hunter2-key"}
+
+    assert seen == ["hunter2-token"]
