@@ -23,6 +23,7 @@ from placet.resources import (
     AsyncRequests,
     AsyncTools,
 )
+from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import AutoTransport, Mode
 from placet.transport.feed import feed
 from placet.transport.port import Patience
@@ -66,6 +67,7 @@ class AsyncPlacet:
         self.policies = AsyncPolicies(self.channel)
         self.tools = AsyncTools(self.channel)
         self.principals = AsyncPrincipals(self.channel)
+        self.standing_rules = AsyncStandingRules(self.channel)
         self.vault = AsyncVault(self.channel)
 
     async def __aenter__(self) -> AsyncPlacet:

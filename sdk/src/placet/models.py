@@ -57,6 +57,7 @@ class Grant:
     expires_at: datetime | None = None
     token: str = field(default="", repr=False)
     decision_id: str = ""
+    rule_id: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -245,6 +246,23 @@ class Published:
     cursor: str = ""
     name: str = ""
     warnings: tuple[Any, ...] = ()
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class StandingRule:
+    """An approval that is remembered for other runs. `uses` is its limit (None: none), `used` how many were given."""
+
+    rule_id: str
+    status: str
+    agent: str = ""
+    tool: str = ""
+    arguments: Object = field(default_factory=dict)
+    expires_at: datetime | None = None
+    uses: int | None = None
+    used: int | None = None
+    made_by: str = ""
+    reason: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 

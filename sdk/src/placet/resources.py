@@ -146,8 +146,12 @@ class AsyncHolds:
         feedback: str = "",
         value: Any = None,
         scope: str = "once",
+        remember: Object | None = None,
     ) -> Recorded:
         """Approve, edit, reject or respond, on exactly the digest that was seen.
+
+        With scope `execution` an approval also counts for calls like it in the run, with `rule` a standing rule is
+        made of it; `remember` says for which arguments, how long and how often (docs/standing-rules.md).
 
         `view_digest` names what was shown (`view`). A hold that must be read is approved or edited only with it.
 
@@ -159,6 +163,8 @@ class AsyncHolds:
         body: dict[str, Any] = {"decision": decision, "digest": digest, "scope": scope}
         if edited_arguments is not None:
             body["edited_arguments"] = edited_arguments
+        if remember is not None:
+            body["remember"] = dict(remember)
         if view_digest:
             body["view_digest"] = view_digest
         if feedback:

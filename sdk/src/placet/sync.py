@@ -26,6 +26,7 @@ from placet.resources import (
     AsyncTools,
 )
 from placet.rollback import Compensate, Undone, calls_to_undo, undo_blocking
+from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
 from placet.vault import AsyncVault
@@ -118,6 +119,16 @@ class Principals(_Blocking):
 
     publish = _blocking(AsyncPrincipals.publish)
     list = _blocking(AsyncPrincipals.list)
+
+
+class StandingRules(_Blocking):
+    """What was decided once and is remembered."""
+
+    list = _blocking(AsyncStandingRules.list)
+    get = _blocking(AsyncStandingRules.get)
+    activate = _blocking(AsyncStandingRules.activate)
+    suspend = _blocking(AsyncStandingRules.suspend)
+    revoke = _blocking(AsyncStandingRules.revoke)
 
 
 class Vault(_Blocking):
@@ -241,6 +252,7 @@ class Placet(_Blocking):
         self.policies = Policies(inner.policies, thread)
         self.tools = Tools(inner.tools, thread)
         self.principals = Principals(inner.principals, thread)
+        self.standing_rules = StandingRules(inner.standing_rules, thread)
         self.vault = Vault(inner.vault, thread)
         self._finalizer = weakref.finalize(self, _shut, inner, thread)
 

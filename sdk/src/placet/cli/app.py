@@ -19,6 +19,7 @@ from placet.cli import (
     policy,
     principals,
     proof,
+    rules,
     safe,
     vault,
 )
@@ -81,6 +82,7 @@ app.add_typer(policy.app)
 proof.app.command()(impact.impact)
 app.add_typer(proof.app)
 app.add_typer(principals.principals_app)
+app.add_typer(rules.app)
 app.add_typer(vault.app)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from placet.canonical import MalformedJson, call_digest, parse_strict
 from placet.cli import safe
+from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import IdArgument, JsonFlag, connect, console, find_hold, is_interactive, print_json
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
@@ -33,12 +34,18 @@ def approve(
         typer.Option("--seen", help="The view digest of what was read elsewhere: it is not printed again."),
     ] = "",
     feedback: FeedbackOption = "",
-    scope: Annotated[str, typer.Option(help="once, execution or rule.")] = "once",
+    scope: Annotated[
+        str, typer.Option(help="once; execution: for its run; rule: for other runs as well.")
+    ] = "once",
+    uses: Annotated[str, typer.Option("--uses", help="With --scope rule: how often, or unlimited.")] = "",
+    lasts: Annotated[str, typer.Option("--for", help="With --scope rule: how long; 30m, 24h, 7d.")] = "",
+    where: Annotated[list[str] | None, typer.Option("--where", help=WHERE)] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Approve a call with exactly the arguments shown."""
     if not yes and not is_interactive():
         raise typer.BadParameter("nobody can be asked here: give --yes", param_hint="--yes")
+    remember = remember_of(scope, uses, lasts, where or ())
     with connect(context) as placet:
         hold = find_hold(placet, id)
         check_digest(hold, digest)
@@ -52,6 +59,7 @@ def approve(
             view_digest=shown,
             feedback=feedback,
             scope=scope,
+            remember=remember,
         )
     _print_recorded(hold, "approved", recorded, as_json)
 

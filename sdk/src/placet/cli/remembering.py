@@ -1,0 +1,93 @@
+"""What `placet approve` asks to be remembered: `--uses`, `--for` and `--where`, as the interface takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from placet.canonical import MalformedJson, parse_strict
+
+UNLIMITED = "unlimited"
+_DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_TEST = re.compile(r"(?P<name>.+?)\s*(?P<test><=|>=|\^=|=\*| in |=)\s*(?P<value>.*)", re.DOTALL)
+_KEYS = {"<=": "at_most", ">=": "at_least", "^=": "prefix", " in ": "one_of", "=": "equals"}
+WHERE = (
+    'What an argument may be: amount<=100, amount>=1, to=GB29, \'to in ["GB29","GB30"]\', path^=/tmp/, note=*; '
+    "repeat for more. Every other argument stays as it is."
+)
+
+
+def remember_of(scope: str, uses: str, lasts: str, where: Sequence[str]) -> dict[str, Any] | None:
+    """What is to be remembered, or None for what the scope says by itself.
+
+    Raises:
+        typer.BadParameter: one of the options cannot be read, or does not belong to the scope.
+    """
+    if scope == "once" and (uses or lasts or where):
+        raise typer.BadParameter("--uses, --for and --where belong to --scope rule (or execution)")
+    remembered: dict[str, Any] = {}
+    if where:
+        remembered["arguments"] = parsed_tests(where)
+    if uses:
+        remembered["uses"] = _uses(uses)
+    if lasts:
+        remembered["expires_seconds"] = seconds_of(lasts)
+    return remembered or None
+
+
+def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The tests of arguments; bounds on one number are taken together.
+
+    Raises:
+        typer.BadParameter: one cannot be read.
+    """
+    tests: dict[str, dict[str, Any]] = {}
+    for text in where:
+        found = _TEST.fullmatch(text.strip())
+        if found is None:
+            raise typer.BadParameter(f"{text!r} is no test, as amount<=100 is one", param_hint="--where")
+        name, test, value = found["name"], found["test"], found["value"]
+        if test == "=*":
+            tests.setdefault(name, {})["any"] = True
+            continue
+        tests.setdefault(name, {})[_KEYS[test]] = value if test == "^=" else _value(value, test, text)
+    return tests
+
+
+def seconds_of(text: str) -> int:
+    """A duration in seconds: 90s, 30m, 24h, 7d.
+
+    Raises:
+        typer.BadParameter: it cannot be read.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise typer.BadParameter("a duration is 90s, 30m, 24h or 7d", param_hint="--for")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _value(text: str, test: str, whole: str) -> Any:
+    try:
+        value = parse_strict(text)
+    except MalformedJson:
+        # A plain word is itself; a list or a bound must be what it says.
+        if test == "=":
+            return text
+        raise typer.BadParameter(f"{whole!r}: {text!r} cannot be read", param_hint="--where") from None
+    if test in ("<=", ">=") and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise typer.BadParameter(f"{whole!r}: a bound is a number", param_hint="--where")
+    if test == " in " and not isinstance(value, list):
+        raise typer.BadParameter(f"{whole!r}: in takes a JSON list", param_hint="--where")
+    return value
+
+
+def _uses(text: str) -> int | None:
+    if text == UNLIMITED:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise typer.BadParameter(f"a number from 1, or {UNLIMITED}", param_hint="--uses")
+    return int(text)

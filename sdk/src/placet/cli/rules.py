@@ -1,0 +1,94 @@
+"""`placet rules`: standing rules, and what a person says to them."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from placet.cli import safe
+from placet.cli.plugins import group_class
+from placet.cli.session import JsonFlag, connect, console, print_json, print_table
+from placet.models import StandingRule
+
+app = typer.Typer(
+    name="rules",
+    help="Standing rules: approvals that are remembered for other runs.",
+    cls=group_class("rules"),
+    invoke_without_command=True,
+)
+RuleId = Annotated[str, typer.Argument(help="The rule's id.")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
+
+
+@app.callback()
+def rules(
+    context: typer.Context,
+    status: Annotated[
+        str | None, typer.Option(help="proposed, active, suspended, revoked or refused.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the project's standing rules, the newest first."""
+    if context.invoked_subcommand is not None:
+        return
+    with connect(context) as placet:
+        found = placet.standing_rules.list(status=status).items
+    if as_json:
+        print_json([dict(rule.raw) for rule in found])
+        return
+    print_table(
+        ("rule", "status", "agent", "tool", "arguments", "uses", "until", "by"),
+        [
+            (
+                rule.rule_id,
+                rule.status,
+                rule.agent,
+                rule.tool,
+                json.dumps(rule.arguments, ensure_ascii=False),
+                "" if rule.uses is None else f"{rule.used or 0}/{rule.uses}",
+                "" if rule.expires_at is None else f"{rule.expires_at:%Y-%m-%d %H:%M}",
+                rule.made_by,
+            )
+            for rule in found
+        ],
+        "Nothing is remembered: every held call asks a person.",
+    )
+
+
+@app.command()
+def activate(
+    context: typer.Context, rule: RuleId, reason: ReasonOption = "", as_json: JsonFlag = False
+) -> None:
+    """Let a proposed or suspended rule be used; the policy may want another person than its maker."""
+    with connect(context) as placet:
+        changed = placet.standing_rules.activate(rule, reason)
+    _print(changed, as_json)
+
+
+@app.command()
+def suspend(
+    context: typer.Context, rule: RuleId, reason: ReasonOption = "", as_json: JsonFlag = False
+) -> None:
+    """Let a rule rest until somebody activates it."""
+    with connect(context) as placet:
+        changed = placet.standing_rules.suspend(rule, reason)
+    _print(changed, as_json)
+
+
+@app.command()
+def revoke(
+    context: typer.Context, rule: RuleId, reason: ReasonOption = "", as_json: JsonFlag = False
+) -> None:
+    """End a rule for good."""
+    with connect(context) as placet:
+        changed = placet.standing_rules.revoke(rule, reason)
+    _print(changed, as_json)
+
+
+def _print(rule: StandingRule, as_json: bool) -> None:
+    if as_json:
+        print_json(rule.raw)
+    else:
+        console().print(safe.text(f"{rule.status}: {rule.tool} for {rule.agent} {rule.rule_id}", lines=True))

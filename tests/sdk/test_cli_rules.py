@@ -1,0 +1,132 @@
+"""`placet approve --scope rule` and `placet rules`: what is sent, what is shown, what is wrong usage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from placet.cli.remembering import parsed_tests, seconds_of
+from tests.sdk.scripted import Asked, Scripted
+from tests.sdk.test_cli import HOLD, Terminal, gateway
+from tests.sdk.threaded import serving_thread
+
+RULE: dict[str, Any] = {
+    "rule_id": "r-1",
+    "status": "active",
+    "agent": "billing-bot",
+    "tool": "send\u202emoney",
+    "arguments": {"amount": {"at_most": 100}},
+    "expires_at": "2026-11-20T12:00:00Z",
+    "uses": 5,
+    "used": 2,
+    "made_by": "rita",
+}
+
+
+async def answers(asked: Asked) -> Response:
+    if asked.path == "/v1/standing-rules":
+        return JSONResponse({"items": [RULE], "next_cursor": None})
+    if asked.path.startswith("/v1/standing-rules/"):
+        return JSONResponse({**RULE, "status": "revoked"})
+    return await gateway(asked)
+
+
+@pytest.fixture
+def terminal(capsys: pytest.CaptureFixture[str]) -> Iterator[Terminal]:
+    with serving_thread(Scripted(on_http=answers)) as script:
+        yield Terminal(script, capsys)
+
+
+def approve(terminal: Terminal, *options: str) -> int:
+    return terminal("approve", HOLD["hold_id"], "--yes", *options)
+
+
+def test_approve_for_a_rule_sends_tests_uses_and_duration(terminal: Terminal) -> None:
+    options = (
+        "--scope",
+        "rule",
+        "--uses",
+        "5",
+        "--for",
+        "24h",
+        "--where",
+        "amount<=100",
+        "--where",
+        "note=*",
+    )
+    assert approve(terminal, *options) == 0
+    body = terminal.sent()[-1].json()
+    assert body["scope"] == "rule"
+    assert body["remember"] == {
+        "uses": 5,
+        "expires_seconds": 86_400,
+        "arguments": {"amount": {"at_most": 100}, "note": {"any": True}},
+    }
+
+
+def test_approve_for_a_rule_without_a_limit_says_null(terminal: Terminal) -> None:
+    assert approve(terminal, "--scope", "rule", "--uses", "unlimited") == 0
+    assert terminal.sent()[-1].json()["remember"] == {"uses": None}
+
+
+def test_approve_once_sends_nothing_to_remember(terminal: Terminal) -> None:
+    assert approve(terminal) == 0
+    assert "remember" not in terminal.sent()[-1].json()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--uses", "5"),
+        ("--scope", "rule", "--uses", "0"),
+        ("--scope", "rule", "--for", "soon"),
+        ("--scope", "rule", "--for", "0h"),
+        ("--scope", "rule", "--where", "amount"),
+        ("--scope", "rule", "--where", "amount<=much"),
+        ("--scope", "rule", "--where", "to in GB29"),
+    ],
+)
+def test_approve_with_what_cannot_be_remembered_is_wrong_usage_and_decides_nothing(
+    terminal: Terminal, options: tuple[str, ...]
+) -> None:
+    assert approve(terminal, *options) == 2
+    assert terminal.sent() == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "tests"),
+    [
+        (["amount<=100", "amount >= 1"], {"amount": {"at_most": 100, "at_least": 1}}),
+        (["to=GB29"], {"to": {"equals": "GB29"}}),
+        (["to=7"], {"to": {"equals": 7}}),
+        (["to=null"], {"to": {"equals": None}}),
+        (['to in ["a","b"]'], {"to": {"one_of": ["a", "b"]}}),
+        (["path^=/tmp/"], {"path": {"prefix": "/tmp/"}}),
+    ],
+)
+def test_where_is_read_as_the_interface_has_it(texts: list[str], tests: dict[str, Any]) -> None:
+    assert parsed_tests(texts) == tests
+
+
+def test_durations_are_seconds() -> None:
+    assert [seconds_of(text) for text in ("90s", "30m", "24h", "7d")] == [90, 1_800, 86_400, 604_800]
+
+
+def test_rules_are_listed_with_what_would_hide_escaped(terminal: Terminal) -> None:
+    assert terminal("rules") == 0
+    assert "2/5" in terminal.out
+    assert "\u202e" not in terminal.out
+    assert terminal("rules", "--json") == 0
+    assert json.loads(terminal.out) == [RULE]
+
+
+@pytest.mark.parametrize("change", ["activate", "suspend", "revoke"])
+def test_rules_are_changed_by_their_id_with_a_reason(terminal: Terminal, change: str) -> None:
+    assert terminal("rules", change, "r-1", "--reason", "why") == 0
+    (sent,) = terminal.sent()
+    assert (sent.path, sent.json()) == (f"/v1/standing-rules/r-1/{change}", {"reason": "why"})
+    assert "revoked" in terminal.out
