@@ -1,0 +1,166 @@
+import io
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placet.cli.decide import answer_value
+from placet.models import Hold
+from tests.sdk.terminal import DIGEST, HOLD, TEXT, VIEW, Terminal
+
+
+def test_show_by_the_beginning_of_a_call_id_prints_the_servers_text_as_it_is(terminal: Terminal) -> None:
+    assert terminal("show", "c0ff") == 0
+    assert TEXT in terminal.out
+    assert VIEW["view_digest"] in terminal.out
+
+
+def test_show_of_a_text_that_its_digest_does_not_name_shows_nothing(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(VIEW, "text", TEXT.replace("GB", "DE"))
+    assert terminal("show", "c0ff") == 1
+    assert "not the text that its digest names" in terminal.err
+    assert terminal.out == ""
+
+
+def test_show_of_a_view_that_steers_the_terminal_is_inert(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = TEXT + "\x1b[2Jgone\n"
+    monkeypatch.setitem(VIEW, "text", forged)
+    monkeypatch.setitem(VIEW, "view_digest", sha256(forged.encode()).hexdigest())
+    assert terminal("show", "c0ff") == 0
+    assert "\x1b" not in terminal.out
+    assert "\\u{1b}[2Jgone" in terminal.out
+
+
+def test_show_of_what_several_begin_with_asks_for_more(terminal: Terminal) -> None:
+    assert terminal("show", "5b0a") == 1
+    assert "fits 2" in terminal.err
+
+
+def test_show_of_what_is_not_there_is_not_found(terminal: Terminal) -> None:
+    assert terminal("show", "zzz") == 1
+    assert "not_found" in terminal.err
+
+
+def test_approve_shows_and_sends_the_digest(terminal: Terminal) -> None:
+    assert terminal("approve", "c0ffee", "--yes", "--digest", DIGEST[:12]) == 0
+    assert DIGEST in terminal.out
+    body = terminal.sent()[0].json()
+    assert (body["decision"], body["digest"]) == ("approve", DIGEST)
+    assert body["view_digest"] == VIEW["view_digest"]
+    assert TEXT in terminal.out
+
+
+def test_approve_as_json_prints_the_view_beside_it(terminal: Terminal) -> None:
+    assert terminal("approve", "c0ffee", "--yes", "--json") == 0
+    assert TEXT in terminal.err
+    assert json.loads(terminal.out)["decision_id"] == "d1"
+
+
+def test_approve_of_a_view_that_was_seen_elsewhere_does_not_print_it_again(terminal: Terminal) -> None:
+    seen = str(VIEW["view_digest"])
+    assert terminal("approve", "c0ffee", "--yes", "--seen", seen[:12]) == 0
+    assert "arguments:" not in terminal.out
+    assert terminal.sent()[0].json()["view_digest"] == seen
+
+
+@pytest.mark.parametrize("seen", ["0" * 64, str(VIEW["view_digest"])[:4]])
+def test_approve_of_another_view_than_was_seen_is_refused_here(terminal: Terminal, seen: str) -> None:
+    assert terminal("approve", "c0ffee", "--yes", "--seen", seen) == 1
+    assert "look again" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_approve_of_a_view_about_another_digest_is_refused_here(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = TEXT.replace(DIGEST, "0" * 64)
+    monkeypatch.setitem(VIEW, "text", forged)
+    monkeypatch.setitem(VIEW, "view_digest", sha256(forged.encode()).hexdigest())
+    assert terminal("approve", "c0ffee", "--yes") == 1
+    assert "other arguments than the hold" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_approve_where_nobody_can_be_asked_is_wrong_usage(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert terminal("approve", "c0ffee") == 2
+    assert "--yes" in terminal.err
+    assert terminal.sent() == []
+
+
+@pytest.mark.parametrize("digest", ["0" * 64, DIGEST[:4], DIGEST + "0"])
+def test_approve_of_another_digest_is_refused_here(terminal: Terminal, digest: str) -> None:
+    assert terminal("approve", "c0ffee", "--yes", "--digest", digest) == 1
+    assert "digest_mismatch" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_approve_of_arguments_that_are_not_the_digests_is_refused_here(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "arguments", {"recipient": "EVIL"})
+    assert terminal("approve", "c0ffee", "--yes") == 1
+    assert "nothing was decided" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> None:
+    assert terminal("edit", "c0ffee", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 0
+    assert '+  "recipient": "GB30"' in terminal.out
+    assert terminal.out.index(TEXT) < terminal.out.index('+  "recipient": "GB30"')
+    assert terminal.sent()[0].json()["view_digest"] == VIEW["view_digest"]
+    body = terminal.sent()[0].json()
+    assert body["edited_arguments"] == {"recipient": "GB30", "amount": 98.7}
+    assert body["digest"] == DIGEST
+
+
+def test_edit_reads_a_file(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "new.json").write_text('{"a": 1}')
+    assert terminal("edit", "c0ffee", "--arguments", f"@{tmp_path / 'new.json'}", "--json") == 0
+    assert terminal.sent()[0].json()["edited_arguments"] == {"a": 1}
+    assert json.loads(terminal.out)["decision_id"] == "d1"
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a":1,"a":2}', "@/no/such/file"])
+def test_edit_with_no_json_object_is_wrong_usage(terminal: Terminal, text: str) -> None:
+    assert terminal("edit", "c0ffee", "--arguments", text) == 2
+    assert terminal.sent() == []
+
+
+def test_reject_tells_the_agent_why(terminal: Terminal) -> None:
+    assert terminal("reject", "c0ffee", "--feedback", "not on Fridays") == 0
+    body = terminal.sent()[0].json()
+    assert (body["decision"], body["feedback"]) == ("reject", "not on Fridays")
+
+
+def test_reject_without_feedback_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("reject", "c0ffee") == 2
+
+
+@pytest.mark.parametrize(
+    ("hold", "text", "value"),
+    [
+        (Hold("h", options=("yes", "no")), "yes", "yes"),
+        (Hold("h", options=({"label": "Later", "value": 3},)), "Later", 3),
+        (Hold("h"), "42", 42),
+        (Hold("h"), "plain words", "plain words"),
+        (Hold("h", input_schema={"type": "string"}), "42", "42"),
+        (Hold("h"), '{"a": [1]}', {"a": [1]}),
+    ],
+)
+def test_answer_value_is_what_was_meant(hold: Hold, text: str, value: Any) -> None:
+    assert answer_value(hold, text) == value
+
+
+def test_answer_sends_the_value(terminal: Terminal) -> None:
+    assert terminal("answer", "c0ffee", "42") == 0
+    assert terminal.sent()[0].json()["value"] == 42
