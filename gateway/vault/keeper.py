@@ -67,16 +67,16 @@ class Keeper:
 
     async def sweep(self) -> None:
         """Shred what was sealed long ago and that the log does not name."""
-        before_ms = time.time_ns() // 1_000_000 - ORPHAN_AFTER_MS
-        found = await self._desk.run(lambda vault: vault.unconfirmed(before_ms))
-        landed = [one.handle for one in found if await self._has_landed(one)]
-        orphans = [one.handle for one in found if one.handle not in set(landed)]
-        if found:
-            await self._desk.run(lambda vault: vault.settle(landed, orphans))
+        now_ms = time.time_ns() // 1_000_000
+        while found := await self._desk.run(lambda vault: vault.unconfirmed(now_ms - ORPHAN_AFTER_MS)):
+            landed = [one.handle for one in found if await self._has_landed(one)]
+            await self._settle(landed, [one.handle for one in found if one.handle not in set(landed)])
+        await self._desk.run(lambda vault: vault.set_mark(now_ms))
+
+    async def _settle(self, landed: list[str], orphans: list[str]) -> None:
+        await self._desk.run(lambda vault: vault.settle(landed, orphans))
         if orphans:
             logger.info("%d sealed values that the log does not name were erased", len(orphans))
-        now_ms = time.time_ns() // 1_000_000
-        await self._desk.run(lambda vault: vault.set_mark(now_ms))
 
     async def _catch_up(self) -> None:
         projects, mark_ms = await self._desk.run(lambda vault: (vault.projects(), vault.mark()))

@@ -21,6 +21,7 @@ from gateway.vault.wrapping import (
     MasterKeyWrong,
     wrapper_of,
 )
+from projections.store.urls import identity_of, new_generation, open_view
 from schemas.key_files import KeysUnreadable
 from schemas.sensitive import commitment_of, is_placeholder
 
@@ -38,10 +39,14 @@ class Clock:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VaultDatabase]:
-    url = "sqlite:///views.sqlite"
-    if request.param == "postgres":
-        url = f"{request.getfixturevalue('postgres_url')}?schema=v{uuid4().hex[:12]}"
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'views.sqlite'}"
+    return f"{request.getfixturevalue('postgres_url')}?schema=v{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def database(url: str, tmp_path: Path) -> Iterator[VaultDatabase]:
     found = open_database(tmp_path, url)
     yield found
     found.close()
@@ -142,6 +147,24 @@ def test_nothing_sealed_can_be_read_in_the_database(vault: Vault, tmp_path: Path
 
     assert b"acme" in found
     assert VALUE.encode() not in found
+
+
+def test_rebuilt_views_that_take_the_live_ones_place_leave_the_vault_as_it_was(
+    url: str, tmp_path: Path, keys: MasterKeyFile
+) -> None:
+    open_view(url).close()
+    vault = Vault(open_database(tmp_path, url), keys, Clock())
+    handle = handle_of(vault)
+    rebuilt = new_generation(url)
+    rebuilt.store.close()
+
+    rebuilt.swap(identity_of(url))
+
+    assert vault.open(CALL, [("/token", handle)])[0].value == VALUE
+    vault.close()
+    again = Vault(open_database(tmp_path, url), keys)
+    assert again.open(CALL, [("/token", handle)])[0].value == VALUE
+    again.close()
 
 
 def test_orphans_are_those_that_the_log_never_named(vault: Vault) -> None:
