@@ -38,8 +38,7 @@ def open_holds(tenant: Tenant, tool: str) -> list[Any]:
 
 def decide_next(tenant: Tenant, tool: str, decision: str) -> None:
     """Decide the one hold of a tool, as soon as it is there."""
-    wait_for(lambda: open_holds(tenant, tool))
-    (hold,) = open_holds(tenant, tool)
+    (hold,) = wait_for(lambda: open_holds(tenant, tool), lambda holds: len(holds) == 1)
     answer = tenant.rita.post(
         f"/holds/{hold['hold_id']}/decision", {"decision": decision, "digest": hold["digest"]}
     )
@@ -66,12 +65,12 @@ def test_rejected_payment_undoes_what_had_succeeded_newest_first_by_calls_that_a
             ran.append(f"book {name}")
             return "room"
 
-        @run.gated
+        @run.gated(timeout_s=30)
         def cancel_flight(seat: str) -> str:
             ran.append(f"cancel {seat} by {current_call().tool}")
             return "cancelled"
 
-        @run.gated
+        @run.gated(timeout_s=30)
         def pay(amount: float) -> None:
             ran.append("pay")
 
