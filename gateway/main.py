@@ -148,8 +148,13 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
         log_config=None,
         server_header=False,
         timeout_graceful_shutdown=STOP_GRACE_S,
-        log_level=gateway.settings.log_level.lower(),
+        log_level=server_log_level(gateway.settings.log_level),
     )
+
+
+def server_log_level(level: str) -> str:
+    """The HTTP server's log level: at DEBUG it would write down what comes over a WebSocket, tokens and secrets too."""
+    return "info" if logging.getLevelNamesMapping().get(level.upper(), 0) < logging.INFO else level.lower()
 
 
 class GatewayServer(uvicorn.Server):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import socket
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.main import server_config
+from gateway.service import assemble
 from gateway.settings import SettingsRefused, read_settings
 from ops.ports import free_port
 from schemas.topics import Topics
@@ -140,3 +143,13 @@ def _wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         assert process.poll() is None
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("level", "expected"), [("DEBUG", "info"), ("INFO", "info"), ("ERROR", "error")])
+def test_http_server_never_writes_down_what_comes_over_a_socket(
+    tmp_path: Path, level: str, expected: str
+) -> None:
+    config = server_config(assemble(read_settings(_settings(tmp_path, log_level=level))))
+
+    assert config.log_level == expected
+    assert not logging.getLogger("uvicorn.error").isEnabledFor(logging.DEBUG)
