@@ -153,7 +153,7 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
 
 
 def server_log_level(level: str) -> str:
-    """The HTTP server's log level: at DEBUG it would write down what comes over a WebSocket, tokens and secrets too."""
+    """The HTTP server's log level: at DEBUG it would write down what comes over a WebSocket, tokens too."""
     return "info" if logging.getLevelNamesMapping().get(level.upper(), 0) < logging.INFO else level.lower()
 
 
