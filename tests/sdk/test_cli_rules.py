@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from placet.cli.remembering import parsed_tests, seconds_of
 from tests.sdk.scripted import Asked, Scripted
-from tests.sdk.test_cli import HOLD, Terminal, gateway
+from tests.sdk.terminal import HOLD, Terminal, gateway
 from tests.sdk.threaded import serving_thread
 
 RULE: dict[str, Any] = {
