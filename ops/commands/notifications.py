@@ -33,6 +33,7 @@ def load_file(file: Path, environment: Mapping[str, str]) -> Notifications:
     Raises:
         UsageError: It cannot be used; no secret is shown.
     """
+    silence_libraries()
     try:
         return load_notifications(file, environment, "")
     except NotificationsRefused as error:
@@ -64,7 +65,6 @@ def trial_command(
     id: Annotated[str, typer.Option(help="The notification whose targets get the message.")],  # noqa: A002
 ) -> None:
     """Send one message, marked as a test, to each target of a notification. Exit 1 when one did not take it."""
-    silence_libraries()
     with errors_as_exit_codes():
         found = load_file(file, os.environ)
         endpoints = [one for one in found.endpoints if one.key.rpartition("/")[0] == id]

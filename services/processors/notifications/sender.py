@@ -84,8 +84,10 @@ class Sender:
         if not found:
             return None
         now_ms = self.now_ms()
-        if found[0].due_at_ms > now_ms:
-            return (found[0].due_at_ms - now_ms) / 1000
+        wait_ms = found[0].due_at_ms - now_ms
+        # One that is due later than any could be was written before the clock was set back.
+        if 0 < wait_ms <= self.endpoint.delivery.within_seconds * 1000:
+            return wait_ms / 1000
         free, wait_ms = self._allowance(now_ms)
         if not free:
             return wait_ms / 1000

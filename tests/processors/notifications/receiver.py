@@ -18,6 +18,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
+from ops.ports import free_port
+
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 TOLERANCE_S = 300
 
@@ -102,7 +104,7 @@ def receiving(receiver: Receiver | None = None, port: int = 0) -> Iterator[Recei
             except (BrokenPipeError, ConnectionResetError):
                 found.paths.append("hung up")
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *args: Any) -> None:
             return None
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
@@ -139,10 +141,9 @@ class Mailbox:
 @contextmanager
 def mail_server(mailbox: Mailbox) -> Iterator[str]:
     """An SMTP server; its value is an address for apprise."""
-    controller = Controller(mailbox, hostname="127.0.0.1", port=0)
+    port = free_port()
+    controller = Controller(mailbox, hostname="127.0.0.1", port=port)
     controller.start()
-    assert controller.server is not None
-    port = controller.server.sockets[0].getsockname()[1]
     try:
         yield f"mailto://127.0.0.1:{port}?from=placet@example.com&to=ann@example.com&mode=insecure"
     finally:

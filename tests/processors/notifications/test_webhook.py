@@ -63,12 +63,21 @@ async def test_send_replayed_later_or_changed_no_longer_verifies() -> None:
 
 @pytest.mark.parametrize(
     ("status", "is_final"),
-    [(400, True), (401, True), (404, True), (410, True), (408, False), (429, False), (500, False), (503, False)],
+    [
+        (400, True),
+        (401, True),
+        (404, True),
+        (410, True),
+        (408, False),
+        (429, False),
+        (500, False),
+        (503, False),
+    ],
 )
 async def test_send_refused_is_final_only_where_asking_again_is_in_vain(status: int, is_final: bool) -> None:
-    with receiving(Receiver(answer=lambda _: (status, {"Retry-After": "7"}))) as receiver:
-        with pytest.raises(Undelivered, match=f"HTTP {status}") as failed:
-            await channel(receiver.url).send(MESSAGE)
+    refusing = Receiver(answer=lambda _: (status, {"Retry-After": "7"}))
+    with receiving(refusing) as receiver, pytest.raises(Undelivered, match=f"HTTP {status}") as failed:
+        await channel(receiver.url).send(MESSAGE)
     assert failed.value.is_final is is_final
     assert failed.value.retry_after_s == 7.0
 

@@ -1,0 +1,120 @@
+"""A whole stack with a notifier: a link shows a hold and decides nothing, and what nobody took is seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.doors import Tenant, new_tenant
+from tests.integration.site import Site
+from tests.processors.notifications.receiver import SECRET, Receiver, receiving
+from tests.servers.stack import running_stack, wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+# What mail programs, chat programs and browsers do with a link before, or without, anybody opening it.
+PREFETCHES: tuple[tuple[str, dict[str, str]], ...] = (
+    ("GET", {}),
+    ("HEAD", {}),
+    ("GET", {"Purpose": "prefetch"}),
+    ("GET", {"Sec-Purpose": "prefetch;prerender"}),
+    ("OPTIONS", {}),
+    ("GET", {"User-Agent": "Slackbot-LinkExpanding 1.0"}),
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A stack, and those whom its notifier tells: one listens, one refuses."""
+
+    site: Site
+    listens: Receiver
+    refuses: Receiver
+
+    def messages(self, hold_id: str) -> list[dict[str, Any]]:
+        return [found.body for found in self.listens.taken if found.body.get("hold_id") == hold_id]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    directory = tmp_path_factory.mktemp("told")
+    refusing = Receiver(answer=lambda _: (410, {}))
+    with receiving() as listens, receiving(refusing) as refuses:
+        file = write(directory, listens.url, refuses.url)
+        arguments = ("--partitions", "1", "--notifications", str(file))
+        with running_stack(directory / "data", *arguments) as stack:
+            status = stack.status()
+            assert {part["name"]: part["state"] for part in status["components"]}["notifier"] == "ready"
+            yield Told(Site(stack, status["url"], "", ""), listens, refuses)
+
+
+@pytest.fixture
+def tenant(told: Told) -> Iterator[Tenant]:
+    with new_tenant(told.site) as found:
+        yield found
+
+
+def write(directory: Path, *urls: str) -> Path:
+    (directory / "hook.secret").write_text(SECRET)
+    events = ["hold_opened", "hold_resolved"]
+    notifications = [
+        {
+            "id": f"n{number}",
+            "when": {"events": events},
+            "to": [{"webhook": {"url": url, "secret_file": "hook.secret"}}],
+        }
+        for number, url in enumerate(urls)
+    ]
+    file = directory / "notifications.yaml"
+    file.write_text(json.dumps({"notifications": notifications}))
+    return file
+
+
+def test_link_followed_by_anything_shows_or_refuses_and_decides_nothing(told: Told, tenant: Tenant) -> None:
+    _, call = tenant.held()
+    hold_id = call["hold_id"]
+    (message,) = wait_for(lambda: told.messages(hold_id), lambda found: len(found) == 1)
+    link = message["link"]
+    assert link == f"{told.site.url}/v1/holds/{hold_id}"
+    assert "amount" not in str(message)
+    with httpx.Client(timeout=10) as client:
+        for method, headers in PREFETCHES:
+            assert client.request(method, link, headers=headers).status_code in (401, 405)
+            token = {"Authorization": f"Bearer {tenant.rita.token}"}
+            seen = client.request(method, link, headers={**headers, **token})
+            assert seen.status_code in ((200,) if method == "GET" else (200, 405))
+            if method == "GET":
+                assert seen.json()["status"] == "open"
+    assert tenant.decide(call).status_code == 200
+    assert told.messages(hold_id)[0]["type"] == "hold_opened"
+    ends = wait_for(lambda: told.messages(hold_id), lambda found: len(found) == 2)
+    assert (ends[1]["type"], ends[1]["detail"]) == ("hold_resolved", "approve")
+
+
+def test_link_of_another_tenants_hold_shows_nothing(told: Told, tenant: Tenant) -> None:
+    _, call = tenant.held()
+    (message,) = wait_for(lambda: told.messages(call["hold_id"]), lambda found: len(found) == 1)
+    with new_tenant(told.site) as other, httpx.Client(timeout=10) as client:
+        token = {"Authorization": f"Bearer {other.rita.token}"}
+        assert client.get(message["link"], headers=token).status_code == 404
+
+
+def test_undeliverable_message_is_a_dead_letter_that_operators_see(told: Told, tenant: Tenant) -> None:
+    _, call = tenant.held()
+    wait_for(lambda: told.messages(call["hold_id"]), lambda found: len(found) == 1)
+    operator = tenant.caller("olga", "operator")
+    letters = wait_for(lambda: operator.get("/dead-letters").json()["items"], lambda found: len(found) == 1)
+    assert letters[0]["reason"] == "undeliverable"
+    assert letters[0]["detail"] == "n1/1 (webhook): try 1 was the last one (HTTP 410)"
+    assert letters[0]["topic"] == "placet.executions"
+
+
+def test_doctor_on_a_stack_with_notifications_looks_at_the_file(told: Told) -> None:
+    done = told.site.stack.placet("doctor", "--json")
+    assert '"check": "notifications"' in done.stdout
+    assert done.returncode == 0, done.stdout

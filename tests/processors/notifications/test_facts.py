@@ -1,0 +1,234 @@
+"""Which facts tell what: the fold of a partition, and who asked to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.events.executions import ExecutionCancelled
+from schemas.events.holds import HoldExtended
+from schemas.term import NO_CLAIM
+from services.processors.errors import LogChanged, OutboxUnusable, PositionLost
+from services.processors.notifications.document import When
+from services.processors.notifications.facts import Facts
+from services.processors.notifications.fold import PartitionFold
+from services.processors.notifications.notice import Notice, is_asked_for
+from services.processors.notifications.outbox import NOTHING, Outbox, Position
+from tests.processors.history import History
+from tests.processors.notifications import holds as facts
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Iterator[Outbox]:
+    found = Outbox(tmp_path / "run" / "outbox.db")
+    yield found
+    found.close()
+
+
+def fresh(quiet_through: int = NOTHING) -> Position:
+    return Position(0, "topic", NOTHING, "", NO_CLAIM, quiet_through)
+
+
+def told(outbox: Outbox, log: History, known: Position | None = None) -> list[Notice]:
+    """What a partition has to tell, read from where it was left; where it is left then is kept."""
+    found: list[Notice] = []
+    fold = PartitionFold(known or outbox.positions().get(0) or fresh(), Facts(outbox), found.append)
+    with outbox.transaction():
+        for raw in log.raws(fold.start):
+            fold.apply(raw)
+        outbox.put_position(fold.reached())
+    return found
+
+
+def types(found: list[Notice]) -> list[tuple[str, str]]:
+    return [(notice.type, notice.hold_id) for notice in found]
+
+
+def test_fold_hold_of_a_call_knows_tool_agent_and_risk(outbox: Outbox) -> None:
+    log = facts.history()
+    facts.hold_call(log, "h1", tool="wipe_disk", risk="medium")
+    (notice,) = told(outbox, log)
+    hold = notice.hold
+    assert (hold.tool, hold.agent, hold.risk, hold.kind) == (
+        "wipe_disk",
+        "billing-bot",
+        "medium",
+        "permission",
+    )
+    assert (notice.tenant, notice.project) == ("acme", "main")
+    assert notice.source.offset == len(log.records) - 1
+
+
+def test_fold_request_knows_the_agent_of_its_execution(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.start(log, agent="mail-bot")
+    log.add(key, facts.opened("h1", request_id="r1", kind="clarification", cause="request"))
+    (notice,) = told(outbox, log)
+    assert (notice.hold.agent, notice.hold.tool, notice.hold.kind) == ("mail-bot", "", "clarification")
+
+
+@pytest.mark.parametrize("on_timeout", ["deny", "halt", "default"])
+def test_fold_expiry_closes_the_hold(outbox: Outbox, on_timeout: str) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    log.add(key, facts.expired("h1", on_timeout))
+    log.add(key, facts.delegated("h1"))
+    assert types(told(outbox, log)) == [("hold_opened", "h1"), ("hold_expired", "h1")]
+
+
+def test_fold_expiry_that_escalates_leaves_it_open_and_asks_others(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    log.add(key, facts.expired("h1", "escalate"))
+    log.add(key, facts.escalated("h1", ("board",)))
+    log.add(key, facts.delegated("h1", "bob"))
+    found = told(outbox, log)
+    assert [notice.type for notice in found[1:]] == ["hold_expired", "hold_escalated", "hold_delegated"]
+    assert found[2].hold.roles == ("board",)
+    assert found[3].hold.roles == ("finance", "board")
+    assert found[3].detail == "bob"
+
+
+def test_fold_vote_that_does_not_resolve_tells_nobody(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    log.add(key, facts.decided("h1", resolves=False))
+    log.add(key, HoldExtended(hold_id="h1", by="ann", deadline_at_ms=facts.DEADLINE_MS + 5))
+    log.add(key, facts.decided("h1", "edit"))
+    found = told(outbox, log)
+    assert [(notice.type, notice.detail) for notice in found[1:]] == [("hold_resolved", "edit")]
+    assert found[1].hold.deadline_at_ms == facts.DEADLINE_MS + 5
+
+
+def test_fold_cancelled_execution_leaves_nothing_behind(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    log.add(key, facts.cancelled("h1"))
+    log.add(key, ExecutionCancelled(reason="", by="ann"))
+    assert [notice.detail for notice in told(outbox, log)] == ["", "cancelled"]
+    assert outbox.hold(key, "h1") is None
+    assert outbox.call(key, "c1") is None
+
+
+def test_fold_zombie_of_every_kind_tells_nobody_and_closes_nothing(outbox: Outbox) -> None:
+    log = facts.history()
+    deposed = log.term
+    key = facts.hold_call(log, "h1")
+    log.claim()
+    facts.hold_call(log, "h2", term=deposed)
+    for body in (facts.decided("h1"), facts.expired("h1"), facts.cancelled("h1"), facts.delegated("h1")):
+        log.add(key, body, deposed)
+    log.claim(after=deposed)
+    log.add(key, ExecutionCancelled(reason="", by="zombie"), deposed)
+    assert types(told(outbox, log)) == [("hold_opened", "h1")]
+    assert outbox.hold(key, "h1") is not None
+
+
+def test_fold_before_any_claim_tells_nobody(outbox: Outbox) -> None:
+    log = History(0, facts.history().rng)
+    facts.hold_call(log, "h1")
+    assert told(outbox, log) == []
+
+
+def test_fold_quiet_past_is_known_and_not_told(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "old")
+    quiet = len(log.records) - 1
+    log.add(key, facts.escalated("old"))
+    assert types(told(outbox, log, fresh(quiet))) == [("hold_escalated", "old")]
+
+
+def test_fold_taken_up_again_tells_each_once_and_keeps_the_claim(outbox: Outbox) -> None:
+    log = facts.history()
+    deposed = log.term
+    log.claim()
+    facts.hold_call(log, "h1")
+    assert types(told(outbox, log)) == [("hold_opened", "h1")]
+    facts.hold_call(log, "zombie", term=deposed)
+    facts.hold_call(log, "h2")
+    assert types(told(outbox, log)) == [("hold_opened", "h2")]
+    assert told(outbox, log) == []
+
+
+def test_fold_other_record_where_it_was_left_stops(outbox: Outbox) -> None:
+    log, another = facts.history(), facts.history()
+    facts.hold_call(log, "h1")
+    told(outbox, log)
+    while len(another.records) < len(log.records):
+        another.poison()
+    with pytest.raises(LogChanged, match="held another record"):
+        told(outbox, another)
+
+
+def test_fold_first_record_is_another_offset_stops(outbox: Outbox) -> None:
+    log = facts.history()
+    facts.hold_call(log, "h1")
+    fold = PartitionFold(fresh(), Facts(outbox), lambda _: None)
+    with pytest.raises(PositionLost):
+        fold.apply(log.raws(1)[0])
+
+
+def test_outbox_transaction_that_fails_keeps_nothing(outbox: Outbox) -> None:
+    def write_and_fail() -> None:
+        with outbox.transaction():
+            outbox.put_message("n/1", facts.notice(), 0)
+            outbox.put_position(fresh())
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
+    assert outbox.next("n/1") == []
+    assert outbox.positions() == {}
+
+
+def test_outbox_file_is_its_owner_s_alone(outbox: Outbox, tmp_path: Path) -> None:
+    assert (tmp_path / "run").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "run" / "outbox.db").stat().st_mode & 0o077 == 0
+
+
+def test_outbox_damaged_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "outbox.db").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(OutboxUnusable, match="restore it, or move it away"):
+        Outbox(tmp_path / "outbox.db")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "asked"),
+    [
+        ({}, True),
+        ({"events": ("hold_resolved",)}, False),
+        ({"kinds": ("permission",)}, True),
+        ({"kinds": ("decision",)}, False),
+        ({"roles": ("hr", "finance")}, True),
+        ({"roles": ("hr",)}, False),
+        ({"tools": ("send_*",)}, True),
+        ({"tools": ("read_*",)}, False),
+        ({"agents": ("billing-bot",)}, True),
+        ({"agents": ("Billing-bot",)}, False),
+        ({"risk": ("medium", "high")}, True),
+        ({"risk": ("low",)}, False),
+        ({"tenant": "acme"}, True),
+        ({"tenant": "acm"}, False),
+        ({"tenant": "globex"}, False),
+        ({"project": "ma*"}, True),
+        ({"project": "other"}, False),
+        ({"tenant": "acme", "tools": ("send_money",), "risk": ("low",)}, False),
+    ],
+)
+def test_is_asked_for_only_where_every_condition_agrees(conditions: dict[str, Any], asked: bool) -> None:
+    when = When.model_validate({"events": ("hold_opened",), **conditions})
+    assert is_asked_for(when, facts.notice()) is asked
+
+
+def test_is_asked_for_unknown_outcome_is_told_to_those_who_hear_of_holds() -> None:
+    doubt = facts.notice(kind="outcome_unknown", cause="outcome_unknown")
+    assert is_asked_for(When(events=("hold_opened",)), doubt)
+    assert is_asked_for(When(events=("outcome_unknown",)), doubt)
+    assert not is_asked_for(When(events=("outcome_unknown",)), facts.notice())
+
+
+def test_is_asked_for_request_has_no_tool_and_matches_no_tool() -> None:
+    assert not is_asked_for(When(events=("hold_opened",), tools=("*",)), facts.notice(tool=""))
