@@ -1,6 +1,6 @@
 """Definitions: the policies and tools in force, decided and folded like everything else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from immutables import Map
@@ -24,7 +24,14 @@ from services.domain.context import Tool
 from services.domain.input_schema import SchemaCheck, misfit_in_place
 from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
 from services.domain.proposals import parsed
-from services.domain.standing_rules import RuleCommand, RuleEvent, StandingRules
+from services.domain.standing_rules import (
+    ApprovedValues,
+    RuleCommand,
+    RuleEvent,
+    StandingRule,
+    StandingRules,
+    never,
+)
 from services.domain.state import Call, Execution
 from services.domain.tools import ToolRefused, tool_from_definition, tool_to_publish, unreadable_tool
 
@@ -80,11 +87,17 @@ class Definitions(Struct, frozen=True, kw_only=True):
         return self.tools.get((tenant, name))
 
     def judge(
-        self, execution: Execution, call: Call, now_ms: int, trust: Mapping[str, Any] | None = None
+        self,
+        execution: Execution,
+        call: Call,
+        now_ms: int,
+        trust: Mapping[str, Any] | None = None,
+        rests: Callable[[StandingRule], bool] = never,
     ) -> Verdict:
         """The verdict of the policies in force on a revision of a call.
 
-        `trust` is what is known of the agent with this tool; None where that is not yet complete.
+        `trust` is what is known of the agent with this tool; None where that is not yet complete. What `rests` names
+        counts as suspended.
         """
         tool = self.tool(execution.tenant, call.tool)
         unreadable = tool.unreadable if tool else ""
@@ -107,11 +120,20 @@ class Definitions(Struct, frozen=True, kw_only=True):
             request=execution.request,
             context=parsed(execution.context),
             trust=trust,
+            memory=self._memory(execution, call, now_ms, rests),
         )
         verdict = judge(self.policies, facts, now_ms, self.evaluate)
         if unreadable and verdict.reason == "unknown_tool":
             return replace(verdict, detail=f"the tool's definition cannot be read: {unreadable}")
         return verdict
+
+    def _memory(
+        self, execution: Execution, call: Call, now_ms: int, rests: Callable[[StandingRule], bool]
+    ) -> ApprovedValues:
+        rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
+        return ApprovedValues(
+            tuple(rule for rule in rules if now_ms < rule.document.expires_at_ms and not rests(rule))
+        )
 
     def since(self, offset: int) -> dict[str, int]:
         """The versions published after an offset, by key; of many, only the newest `ADOPTED_NAMED_MAX`."""

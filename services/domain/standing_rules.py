@@ -3,7 +3,8 @@
 A rule is a definition: decided on the definitions, and in force on a partition once that has adopted it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from immutables import Map
@@ -20,6 +21,7 @@ from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.standing_rule import RuleRefused, StandingRuleDocument, standing_rule_from_text
 from services.domain.authority import REVIEWERS
+from services.domain.predicates import fixed_values
 
 RuleCommand = MakeRule | ActivateRule | SuspendRule | RevokeRule
 RuleEvent = RuleMade | RuleActivated | RuleSuspended | RuleRevoked
@@ -42,6 +44,29 @@ class StandingRule(Struct, frozen=True):
     def rule_id(self) -> str:
         """The rule's id."""
         return self.document.rule_id
+
+
+def never(rule: StandingRule) -> bool:
+    """Where no rule rests that the definitions have as active."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedValues(Mapping[str, tuple[Any, ...]]):
+    """By argument, the values that rules name one by one; worked out where a policy asks for it."""
+
+    rules: tuple[StandingRule, ...]
+
+    def __getitem__(self, argument: str) -> tuple[Any, ...]:
+        return tuple(
+            value for rule in self.rules for value in fixed_values(rule.document.arguments.get(argument))
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({name for rule in self.rules for name in rule.document.arguments})
+
+    def __len__(self) -> int:
+        return len(set(self))
 
 
 class StandingRules(Struct, frozen=True):

@@ -12,7 +12,7 @@ from schemas.record import RawRecord
 from services.domain.context import Tool
 from services.domain.definitions import Definitions
 from services.domain.policy import Verdict
-from services.domain.standing_rules import StandingRules
+from services.domain.standing_rules import StandingRule, StandingRules, never
 from services.domain.state import Call, Execution
 from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
@@ -162,7 +162,9 @@ class AdoptedRules:
         """A published tool."""
         return self.adoption.in_force.tool(tenant, name)
 
-    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
+    def judge(
+        self, execution: Execution, call: Call, now_ms: int, *, rests: Callable[[StandingRule], bool] = never
+    ) -> Verdict:
         """The policy's verdict."""
         trust = self.trust(execution.tenant, call.agent, call.tool)
-        return self.adoption.in_force.judge(execution, call, now_ms, trust)
+        return self.adoption.in_force.judge(execution, call, now_ms, trust, rests)

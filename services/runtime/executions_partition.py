@@ -17,7 +17,7 @@ from services.domain.context import Context, InForce, Tool
 from services.domain.evolve import evolve, start
 from services.domain.parked import next_moment
 from services.domain.policy import Verdict
-from services.domain.standing_rules import Place, StandingRules
+from services.domain.standing_rules import Place, StandingRule, StandingRules
 from services.domain.state import Call, Execution
 from services.runtime.errands import Errands
 from services.runtime.rule_uses_partition import RuleUsesPartition
@@ -50,8 +50,10 @@ class Rules(Protocol):
         """A published tool."""
         ...
 
-    def judge(self, execution: Execution, call: Call, now_ms: int) -> Verdict:
-        """The policy's verdict."""
+    def judge(
+        self, execution: Execution, call: Call, now_ms: int, *, rests: Callable[[StandingRule], bool]
+    ) -> Verdict:
+        """The policy's verdict, where some standing rules rest."""
         ...
 
 
@@ -178,7 +180,7 @@ class ExecutionsPartition:
             now_ms=now_ms,
             definitions_through=rules.through_offset,
             tool=lambda name: rules.tool(tenant, name),
-            judge=lambda execution, call: rules.judge(execution, call, now_ms),
+            judge=lambda execution, call: rules.judge(execution, call, now_ms, rests=self.errands.rests),
             people=people,
             standing=lambda project, agent, tool: self._in_force(rules, (tenant, project, agent, tool)),
         )

@@ -470,3 +470,26 @@ def test_decide_for_a_rule_of_a_call_of_high_risk_is_refused() -> None:
     refused = refusal(decide(made, pay(made, "first"), scope="rule"))
     assert refused.code == "invalid"
     assert "high risk" in refused.detail
+
+
+def test_policy_that_reads_memory_allows_what_was_approved_and_nothing_after_its_expiry() -> None:
+    made = unlimited()
+    ruled(made)
+    remembered = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
+    made.definitions = published(made.definitions, [remembered, rule("payments", "pay", "hold")])
+
+    events = pay(made, "second", {"amount": 7, "to": "GB29"})
+    assert the(events, "ToolCallReleased").released_by == "policy"
+    assert "HoldOpened" in names(pay(made, "third", {"amount": 7, "to": "GB30"}))
+    made.later(DAY_S)
+    assert "HoldOpened" in names(pay(made, "fourth", {"amount": 7, "to": "GB29"}))
+
+
+def test_policy_that_reads_memory_forgets_a_contradicted_rule_at_once() -> None:
+    made = unlimited()
+    ruled(made)
+    remembered = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
+    made.definitions = published(made.definitions, [remembered, rule("payments", "pay", "hold")])
+    pay(made, "second")
+    assert "RuleContradicted" in names(made.ask(k.RevokeGrant(call_id="second"), RITA))
+    assert "HoldOpened" in names(pay(made, "third"))

@@ -14,6 +14,7 @@ import cel
 
 from schemas.canonical import MAX_SAFE_INTEGER
 from schemas.limits import JSON_MAX_DEPTH
+from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.cel_shape import Read
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.paths import PathResolver, real_path
@@ -72,6 +73,11 @@ class Bindings:
     def _read(self, values: dict[str, Any], read: Read, kept: bool) -> None:
         name, part = read
         value = self.variables.get(name)
+        if name == MEMORY and part is not None:
+            # What nobody has approved is an empty list, never a field that is missing.
+            approved = value.get(part, ()) if isinstance(value, Mapping) else ()
+            values.setdefault(name, {})[part] = self._measured(read, list(approved))
+            return
         if part is None or not isinstance(value, Mapping):
             values[name] = self._measured(read, value)
             return

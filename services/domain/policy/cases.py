@@ -33,6 +33,7 @@ class CallCase(PolicyModel):
     request: str = ""
     claimed_annotations: dict[str, Any] = Field(default_factory=dict)
     trust: dict[str, Any] | None = None
+    memory: dict[str, list[Any]] = Field(default_factory=dict)
     now: AwareDatetime = DEFAULT_NOW
 
 
@@ -104,6 +105,7 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
         context=call.context,
         request=call.request,
         trust=call.trust,
+        memory=call.memory,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import cel
 
 from services.domain.policy.bindings import Bindings
+from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, shape_of
 from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, tokenize
 from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge
@@ -52,7 +53,10 @@ def compile_expression(source: str) -> CompiledExpression:
     """
     try:
         tokens = tokenize(source)
-        program = cel.compile(source)
+        plain = without_calls(tokens)
+        if plain is not None:
+            tokens = tokenize(plain)
+        program = cel.compile(source if plain is None else plain)
         shape = shape_of(tokens)
     except (Unreadable, ValueError) as error:
         raise DoesNotCompile(_first_line(error)) from error

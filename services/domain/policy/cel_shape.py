@@ -7,12 +7,15 @@ beforehand: it grows at most with size ** exponent (docs/policy.md, "Bounded eva
 from dataclasses import dataclass
 
 from schemas.policy_problems import did_you_mean
+from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments
 
 VARIABLES = frozenset(
-    {"tool", "args", "proposed", "edited", "agent", "user", "workspace", "execution", "risk", "trust", "now"}
+    {
+        *("tool", "args", "proposed", "edited", "agent", "user", "workspace"),
+        *("execution", "risk", "trust", "now", MEMORY),
+    }
 )
-NOT_YET = frozenset({"memory"})
 FIELDS = {
     "tool": frozenset({"name", "version", "known", "annotations"}),
     "execution": frozenset({"id", "tenant", "project", "context", "request"}),
@@ -62,8 +65,6 @@ def shape_of(tokens: tuple[Token, ...]) -> Shape:
 
 
 def _unknown(name: str) -> str:
-    if name in NOT_YET:
-        return f"'{name}.*' is not yet supported in this version; remove it to publish"
     return f"unknown name {name!r}{did_you_mean(name, VARIABLES)}"
 
 
@@ -115,6 +116,8 @@ def _bound_names(tokens: tuple[Token, ...]) -> set[str]:
 
 def _field(tokens: tuple[Token, ...], index: int) -> str | None:
     name = tokens[index].text
+    if name == MEMORY:
+        return argument_of(tokens, index)
     known = FIELDS.get(name)
     if _text(tokens, index + 1) == "." and _text(tokens, index + 3) != "(":
         field = _text(tokens, index + 2)

@@ -106,6 +106,7 @@ def _variables(call: CallFacts, view: ToolView) -> dict[str, Any]:
         "execution": execution,
         "risk": view.risk_variable,
         "trust": call.trust,
+        "memory": call.memory,
     }
 
 

@@ -1,6 +1,6 @@
 """What `judge` is asked, and what it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -23,7 +23,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `tool_definition` is the published one, None for an unknown tool; `tool_version` its SHA-256. `arguments`,
     `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own where a person has
-    edited them. `trust` is None until every part of it is known.
+    edited them. `trust` is None until every part of it is known. `memory` has, by argument, the values that people
+    have approved once and for all for such calls.
     """
 
     tenant: str
@@ -41,6 +42,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     request: str = ""
     context: Any = None
     trust: Mapping[str, Any] | None = None
+    memory: Mapping[str, Sequence[Any]] = {}
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):

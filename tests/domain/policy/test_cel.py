@@ -140,8 +140,13 @@ def test_bindings_after_a_failed_reading_fail_again() -> None:
         ("tool == 'x'", "is a map"),
         ("risk.sorce > 0.5", "did you mean 'score'"),
         ("execution.contxt.a == 1", "did you mean 'context'"),
-        ("memory.approved('x')", "not yet supported"),
-        ("args.x in memory.approved('recipient')", "not yet supported"),
+        ("args.x in memory", "memory.approved"),
+        ("args.x in memory['recipient']", "memory.approved"),
+        ("args.x in memory.recipient", "memory.approved"),
+        ("args.x in memory.approved(args)", "in quotes"),
+        ("args.x in memory.approved('a', 'b')", "memory.approved"),
+        ("args.x in memory.denied('a')", "memory.approved"),
+        ("size(memory) == 0", "memory.approved"),
         ("url_hots(args.u) == 'x'", "unknown function"),
         ("args.u.url_host() == 'x'", "write url_host"),
         ("url_host(args.u, args.v) == 'x'", "argument"),
@@ -245,3 +250,30 @@ def test_cost_of_grows_with_depth() -> None:
     bindings = Bindings({"args": {"l": [1.0] * 50}}, 0, one.shape.reads | two.shape.reads)
 
     assert cost_of(one, bindings) < MAX_COST < cost_of(two, bindings)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("args.to in memory.approved('to')", True),
+        ("args.amount in memory.approved('amount')", True),
+        ("args.other in memory.approved('to')", False),
+        ("args.to in memory.approved('nothing')", False),
+        ("size(memory.approved('to')) == 2", True),
+        ("memory.approved('to').exists(x, x == args.to)", True),
+        ("args.to == 'memory.approved(' || args.to in memory . approved ( 'to' ) // what people said", True),
+    ],
+)
+def test_memory_is_the_list_of_what_was_approved_and_never_missing(source: str, said: bool) -> None:
+    args = {"to": "GB29", "amount": 5, "other": "GB30"}
+    memory = {"to": ["GB1", "GB29"], "amount": (5.0,)}
+    assert evaluate(source, args=args, memory=memory) is said
+    assert evaluate("args.to in memory.approved('to')", args=args) is False
+
+
+def test_memory_that_is_large_costs_as_much_as_it_is() -> None:
+    expression = compile_expression("args.to in memory.approved('to')")
+    bindings = Bindings(
+        {"args": {"to": "x"}, "memory": {"to": ["y"] * 10_000}}, NOW_MS, expression.shape.reads
+    )
+    assert cost_of(expression, bindings) > 10_000

@@ -14,7 +14,7 @@ def test_compile_policy_every_expression_that_does_not_compile_is_named() -> Non
 policy: p
 rules:
   - {id: a, when: "arg.x > 1", then: allow}
-  - {id: b, when: "args.x in memory.approved('y')", then: allow}
+  - {id: b, when: "args.x in memory.denied('y')", then: allow}
   - {id: c, then: hold, hold: {question: "Pay {{arg.x}}?"}}
   - {id: d, when: "args.x > 1", then: allow}
 """
@@ -23,7 +23,7 @@ rules:
 
     assert [(problem.path, problem.code) for problem in error.value.problems] == [
         ("rules[0].when", "does_not_compile"),
-        ("rules[1].when", "not_yet_supported"),
+        ("rules[1].when", "does_not_compile"),
         ("rules[2].hold.question", "does_not_compile"),
     ]
 
