@@ -50,6 +50,13 @@ def tenant(site: Site) -> Iterator[Tenant]:
         yield found
 
 
+@pytest.fixture
+def flooded(site: Site) -> Iterator[Tenant]:
+    """A tenant whose inbox may fill up."""
+    with new_tenant(site, POLICY) as found:
+        yield found
+
+
 @pytest.fixture(scope="module")
 def tight(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a second gateway of the stack, with narrow limits."""
@@ -113,8 +120,9 @@ def test_case_15_flood_by_rest_is_429_says_when_to_come_back_and_leaves_others_a
 
 
 async def test_case_23_flood_of_proposals_meets_the_agents_quota_and_grows_no_inbox(
-    site: Site, tight: str, tenant: Tenant
+    site: Site, tight: str, flooded: Tenant
 ) -> None:
+    tenant = flooded
     agent = fresh("crawler")
     crawler = tenant.caller("crawler", "agent", agent=agent)
     execution_id = fresh("run")
@@ -148,7 +156,8 @@ async def test_case_23_flood_of_proposals_meets_the_agents_quota_and_grows_no_in
     assert tenant.events(execution_id).count("ToolCallProposed") == len(taken)
 
 
-def test_case_23_a_group_of_high_risk_is_never_decided_in_bulk(tenant: Tenant) -> None:
+def test_case_23_a_group_of_high_risk_is_never_decided_in_bulk(flooded: Tenant) -> None:
+    tenant = flooded
     calls = [tenant.propose(tenant.execution(), "send_money", {"amount": 5}) for _ in range(3)]
     items = [{"hold_id": call["hold_id"], "digest": call["digest"], "decision": "approve"} for call in calls]
     answers = tenant.rita.post("/holds/decisions", {"items": items}).json()["items"]
