@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from typer.testing import CliRunner
 
 from placet import Placet
+from placet.cli.app import app
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sealed import (
     DEFINITION,
     TOOL,
     answered,
     asked,
+    proposed,
     refused,
     taken,
     values_of,
@@ -125,3 +129,26 @@ def test_gated_function_runs_with_its_sensitive_argument_and_asks_for_variables(
         assert asking.result() == {"API_KEY": "hunter2-key"}
 
     assert seen == ["hunter2-token"]
+
+
+def test_vault_at_the_terminal_erases_lists_and_destroys(doors: Doors) -> None:
+    tenant = f"t-{uuid4().hex[:8]}"
+    bot = doors.caller("bot", "agent", tenant=tenant, agent="billing")
+    olga = doors.caller("olga", "operator", tenant=tenant)
+    assert olga.call("PUT", f"/v1/tools/{TOOL}", DEFINITION).status_code == 200
+    call = proposed(bot)
+    root = ["--url", doors.url, "--token", doors.token("root", "admin", tenant=tenant)]
+
+    def said(*arguments: str) -> Any:
+        done = CliRunner().invoke(app, [*root, "vault", *arguments, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    asked_first = CliRunner().invoke(app, [*root, "vault", "destroy-key", "key-1"])
+    erased = said("erase", f"{call['execution_id']}/{call['call_id']}", "--yes")
+    destroyed = said("destroy-key", "key-1", "--yes", "--reason", "the customer left")
+
+    assert asked_first.exit_code == 2
+    assert erased["erased"] == 2
+    assert destroyed["destroyed_at"] is not None
+    assert [key["name"] for key in said("keys")] == ["key-1"]
