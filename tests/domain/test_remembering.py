@@ -1,0 +1,129 @@
+"""What an approval may be remembered for: the policy bounds it, and what cannot be is refused before it counts."""
+
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from tests.domain.test_standing_rules import (
+    DAY_S,
+    GB,
+    RUDI,
+    decide,
+    make,
+    pay,
+    plain,
+    refusal,
+    ruled,
+    unlimited,
+    world,
+)
+from tests.domain.world import CLARA, PAY_SCHEMA, RITA, names, published, rule, the
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ({"scope": "rule", "remember": {"uses": 0}}, "invalid"),
+        ({"scope": "rule", "remember": {"uses": 1001}}, "invalid"),
+        ({"scope": "rule", "remember": {"uses": None}}, "invalid"),
+        ({"scope": "rule", "remember": {"use": 1}}, "invalid"),
+        ({"scope": "rule", "remember": {"expires_seconds": 31 * DAY_S}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"amount": {"at_most": 99}}}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"amount": {}}}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"amount": {"equals": 100, "at_most": 9}}}}, "invalid"),
+        ({"scope": "rule", "remember": {"arguments": {"other": {"any": True}}}}, "invalid"),
+        ({"scope": "execution", "remember": {"uses": 1}}, "invalid"),
+        ({"scope": "once", "remember": {}}, "invalid"),
+        ({"scope": "rule", "decision": "reject"}, "invalid"),
+    ],
+)
+def test_decide_asking_to_remember_what_cannot_be_is_refused(content: dict[str, Any], code: str) -> None:
+    made = world()
+    waiting = pay(made, "first")
+    assert refusal(decide(made, waiting, **content)).code == code
+    assert names(decide(made, waiting)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_decide_for_a_rule_where_the_policy_forbids_it_is_refused() -> None:
+    made = world(plain(scopes=["execution"]))
+    assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "invalid"
+
+
+def test_decide_for_a_rule_without_its_role_is_refused() -> None:
+    made = world(plain(roles=["cfo"]))
+    assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "forbidden_role"
+
+
+def test_decide_for_a_rule_before_the_last_voice_is_refused() -> None:
+    made = world([rule("payments", "pay", "hold", quorum=2, remember={"four_eyes": False})])
+    waiting = pay(made, "first")
+    assert refusal(decide(made, waiting, scope="rule")).code == "invalid"
+    assert names(decide(made, waiting)) == ["DecisionRecorded"]
+    assert names(decide(made, waiting, actor=RUDI, scope="rule"))[-1] == "RuleAsked"
+
+
+def test_decide_for_a_rule_on_a_sensitive_argument_is_refused() -> None:
+    made = world([rule("all", "wait", "hold")])
+    made.definitions = published(
+        made.definitions, tools=[{"name": "wait", "annotations": {"readOnlyHint": True}}]
+    )
+    sealed = {"key": {"handle": "sec_1", "commitment": "00"}}
+    refused = refusal(decide(made, pay(made, "first", sealed, "wait"), scope="rule"))
+    assert refused.code == "invalid"
+    assert "sensitive" in refused.detail
+
+
+def test_decide_for_a_rule_of_a_call_that_no_rule_holds_is_refused() -> None:
+    made = world([])
+    assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "invalid"
+
+
+def test_decide_for_a_rule_of_an_unknown_outcome_is_refused() -> None:
+    made = world()
+    release = the(decide(made, pay(made, "first")), "ToolCallReleased")
+    made.ask(k.ConsumeGrant(call_id="first", digest=release.digest, attempt_id="a"))
+    unknown = made.ask(k.ReportResult(call_id="first", attempt_id="a", outcome="unknown"))
+    assert refusal(decide(made, unknown, scope="rule")).code == "invalid"
+
+
+def test_unknown_outcome_of_what_a_rule_released_asks_those_whom_the_policy_asks() -> None:
+    made = world([rule("transfers", "transfer", "hold", roles=["cfo"], remember={"max_uses": "unlimited"})])
+    first = pay(made, "first", GB, "transfer")
+    asked = the(decide(made, first, actor=CLARA, scope="rule", remember={"uses": None}), "RuleAsked")
+    make(made, asked)
+    release = the(pay(made, "second", GB, "transfer"), "ToolCallReleased")
+    made.ask(k.ConsumeGrant(call_id="second", digest=release.digest, attempt_id="a"))
+    unknown = made.ask(k.ReportResult(call_id="second", attempt_id="a", outcome="unknown"))
+    assert the(unknown, "HoldOpened").roles == ("cfo",)
+
+
+def test_decide_for_a_rule_of_a_call_of_high_risk_is_refused() -> None:
+    made = world()
+    made.definitions = published(made.definitions, tools=[{"name": "pay", "inputSchema": PAY_SCHEMA}])
+    refused = refusal(decide(made, pay(made, "first"), scope="rule"))
+    assert refused.code == "invalid"
+    assert "high risk" in refused.detail
+
+
+def test_policy_that_reads_memory_allows_what_was_approved_and_nothing_after_its_expiry() -> None:
+    made = unlimited()
+    ruled(made)
+    remembered = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
+    made.definitions = published(made.definitions, [remembered, rule("payments", "pay", "hold")])
+
+    events = pay(made, "second", {"amount": 7, "to": "GB29"})
+    assert the(events, "ToolCallReleased").released_by == "policy"
+    assert "HoldOpened" in names(pay(made, "third", {"amount": 7, "to": "GB30"}))
+    made.later(DAY_S)
+    assert "HoldOpened" in names(pay(made, "fourth", {"amount": 7, "to": "GB29"}))
+
+
+def test_policy_that_reads_memory_forgets_a_contradicted_rule_at_once() -> None:
+    made = unlimited()
+    ruled(made)
+    remembered = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
+    made.definitions = published(made.definitions, [remembered, rule("payments", "pay", "hold")])
+    pay(made, "second")
+    assert "RuleContradicted" in names(made.ask(k.RevokeGrant(call_id="second"), RITA))
+    assert "HoldOpened" in names(pay(made, "third"))
