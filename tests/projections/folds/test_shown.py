@@ -12,7 +12,7 @@ from schemas.canonical import canonical
 from schemas.events.holds import DecisionRecorded, HoldOpened
 from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed, released, reported, started
 from tests.domain.test_machine import Machine
-from tests.domain.world import BOT, OLGA, RITA, World, published, the
+from tests.domain.world import BOT, OLGA, RITA, World, names, published, the
 
 
 def check_views(world: World) -> ExecutionState:
@@ -81,6 +81,18 @@ def test_view_is_rebuilt_for_an_unknown_outcome_and_for_a_request() -> None:
     world.ask(asked, BOT)
     rows = check_views(world).holds.values()
     assert {row["cause"] for row in rows} == {"policy", "outcome_unknown", "request"}
+
+
+def test_view_is_rebuilt_after_its_secrets_are_erased() -> None:
+    world = started()
+    sealed = {"handle": "sec_" + "0a" * 16, "commitment": "5e" * 32}
+    arguments = canonical({"amount": 5, "to": "x", "token": sealed})
+    proposed(world, "unknown", arguments=arguments)
+    world.ask(k.CancelExecution(), OLGA)
+    erased = world.ask(k.EraseSecrets(call_id="c", request_id="", reason="asked for"), OLGA)
+    assert names(erased) == ["SecretsErased"]
+    (row,) = check_views(world).holds.values()
+    assert f"[redacted sha256:{sealed['commitment']} {sealed['handle']}]" in view_of_row(row, "").text
 
 
 def test_view_is_rebuilt_for_a_hold_that_a_changed_tool_opens_again() -> None:
