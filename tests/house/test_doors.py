@@ -13,6 +13,7 @@ DOORS = {
     "aiokafka": ("services/runtime/kafka*.py", "gateway/kafka*.py", "projections/*kafka*.py", "ops/*"),
     "faust": ("services/processors/*.py",),
     "mode": ("services/processors/*.py",),
+    "apprise": ("services/processors/notifications/apprise_channel.py",),
     "eventsourcing": ("projections/store/*.py",),
     "fastavro": ("schemas/codec.py",),
     "fastapi": ("gateway/*",),

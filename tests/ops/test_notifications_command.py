@@ -80,9 +80,12 @@ def test_up_with_a_bad_file_is_exit_2_before_anything_starts(tmp_path: Path) -> 
 
 
 def test_settle_notifications_file_makes_the_notifier_a_role(tmp_path: Path) -> None:
-    options = UpOptions(tmp_path, port=0, notifications=tmp_path / "n.yaml")
+    options = UpOptions(
+        tmp_path, port=0, notifications=tmp_path / "n.yaml", audit_heads_dir=tmp_path / "heads"
+    )
     config = settle(from_json(to_json(options)), "k:9092")
     assert config.notifications_file == str(tmp_path / "n.yaml")
+    assert config.audit_heads_dir == str(tmp_path / "heads")
     assert roles_of(config) == (*ROLES, NOTIFIER)
     settings = config.settings_for(NOTIFIER)
     assert settings["notifications_file"] == config.notifications_file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from typing import Any
 
@@ -10,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from ops.ports import free_port
 from ops.topics import ensure_topics
-from services.processors.errors import EXIT_USAGE
+from services.processors.errors import EXIT_FAILED, EXIT_USAGE
 from tests.processors.history import History
 from tests.processors.notifications import holds as facts
 from tests.processors.notifications.receiver import Mailbox, Receiver, mail_server, receiving
@@ -298,6 +299,46 @@ async def test_notifier_position_and_messages_stand_in_one_transaction(role: Not
         waiting = outbox.execute("SELECT hold_id FROM messages").fetchall()
     assert through == len(log.records) - 1
     assert waiting == [("h1",)]
+
+
+async def test_notifier_that_lost_its_outbox_goes_on_where_the_group_was(role: NotifierRole) -> None:
+    log = facts.history()
+    with receiving() as receiver:
+        role.tell(to_webhook(receiver.url))
+        role.start_ready()
+        key = facts.hold_call(log, "h1")
+        await role.produce(log)
+        until_told(role, receiver, ("hold_opened", "h1"))
+        assert role.stop() == 0
+        shutil.rmtree(role.directory / "data" / "run" / "notifier")
+        facts.hold_call(log, "h2")
+        log.add(key, facts.escalated("h1"))
+        await role.produce(log)
+        role.start_ready()
+        until_told(role, receiver, ("hold_opened", "h2"), ("hold_escalated", "h1"))
+    assert [found.id for found in receiver.requests].count(receiver.requests[0].id) == 1
+
+
+async def test_notifier_frozen_for_longer_than_its_session_ends_and_loses_nothing(
+    role: NotifierRole,
+) -> None:
+    log = facts.history()
+    with receiving() as receiver:
+        role.tell(to_webhook(receiver.url))
+        role.start_ready()
+        facts.hold_call(log, "h1")
+        await role.produce(log)
+        until_told(role, receiver, ("hold_opened", "h1"))
+        facts.hold_call(log, "h2")
+        await role.produce(log)
+        role.freeze(role.session_timeout_s + 2.0)
+        assert role.wait_end() == EXIT_FAILED
+        assert "The processor was stopped for" in role.log
+        facts.hold_call(log, "h3")
+        await role.produce(log)
+        role.start_ready()
+        until_told(role, receiver, *[("hold_opened", name) for name in ("h1", "h2", "h3")])
+    assert receiver.types() == [("hold_opened", name) for name in ("h1", "h2", "h3")]
 
 
 async def recreate(role: NotifierRole) -> None:
