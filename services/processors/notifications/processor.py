@@ -55,6 +55,7 @@ class Notifier:
         self._on_ready = on_ready
         self._facts = Facts(outbox)
         self._folds: dict[int, PartitionFold] = {}
+        self._loaded = False
         self._ends: dict[int, int] = {}
         self._senders: tuple[Sender, ...] = ()
         self._queued: list[tuple[Endpoint, Notice]] = []
@@ -85,7 +86,7 @@ class Notifier:
         Raises:
             LogChanged: the log is another one than was read, or shorter.
         """
-        self._folds = {}
+        self._folds, self._loaded = {}, False
         self.caught_up.clear()
         tps = sorted(tp for tp in self._app.consumer.assignment() if tp.topic == self._source)
         ends = await self._read_ends(tps)
@@ -101,6 +102,7 @@ class Notifier:
         self._folds = {
             number: PartitionFold(position, self._facts, self._queue) for number, position in found.items()
         }
+        self._loaded = True
         logger.info("reading on from %s", {number: fold.start for number, fold in self._folds.items()})
         self._look_up()
         self._on_ready()
@@ -132,7 +134,7 @@ class Notifier:
 
     async def gauges(self) -> dict[str, Gauge]:
         """What the watchdog looks at: each partition, or the rebalance while there is one, and each sender."""
-        if not self._folds or self._app.rebalancing:
+        if not self._loaded or self._app.rebalancing:
             return {"the rebalance": Gauge(position=0, behind=1)}
         folds = dict(self._folds)
         ends = await self._read_ends([TP(self._source, number) for number in folds])

@@ -131,12 +131,23 @@ class Sender:
 
     async def _try(self, found: list[Queued], now_ms: int) -> None:
         self.outbox.put_attempt(self.endpoint.key, now_ms, now_ms - MINUTE_MS)
+        failure = await self._send(found)
+        if failure is None:
+            self.outbox.done(found)
+        else:
+            await self._failed(found, failure)
+
+    async def _send(self, found: Sequence[Queued]) -> Undelivered | None:
         try:
             await self.endpoint.channel.send(self._outgoing(found))
         except Undelivered as error:
-            await self._failed(found, error)
-        else:
-            self.outbox.done(found)
+            return error
+        except (
+            Exception
+        ) as error:  # one message that we cannot word or send must not keep all others from going
+            # Its name only: its text may hold what is nobody's business.
+            return Undelivered(f"a mistake of the notifier's, {type(error).__name__}")
+        return None
 
     def _outgoing(self, found: Sequence[Queued]) -> Outgoing:
         if found[0].digest:

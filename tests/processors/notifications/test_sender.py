@@ -155,6 +155,16 @@ async def test_turn_retry_after_beyond_the_bound_is_tried_once_more_at_its_end(w
     assert len(world.buried) == 1
 
 
+async def test_turn_message_that_cannot_be_worded_is_given_up_and_holds_nobody_up(world: World) -> None:
+    world.start(tries=2, within_seconds=1)
+    world.queue(notice(1, deadline_at_ms=2**62), notice(2))
+    await world.work(world.now_ms + 10_000)
+    assert [found.id for found in world.receiver.requests] == ["event-2"]
+    ((ids, why),) = world.buried
+    assert ids == ["event-1"]
+    assert "a mistake of the notifier's" in why
+
+
 async def test_turn_dead_letter_that_cannot_be_written_keeps_the_message(world: World) -> None:
     world.receiver.answer = lambda _: (400, {})
     world.fails_to_bury = True
