@@ -157,6 +157,7 @@ class _Escaping:
     def __init__(self, text: str, badges: Badges) -> None:
         self._text = text
         self._badges = badges
+        self._seen: dict[tuple[str | None, str], str] = {}
         self._has_foreign = not text.isascii() and HAS_FOREIGN.search(text) is not None
         self._disguised = self._disguised_scripts() if self._has_foreign else frozenset()
 
@@ -173,8 +174,15 @@ class _Escaping:
         )
 
     def _replaced(self, found: re.Match[str]) -> str:
-        piece = found.group()
-        match found.lastgroup:
+        # Whoever wants to keep a decider busy repeats one piece thousands of times.
+        piece = found.lastgroup, found.group()
+        shown = self._seen.get(piece)
+        if shown is None:
+            shown = self._seen[piece] = self._of_kind(*piece)
+        return shown
+
+    def _of_kind(self, kind: str | None, piece: str) -> str:
+        match kind:
             case "host":
                 return self._host(piece)
             case "word":

@@ -183,6 +183,9 @@ class _Body:
     def _json(self, name: str, text: str) -> None:
         self.lines += lines_of(parse_strict(text), self._badges, head=f"{name}: ")
 
+    def _json_line(self, name: str, value: Any) -> None:
+        self.lines.append(f"{name}: {whole_on_one_line(value, self._badges)}")
+
     def _call(self) -> None:
         held = self._held
         self._line("call", held.call_id)
@@ -250,7 +253,7 @@ class _Body:
         parts = ", ".join(judged.risk_parts) or "none"
         self.lines.append(f"risk: {judged.risk_level} {judged.risk_score:.4f}, of {parts}")
         self.lines.append(f"trust required: {judged.risk_required:.4f}")
-        self._json("trust", judged.trust or "null")
+        self._json_line("trust", _without_sources(parse_strict(judged.trust or "null")))
 
     def _authority(self) -> None:
         held = self._held
@@ -269,4 +272,13 @@ class _Body:
         if held.default_value is not None:
             self._json("default", held.default_value)
         self.lines.append(f"after a rejection: {held.on_reject}")
-        self._json("may be remembered for", held.remember or "null")
+        self._json_line("may be remembered for", parse_strict(held.remember or "null"))
+
+
+def _without_sources(trust: Any) -> Any:
+    # Up to which offset each partition was counted proves the figures, and tells a reader nothing.
+    return (
+        {name: value for name, value in trust.items() if name != "through"}
+        if isinstance(trust, dict)
+        else trust
+    )
