@@ -25,12 +25,13 @@ STRANGER = AGENT.model_copy(update={"tenant": "evil"})
 
 @dataclass
 class Agent:
-    """One run of an agent, with its own execution."""
+    """One run of an agent, with its own execution; where `payments` says how many, it does nothing but pay."""
 
     execution_id: str
     gateway: Gateway
     rng: random.Random
     effects: Counter[str]
+    payments: int = 0
     asked: int = 0
     ran: set[tuple[str, str]] = field(default_factory=set)
 
@@ -40,7 +41,7 @@ class Agent:
 
     async def run(self) -> None:
         await self._ask(k.StartExecution(agent="bot", request="work"))
-        names = [f"c{i}" for i in range(self.rng.randint(1, 4))]
+        names = [f"c{i}" for i in range(self.payments or self.rng.randint(1, 4))]
         if self.rng.random() < 0.5:
             await asyncio.gather(*(self._call(name) for name in names))
         else:
@@ -56,7 +57,8 @@ class Agent:
                 await self._ask(k.StartExecution(agent="bot", request="once more"))
 
     async def _call(self, call_id: str) -> None:
-        name = self.rng.choice((*TOOLS, UNPUBLISHED, PAIRED, "send_money", "move_stock"))
+        usual = (*TOOLS, UNPUBLISHED, PAIRED, "send_money", "move_stock")
+        name = "send_money" if self.payments else self.rng.choice(usual)
         arguments = canonical({"amount": self.rng.randint(1, 99), "to": call_id})
         proposal = k.ProposeToolCall(call_id=call_id, tool=name, arguments=arguments)
         await self._ask(proposal, call_id=call_id)

@@ -26,6 +26,9 @@ TOOLS = (
 )
 # A tool that takes two people; nobody publishes it, so that it is held by its rule from the first.
 PAIRED = "split_books"
+# Tools whose approval may be remembered, by one person.
+REMEMBERED = frozenset({"send_money", "move_stock"})
+REMEMBER = {"four_eyes": False, "max_uses": "unlimited"}
 # Tools that nobody publishes are held by default.
 UNPUBLISHED = "mystery"
 
@@ -39,6 +42,9 @@ def tool(name: str, edition: int = 1) -> dict[str, Any]:
     }
     if name == "retry_mail":
         definition["idempotent"] = True
+    if name in REMEMBERED:
+        # A call of high risk is never remembered.
+        definition["annotations"] = {"destructiveHint": False}
     return definition
 
 
@@ -48,10 +54,16 @@ def policy(strictness: int) -> dict[str, Any]:
     rules = [
         _rule("reads", "read_*", "hold" if strictness == 2 else "allow", timeout_seconds=HOLD_S),
         _rule("bans", "drop_*", "deny"),
-        _rule("payments", "send_*", money, timeout_seconds=HOLD_S),
+        _rule("payments", "send_*", money, timeout_seconds=HOLD_S, remember=REMEMBER),
         _rule("wires", "wire_*", "hold", timeout_seconds=HOLD_S, roles=["treasurer"], exclude_requester=True),
         _rule(
-            "moves", "move_*", "hold", timeout_seconds=HOLD_S, exclude_requester=True, on_reject="rollback"
+            "moves",
+            "move_*",
+            "hold",
+            timeout_seconds=HOLD_S,
+            exclude_requester=True,
+            on_reject="rollback",
+            remember=REMEMBER,
         ),
         _rule("pairs", PAIRED, "hold", timeout_seconds=HOLD_S, quorum=2, excluded=["olga"]),
         _rule("halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt"),

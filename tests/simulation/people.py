@@ -16,7 +16,16 @@ from schemas.ids import definition_key, derived_id
 from schemas.message import Message
 from schemas.record import Event
 from services.runtime.log import LogUnreachable, TopicPartition
-from tests.simulation.definitions import OPERATOR, PROJECT, ROOT, TENANT, policy, some_change, tool
+from tests.simulation.definitions import (
+    OPERATOR,
+    PROJECT,
+    REMEMBERED,
+    ROOT,
+    TENANT,
+    policy,
+    some_change,
+    tool,
+)
 from tests.simulation.gateway import Gateway
 
 RITA = Actor(subject="rita", tenant=TENANT, project=PROJECT, roles=("reviewer",))
@@ -71,9 +80,27 @@ class Reviewer:
         kind = self.rng.choice(("approve", "approve", "approve", "edit", "reject", "respond"))
         edited = canonical({"amount": self.rng.randint(1, 99)}) if kind == "edit" else None
         value = '"so be it"' if kind == "respond" else None
+        scope, remember = ("once", None)
+        fits = any(name in hold.question for name in REMEMBERED)
+        if kind == "approve" and self.rng.random() < (0.8 if fits else 0.05):
+            scope, remember = self._remembering()
         return k.DecideHold(
-            hold_id=hold.hold_id, decision=kind, digest=digest, edited_arguments=edited, value=value
+            hold_id=hold.hold_id,
+            decision=kind,
+            digest=digest,
+            edited_arguments=edited,
+            value=value,
+            scope=scope,
+            remember=remember,
         )
+
+    def _remembering(self) -> tuple[k.Scope, str]:
+        """For which calls like it an approval is to count: any of the run, or of all runs with few uses or none."""
+        tests = {"amount": {"any": True}, "to": {"any": True}}
+        if self.rng.random() < 0.2:
+            return "execution", canonical({"arguments": tests})
+        uses = self.rng.choice((1, 2, None, None))
+        return "rule", canonical({"arguments": tests, "uses": uses})
 
     async def _ask(self, key: bytes, body: Message, **noted: Any) -> list[Event]:
         self.asked += 1

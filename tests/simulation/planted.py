@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from immutables import Map
+from msgspec.structs import replace
 
 from schemas.commands import DecideHold
 from schemas.events.calls import ToolCallReleased
@@ -14,10 +16,14 @@ from schemas.events.log import WriterClaimed
 from schemas.principals import TenantPeople
 from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
-from services.domain import authority, calls, executions, expiry, holds
+from services.domain import authority, calls, executions, expiry, holds, rule_uses, verdicts
+from services.domain.reserving import USED_UP
+from services.domain.rule_uses import RuleUses
+from services.domain.standing_rules import StandingRules
 from services.domain.verdicts import release
 from services.runtime import rounds
 from services.runtime.deadlines import Deadlines
+from services.runtime.errands import Errands
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.rounds import Round, Rounds
 from services.runtime.writer import PartitionWriter
@@ -177,6 +183,48 @@ def never_give_a_command_up(patch: Patch) -> None:
     patch.setattr(rounds, "ABANDON_AFTER_DEATHS", 1_000)
 
 
+def ignore_the_limit_of_a_rule(patch: Patch) -> None:
+    problem = rule_uses._problem
+
+    def unlimited(state: Any, rule: Any, actor: Any, now_ms: int) -> Any:
+        found = problem(state, rule, actor, now_ms)
+        return None if found == USED_UP else found
+
+    patch.setattr(rule_uses, "_problem", unlimited)
+
+
+def give_a_use_for_every_question(patch: Patch) -> None:
+    """Forget which reservation was answered, so that one that is asked for again is counted again."""
+    decide = rule_uses.decide
+
+    def forgetful(state: RuleUses, rule: Any, command: Any, actor: Any, now_ms: int) -> Any:
+        return decide(replace(state, uses=Map()), rule, command, actor, now_ms)
+
+    patch.setattr(rule_uses, "decide", forgetful)
+
+
+def release_without_waiting_for_a_use(patch: Patch) -> None:
+    waiting = verdicts._by_memory
+
+    def at_once(call: Any, verdict: Any, document: Any, ctx: Any) -> Any:
+        return waiting(call, verdict, document.model_copy(update={"uses": None}), ctx)
+
+    patch.setattr(verdicts, "_by_memory", at_once)
+
+
+def use_a_rule_that_rests(patch: Patch) -> None:
+    def every(self: StandingRules, tenant: str, project: str, agent: str, tool: str) -> Any:
+        rules = sorted(self.by_id.values(), key=lambda rule: rule.rule_id)
+        return tuple(
+            rule
+            for rule in rules
+            if (rule.tenant, rule.document.agent, rule.document.tool) == (tenant, agent, tool)
+        )
+
+    patch.setattr(StandingRules, "active", every)
+    patch.setattr(Errands, "rests", lambda self, rule: False)
+
+
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -200,5 +248,9 @@ BUGS = {
         PlantedBug(run_what_changed_after_the_release, ("I1",)),
         PlantedBug(take_a_rivals_claim_for_a_death, ("I3",)),
         PlantedBug(never_give_a_command_up, ("I12",)),
+        PlantedBug(ignore_the_limit_of_a_rule, ("I2",)),
+        PlantedBug(give_a_use_for_every_question, ("I2",)),
+        PlantedBug(release_without_waiting_for_a_use, ("I2",)),
+        PlantedBug(use_a_rule_that_rests, ("I5",)),
     )
 }

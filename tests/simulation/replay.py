@@ -52,4 +52,6 @@ def _state(ledger: Ledger) -> dict[str, Any]:
         "ended executions": executions.recent,
         "forgotten executions": executions.forgotten,
         "refused commands": executions.orphans,
+        "uses of rules": executions.uses.entries,
+        "errands": (executions.errands.every, executions.errands.spent),
     }

@@ -47,6 +47,10 @@ HAPPENS = (
     "CommandRefused",
     "ExecutionPaused",
     "ExecutionFailed",
+    "RuleAsked",
+    "RuleContradicted",
+    "RuleUseReserved",
+    "RuleUseRefused",
 )
 
 # Three processes that die by chance at the same command look like poison; in twenty worlds that is rare.

@@ -99,6 +99,7 @@ class World:
         operator = Operator(self.gateways[0], self.rng)
         await operator.publish_basics()
         agents = [self._agent(i) for i in range(self.rng.randint(2, 6))]
+        agents += [self._payer(i) for i in range(self.rng.choice((0, 3)))]
         keys = [agent.key for agent in agents]
         runs = [asyncio.create_task(agent.run()) for agent in agents]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
@@ -179,6 +180,10 @@ class World:
 
     def _agent(self, number: int) -> Agent:
         return Agent(f"x{number}", self.rng.choice(self.gateways), self.rng, self.effects)
+
+    def _payer(self, number: int) -> Agent:
+        """Whoever pays again and again is soon paid for by a standing rule."""
+        return Agent(f"p{number}", self.rng.choice(self.gateways), self.rng, self.effects, payments=8)
 
     def _reviewer(self, actor: Actor) -> Reviewer:
         return Reviewer(actor, self.rng.choice(self.gateways), self.rng)
