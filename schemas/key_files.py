@@ -23,6 +23,10 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+# What deciders carry between partitions is signed with it; made by the first decider that starts.
+DECIDER_KEY = "decider.pem"
+DECIDERS = "deciders.json"
+
 
 class KeysUnreadable(RuntimeError):
     """A key file is missing or damaged; the message names it and says what to do."""

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.key_files import (
+    DECIDER_KEY,
+    DECIDERS,
     KeysUnreadable,
     SigningKey,
     key_id,
@@ -54,6 +56,7 @@ ROTATED = {
     "gateway": (GATEWAY_KEY, GATEWAYS),
     "grants": (GRANTS_KEY, GRANTS),
     "audit": (AUDIT_KEY, AUDIT_KEYS),
+    "decider": (DECIDER_KEY, DECIDERS),
 }
 
 

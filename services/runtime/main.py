@@ -18,7 +18,7 @@ from schemas import token
 from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
-from schemas.key_files import KeysUnreadable, load_published
+from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable, load_published
 from schemas.members import member_name
 from schemas.status_file import write_status
 from schemas.topics import Topics
@@ -36,8 +36,6 @@ from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
 
 EXIT_NOT_REACHABLE = 3
-DECIDER_KEY = "decider.pem"
-DECIDERS = "deciders.json"
 STATUS_EVERY_S = 1.0
 # The state of every open execution lives for long: looking at all of it after every 700 new objects costs more
 # than deciding.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from schemas.actor import Actor
-from schemas.commands import ExpireDue
+from schemas.actor import Actor, decider_actor
+from schemas.commands import ExpireDue, MakeRule
 from schemas.envelope import Draft, Signer, Verifier
-from schemas.ids import execution_key
+from schemas.ids import definition_key, execution_key
+from schemas.key_files import DECIDER_KEY, DECIDERS
 from schemas.record import RawRecord, UnreadableRecord
+from services.runtime import main
 from services.runtime.keys import KeysUnreadable, PublicKeyFile
 
 
@@ -95,3 +98,20 @@ def test_envelope_signed_by_a_key_of_the_file_believed(tmp_path: Path) -> None:
         else:
             with pytest.raises(UnreadableRecord, match="unbelievable"):
                 verifier.read(raw)
+
+
+def test_decider_signs_with_a_key_of_its_own_that_its_peers_believe(tmp_path: Path) -> None:
+    (tmp_path / "gateways.json").write_text("{}")
+    (tmp_path / "issuers.json").write_text("{}")
+    signer = main._signer(tmp_path)
+    assert stat.S_IMODE((tmp_path / DECIDER_KEY).stat().st_mode) == 0o600
+    assert main._signer(tmp_path).kid == signer.kid
+
+    body = MakeRule(rule_id="r", document="{}")
+    draft = Draft(body, decider_actor("t", "p"), "c1", definition_key("t", "rule", "r"))
+    (sent,) = signer.sign([draft])
+    raw = RawRecord(0, 0, 0, sent.key, sent.value, sent.headers)
+    assert main._verifier(tmp_path).read(raw).body == body
+    (tmp_path / DECIDERS).write_text("{}")
+    with pytest.raises(UnreadableRecord, match="unbelievable"):
+        main._verifier(tmp_path).read(raw)
