@@ -28,7 +28,7 @@ from ops.errors import UsageError
 from ops.files import write_json
 
 RESULT = Path(".placet") / "bench.json"
-NAMES = ("floor", "gate", "holds", "history", "recovery", "rebuild", "sockets", "audit")
+NAMES = ("floor", "gate", "authority", "holds", "history", "recovery", "rebuild", "sockets", "audit")
 Measure: TypeAlias = Callable[[Bench], Result]
 
 
