@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -192,3 +194,34 @@ def test_rules_of_another_tenant_are_not_found(shop: Shop) -> None:
     assert other.rita.get(f"/v1/standing-rules/{rule['rule_id']}").status_code == 404
     assert other.change(other.rita, rule, "revoke")[0] == 404
     assert shop.bot.get("/v1/standing-rules").status_code == 403
+
+
+def test_rule_with_few_uses_raced_while_the_decider_is_killed_is_never_used_more_often(shop: Shop) -> None:
+    uses = 3
+    assert shop.approve(shop.bot.propose(shop.bot.execution()), uses=uses).status_code == 200
+    rule = shop.change(shop.rudi, shop.the_rule("proposed"), "activate")[1]
+    runs = [shop.execution_on(partition) for partition in range(PARTITIONS)]
+    names = [f"c-{uuid4().hex[:12]}" for _ in runs]
+
+    def propose(run: str, name: str) -> None:
+        body = {"call_id": name, "tool": "send_money", "arguments": {"amount": 5}}
+        shop.bot.post(f"/v1/executions/{run}/tool-calls?wait=0", body)
+
+    decider = shop.doors.stack.pid("decider")
+    with ThreadPoolExecutor(PARTITIONS) as pool:
+        asked = [pool.submit(propose, run, name) for run, name in zip(runs, names, strict=True)]
+        time.sleep(0.02)
+        os.kill(decider, signal.SIGKILL)
+        for one in asked:
+            one.result()
+    shop.doors.stack.wait_ready()
+    for run, name in zip(runs, names, strict=True):
+        propose(run, name)
+    ends = [shop.settled(run, name)["status"] for run, name in zip(runs, names, strict=True)]
+
+    assert set(ends) <= {"released", "held"}
+    assert ends.count("released") <= uses
+    shown = shop.rita.get(f"/v1/standing-rules/{rule['rule_id']}").json()
+    assert ends.count("released") <= shown["used"] <= uses
+    checked = shop.doors.stack.placet("audit-log")
+    assert checked.returncode == 0, checked.stdout
