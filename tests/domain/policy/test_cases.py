@@ -73,3 +73,20 @@ def test_parse_cases_mistake_is_refused_at_its_path(text: str, path: str, code: 
         parse_cases(text)
 
     assert (path, code) in [(problem.path, problem.code) for problem in error.value.problems]
+
+
+def test_run_policy_tests_case_says_what_was_approved_before() -> None:
+    document = parse_policy(
+        "policy: p\nrules: [{id: a, when: args.to in memory.approved('to'), then: allow}, {id: b, then: hold}]"
+    )
+    cases = parse_cases(
+        """
+tools: {pay: {annotations: {destructiveHint: false}}}
+cases:
+  - {name: k, call: {tool: pay, arguments: {to: GB29}, memory: {to: [GB29]}}, expect: {effect: allow, rule: a}}
+  - {name: u, call: {tool: pay, arguments: {to: GB30}, memory: {to: [GB29]}}, expect: {effect: hold, rule: b}}
+  - {name: n, call: {tool: pay, arguments: {to: GB29}}, expect: {effect: hold, rule: b}}
+"""
+    )
+
+    assert [result.passed for result in run_policy_tests(document, cases)] == [True, True, True]
