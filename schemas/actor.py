@@ -40,3 +40,8 @@ def system_actor(tenant: str, project: str) -> Actor:
 def decider_actor(tenant: str, project: str) -> Actor:
     """A decider that carries something from one partition to another."""
     return Actor(subject=DECIDER, tenant=tenant, project=project, roles=("system",))
+
+
+def tool_role(tool: str) -> str:
+    """The role of a server that runs one tool: it may consume releases of that tool's calls, and report on them."""
+    return f"tool:{tool}"

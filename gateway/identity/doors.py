@@ -12,7 +12,7 @@ from gateway.identity.jwks import IssuerUnavailable
 from gateway.identity.oidc import OidcIssuer
 from gateway.problems import Problem
 from projections.folds.rows import Row
-from schemas.actor import Actor
+from schemas.actor import Actor, tool_role
 from schemas.principals import People
 from schemas.refusals import Refusal
 from schemas.token import Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
@@ -168,6 +168,17 @@ def check_acts(actor: Actor, agent: str) -> None:
     """
     if not acts_for(actor, agent):
         raise Problem(Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {agent}")
+
+
+def check_runs(actor: Actor, row: Row) -> None:
+    """Refuse who may not run a call: neither who acts for its agent, nor its tool's server.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if actor.agent is None and tool_role(row["tool"]) in actor.roles:
+        return
+    check_acts(actor, row["agent"])
 
 
 def permitted_scope(claims: Claims, name: str, given: str) -> str:

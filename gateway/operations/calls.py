@@ -9,7 +9,7 @@ import orjson
 from gateway import bodies
 from gateway.asking import name_of
 from gateway.bodies import read_body
-from gateway.identity.doors import check_acts, check_role
+from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
@@ -121,7 +121,7 @@ def plan_consume(
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
     row = gate.row(subject)
-    check_acts(actor, row["agent"])
+    check_runs(actor, row)
     body = read_body(bodies.ConsumeGrant, given())
     command = k.ConsumeGrant(call_id=call_id, digest=body.digest, attempt_id=body.attempt_id or fresh_id())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
@@ -143,7 +143,7 @@ def plan_result(
     """Say how a consumed call ended; errors as `plan_consume`."""
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
-    check_acts(actor, gate.row(subject)["agent"])
+    check_runs(actor, gate.row(subject))
     body = read_body(bodies.ReportResult, given())
     command = k.ReportResult(
         call_id=call_id,

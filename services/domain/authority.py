@@ -1,6 +1,6 @@
 """Who may do what: roles for commands, and the authority that a hold asks for."""
 
-from schemas.actor import Actor
+from schemas.actor import Actor, tool_role
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from services.domain.context import Context
@@ -17,6 +17,14 @@ def acts_for_agent(actor: Actor, agent: str) -> bool:
     if actor.agent is not None:
         return actor.agent == agent
     return actor.has("operator")
+
+
+def may_run(actor: Actor, call: Call) -> bool:
+    """Whether the actor may consume a call's release and report on it: who acts for its agent, or its tool's server.
+
+    The role `tool:NAME` is of a server that runs one tool, for whichever agent: it proposes nothing and sees nothing.
+    """
+    return acts_for_agent(actor, call.agent) or (actor.agent is None and tool_role(call.tool) in actor.roles)
 
 
 def may_steer(actor: Actor, execution: Execution) -> bool:

@@ -7,7 +7,7 @@ from schemas.events.holds import HoldCancelled
 from schemas.ids import ID_RULE, is_client_id
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.authority import acts_for_agent, may_steer
+from services.domain.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import RUN_TIMEOUT_MS, Context
 from services.domain.evolve import proposal_digest
 from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
@@ -53,7 +53,7 @@ def call_of(event: c.ToolCallProposed) -> Call:
 def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
     """ConsumeGrant: one attempt, on the released digest, if the definitions still let it."""
     call = state.calls.get(command.call_id)
-    if call is None or not acts_for_agent(ctx.actor, state.agent):
+    if call is None or not may_run(ctx.actor, call):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
     if (refused := _refuse_consumption(state, call, command, ctx)) is not None:
         return refused
@@ -78,7 +78,7 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
 def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
     """ReportResult: how the one attempt ended. It is taken even after the run was closed, or came late."""
     call = state.calls.get(command.call_id)
-    if call is None or not acts_for_agent(ctx.actor, state.agent):
+    if call is None or not may_run(ctx.actor, call):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
     if (malformed := json_problem(command.output)) is not None:
         return refuse(ctx, command, Refusal.MALFORMED, f"output: {malformed}", call.call_id)

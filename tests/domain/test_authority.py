@@ -274,3 +274,19 @@ def test_edit_above_a_limit_asks_two_others_by_a_rule_about_edits(amount: int, r
         assert names(decided(world, opened, "approve", MIA)) == ["DecisionRecorded", "ToolCallReleased"]
         digest = world.state().calls["c"].digest
         assert names(consumed(world, digest)) == ["GrantConsumed"], "still an edit when it is looked at again"
+
+
+def test_consume_by_the_tools_own_server_is_taken_and_by_another_tools_not_found() -> None:
+    world = asking()
+    hold = held(world)
+    decided(world, hold, "approve", RITA)
+    bank = Actor(subject="bank", tenant=TENANT, project=PROJECT, roles=("tool:pay",))
+    shop = bank.model_copy(update={"roles": ("tool:read", "tool:pa")})
+    agent = bank.model_copy(update={"agent": "bot-2", "roles": ("agent", "tool:pay")})
+    command = k.ConsumeGrant(call_id="c", digest=hold.digest, attempt_id="a")
+
+    assert [code(world.ask(command, who)) for who in (shop, agent)] == ["not_found", "not_found"]
+    assert names(world.ask(command, bank)) == ["GrantConsumed"]
+    report = k.ReportResult(call_id="c", attempt_id="a", outcome="succeeded")
+    assert code(world.ask(report, shop)) == "not_found"
+    assert names(world.ask(report, bank)) == ["ToolCallSucceeded"]

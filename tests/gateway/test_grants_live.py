@@ -130,6 +130,31 @@ async def test_tools_server_whose_token_may_not_act_for_the_agent_runs_nothing(
     assert bot.get(path_of(call)).json()["status"] == "released"
 
 
+async def test_tools_server_with_the_role_of_its_tool_runs_that_tool_and_may_do_nothing_else(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    call = released(bot, anna)
+    server = doors.caller("bank", "tool:send_money")
+    other = doors.caller("shop", "tool:read_file")
+
+    async with tool_server(doors.url, other.token) as tool:
+        assert (await tool.call(call["grant"]["token"], call["approved_arguments"])).status_code == 403
+    async with tool_server(doors.url, server.token) as tool:
+        ran = await tool.call(call["grant"]["token"], call["approved_arguments"])
+        assert ran.status_code == 200, ran.text
+        again = await tool.call(call["grant"]["token"], call["approved_arguments"])
+        assert (again.status_code, len(tool.ran)) == (409, 1)
+    result = {"attempt_id": ran.json()["attempt_id"], "outcome": "succeeded", "output": "paid"}
+    assert other.post(f"{path_of(call)}/result", result).status_code == 403
+    assert server.post(f"{path_of(call)}/result", result).json()["status"] == "succeeded"
+
+    for path in (path_of(call), f"/v1/executions/{call['execution_id']}", "/v1/holds", "/v1/audit"):
+        assert server.get(path).status_code == 403, path
+    body = {"call_id": "own", "tool": "send_money", "arguments": {"amount": 1}}
+    assert server.post(f"/v1/executions/{call['execution_id']}/tool-calls", body).status_code == 403
+    assert server.post("/v1/executions", {"agent": "billing"}).status_code == 403
+
+
 def test_token_is_shown_to_who_may_consume_and_to_nobody_else(
     doors: Doors, bot: Caller, anna: Caller
 ) -> None:
