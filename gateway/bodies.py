@@ -191,6 +191,12 @@ class ExtendHold(Body):
     seconds: Annotated[int, Field(gt=0, le=SECONDS_MAX)]
 
 
+class ClaimHold(Body):
+    """Tell the others that one is on it, for so many seconds."""
+
+    seconds: Annotated[int, Field(ge=1, le=3_600)] = 300
+
+
 class Nothing(Body):
     """No fields."""
 

@@ -193,8 +193,7 @@ def _escalate(hold_id: str, given: Given) -> Message:
 
 
 def _claim(hold_id: str, given: Given) -> Message:
-    read_body(bodies.Nothing, given())
-    return k.ClaimHold(hold_id=hold_id)
+    return k.ClaimHold(hold_id=hold_id, seconds=read_body(bodies.ClaimHold, given()).seconds)
 
 
 def _release(hold_id: str, given: Given) -> Message:

@@ -110,7 +110,7 @@ def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
 
 
 for _verb, _body, _says in (
-    ("claim", b.Nothing, "Tell the others that one is on it."),
+    ("claim", b.ClaimHold, "Tell the others that one is on it, for a while."),
     ("release", b.Nothing, "Give a claimed hold back."),
     ("escalate", b.Nothing, "Ask the roles of the rule's escalation now."),
     ("delegate", b.DelegateHold, "Hand a hold to another subject."),

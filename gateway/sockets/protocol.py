@@ -89,6 +89,7 @@ class Claim(Sent):
     type: Literal["claim"]
     ref: Ref | None = None
     hold_id: b.ClientId
+    seconds: int | None = None
 
 
 class StartExecution(Sent):

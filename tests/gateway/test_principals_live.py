@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 from uuid import uuid4
 
@@ -154,3 +155,20 @@ def test_principals_are_listed_as_they_are_in_force_to_readers_only(firm: Firm) 
     assert (found["principal"], found["version"], found["subjects"]) == ("mia-m", 2, ["mia", "mia@old"])
     assert found["agents"] == ["billing"]
     assert firm.bot.get("/v1/principals").status_code == 403
+
+
+def test_claim_is_a_lease_of_so_many_seconds_and_nothing_else(firm: Firm) -> None:
+    firm.publish("mia-m", "mia", roles=["reviewer", "treasurer"])
+    mia, tom = firm.caller("mia", "reviewer"), firm.caller("tom", "reviewer", "treasurer")
+    hold = f"/v1/holds/{firm.payment()['hold_id']}"
+
+    assert mia.post(f"{hold}/claim", {"seconds": 0}).status_code == 422
+    assert mia.post(f"{hold}/claim", {"seconds": 3_601}).status_code == 422
+    claimed = mia.post(f"{hold}/claim", {"seconds": 1}).json()
+    assert (claimed["claimed_by"], claimed["claimed_until"] is None) == ("mia", False)
+
+    deadline = time.monotonic() + 30
+    while (taken := tom.post(f"{hold}/claim")).status_code != 200:
+        assert time.monotonic() < deadline, taken.text
+        time.sleep(0.1)
+    assert taken.json()["claimed_by"] == "tom"

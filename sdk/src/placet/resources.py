@@ -178,9 +178,9 @@ class AsyncHolds:
         page = await self.channel.objects(asks.decide_many(list(items)))
         return page.items
 
-    async def claim(self, hold_id: str) -> Hold:
-        """Tell the others that one is on it."""
-        return await self._change(hold_id, "claim")
+    async def claim(self, hold_id: str, seconds: int | None = None) -> Hold:
+        """Tell the others that one is on it, for five minutes or so many seconds (an hour at most)."""
+        return await self._change(hold_id, "claim", **({} if seconds is None else {"seconds": seconds}))
 
     async def release(self, hold_id: str) -> Hold:
         """Give a claimed hold back."""
