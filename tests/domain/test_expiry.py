@@ -1,6 +1,7 @@
 """What is due expires first: in order, once, never releasing. (In parts that fit: `test_quota.py`.)"""
 
 from schemas import commands as k
+from services.domain.context import RUN_TIMEOUT_MS
 from services.domain.opening import hold_id_of_call
 from tests.domain.steps import code, consumed, decided, held, released, started
 from tests.domain.world import CLARA, OLGA, RITA, names, the
@@ -98,3 +99,15 @@ def test_expired_request_has_an_answer_that_says_so() -> None:
     world.later(1)
 
     assert the(world.ask(NUDGE), "HumanInputProvided").timed_out is True
+
+
+def test_time_that_people_take_is_not_counted_against_the_tools_own_deadline() -> None:
+    world = started()
+    hold = held(world, tool="wait")
+    world.later(30 * 24 * 3600)
+    decided(world, hold, "approve")
+    world.later(600)
+
+    run = the(consumed(world, hold.digest), "GrantConsumed")
+
+    assert run.run_deadline_at_ms == world.now_ms + RUN_TIMEOUT_MS
