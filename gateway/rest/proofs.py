@@ -21,7 +21,9 @@ from projections.queries.moment import Moment
 from projections.queries.paging import bounded
 from projections.queries.proofs import Place, index_of, leaves, place_of_entry, tiles_of, tree_size
 from schemas.audit import Head, TopicRole
+from schemas.ids import definition_key
 from schemas.refusals import Refusal
+from schemas.standing_rule import RULE_KIND
 
 router = APIRouter(prefix="/v1/audit", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -142,6 +144,10 @@ async def get_proof(door: AtDoor, event_id: str) -> Response:
         raise reads.not_covered()
     (index, path), _ = await door.gateway.views.read(lambda now: _proof(now, place, signed.size))
     record = (await reads.raw(place.tree, [place.offset]))[place.offset]
+    if dict(record.headers).get("ce_id") != event_id.encode():
+        raise Problem(
+            Refusal.UNAVAILABLE, "the views name another record: an operator must run placet replay"
+        )
     found = {
         "event_id": event_id,
         "record": record_json(place.tree, record),
@@ -198,11 +204,15 @@ def _tree(door: Door) -> TreeKey:
 
 
 def _may_see(door: Door, key: bytes) -> bool:
-    """Definitions are the whole tenant's; of executions only the token's project is shown."""
+    """Definitions are the whole tenant's, but for standing rules; of the rest only the token's project is shown."""
     actor = door.actor
-    if door.query("topic") == "definitions":
+    if door.query("topic") != "definitions":
+        return key.startswith(f"{actor.tenant}/{actor.project}/".encode())
+    rules = definition_key(actor.tenant, RULE_KIND, "")
+    if not key.startswith(rules):
         return key.startswith(f"{actor.tenant}/".encode())
-    return key.startswith(f"{actor.tenant}/{actor.project}/".encode())
+    rule = door.gate.live.definitions.standing.get((actor.tenant, key.removeprefix(rules).decode()))
+    return rule is not None and rule["project"] == actor.project
 
 
 def _number(door: Door, name: str, default: int) -> int:

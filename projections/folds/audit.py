@@ -315,6 +315,10 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
+# A standing rule is of one project, and its events stand among the definitions all the same.
+RULE_ACTIONS = frozenset(_snake(kind.__name__) for kind in r.RULE_EVENTS)
+
+
 _ENTRIES: dict[type[Message], Entry] = {
     x.ExecutionPaused: _paused,
     x.ExecutionResumed: _resumed,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from projections.audit.tiles import BITS, HASH_BYTES, WIDTH, Tiles
 from projections.audit.trees import TreeKey
-from projections.folds.audit import NO_PROJECT
+from projections.folds.audit import NO_PROJECT, RULE_ACTIONS
 from projections.folds.rows import Row
 from projections.queries.moment import Moment
 from projections.store.tables import AUDIT_ENTRIES, AUDIT_TILES, AUDIT_TREES
@@ -40,7 +40,8 @@ def place_of_entry(moment: Moment, tenant: str, project: str, event_id: str) -> 
     if not rows:
         return None
     row = rows[0]
-    topic: TopicRole = "definitions" if row["project"] == NO_PROJECT else "executions"
+    is_definition = row["project"] == NO_PROJECT or row["action"] in RULE_ACTIONS
+    topic: TopicRole = "definitions" if is_definition else "executions"
     return Place(TreeKey(tenant, topic, row["log_partition"]), row["log_offset"])
 
 

@@ -130,10 +130,55 @@ def test_records_are_every_leaf_in_order_with_the_own_projects_bytes(
     assert definitions
 
 
-def _token_of_another_project(doors: Doors) -> str:
+def _token_of_another_project(doors: Doors, tenant: str = "acme") -> str:
     from gateway.identity.issuer import issue
 
-    return issue(doors.stack.data_dir / "keys", "eva", ["analyst"], "acme", "another")
+    return issue(doors.stack.data_dir / "keys", "eva", ["analyst"], tenant, "another")
+
+
+GIFTS = """
+policy: gifts
+rules:
+  - id: gifts
+    match: {tools: [send_gift]}
+    then: hold
+    hold: {timeout_seconds: 3600, remember: {four_eyes: false, max_uses: unlimited}}
+"""
+
+
+def test_standing_rules_entry_is_proved_by_its_own_record_and_shown_to_its_own_project_only(
+    doors: Doors,
+) -> None:
+    tenant = f"rules-{uuid4().hex[:8]}"
+    olga, rita = (
+        doors.caller("olga", "operator", tenant=tenant),
+        doors.caller("rita", "reviewer", tenant=tenant),
+    )
+    ada, bot = (
+        doors.caller("ada", "analyst", tenant=tenant),
+        doors.caller("bot", "agent", tenant=tenant, agent="billing"),
+    )
+    assert olga.call("PUT", "/v1/tools/send_gift", {"inputSchema": {"type": "object"}}).status_code == 200
+    yaml = {"Content-Type": "application/yaml"}
+    assert olga.call("PUT", "/v1/policies/gifts", content=GIFTS, headers=yaml).status_code == 200
+    call = bot.propose(bot.execution(), "send_gift")
+    word = {"decision": "approve", "digest": call["digest"], "scope": "rule", "remember": {"uses": None}}
+    assert rita.post(f"/v1/holds/{call['hold_id']}/decision", word).status_code == 200
+
+    def made() -> Any:
+        rows = ada.get("/v1/audit?limit=500").json()["items"]
+        return next((row for row in rows if row["action"] == "rule_made"), None)
+
+    event_id = wait_for(made, bool)["event_id"]
+    found = proof_of(ada, event_id)
+    assert found["record"]["topic"] == "definitions"
+    assert ("ce_id", event_id.encode()) in raw_of(found["record"]).headers
+    neighbour = Caller(doors.url, _token_of_another_project(doors, tenant), doors.client)
+    path = "/v1/audit/records?topic=definitions&partition=0"
+    ours, theirs = ada.get(path).json()["items"], neighbour.get(path).json()["items"]
+    (rule,) = [leaf for leaf in ours if b"/rule/" in base64.b64decode(leaf["record"]["key"])]
+    assert [leaf["index"] for leaf in theirs if leaf["record"] is None] == [rule["index"]]
+    assert [leaf["leaf"] for leaf in theirs] == [leaf["leaf"] for leaf in ours]
 
 
 def test_proof_of_anothers_or_no_event_is_not_found(doors: Doors, bot: Caller, analyst: Caller) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -12,10 +13,14 @@ from projections.queries.proofs import Leaf, Place, index_of, leaves, place_of_e
 from projections.queries.views import Views, open_views
 from projections.store.tables import AUDIT_ENTRIES
 from schemas.audit import record_leaf, tenant_of
+from schemas.events.rules import RuleActivated, RuleMade, RuleRevoked, RuleSuspended
+from schemas.ids import definition_key
 from schemas.merkle import root_of_path
 from schemas.record import RawRecord
+from schemas.standing_rule import RULE_KIND
 from tests.projections.filling import TOPICS, Filler
 from tests.projections.histories import LogBuilder, many_runs, policy_key, policy_published
+from tests.projections.test_batching import rule_document
 
 TREE = TreeKey("acme", "executions", 0)
 
@@ -81,6 +86,32 @@ async def test_entry_is_found_by_its_own_tenant_and_project_only(views: Views, f
             definitions, published["log_offset"]
         )
     assert await place("other", "main", published["event_id"]) is None
+
+
+async def test_entry_of_a_standing_rule_stands_in_the_definitions_though_it_is_of_a_project(
+    database_url: str, filler: Filler
+) -> None:
+    definitions = LogBuilder(1).claim_all()
+    document = rule_document("r", project="main")
+    made = RuleMade(rule_id="r", status="proposed", reason="", document=document, by="ann@acme")
+    for body in (
+        made,
+        RuleActivated(rule_id="r", reason="", by="bob@acme"),
+        RuleSuspended(rule_id="r", reason="no", evidence="{}", by="placet:decider"),
+        RuleRevoked(rule_id="r", reason="no", by="bob@acme"),
+    ):
+        definitions.append(definition_key("acme", RULE_KIND, "r"), [body], partition=0)
+    filler.fill(a_log(), definitions)
+    of_rules = [row for row in filler.rows(AUDIT_ENTRIES) if row["action"].startswith("rule_")]
+    opened = open_views(database_url, TOPICS)
+    try:
+        for row in of_rules:
+            ask = partial(place_of_entry, tenant="acme", project="main", event_id=row["event_id"])
+            place, _ = await opened.read(ask)
+            assert place == Place(TreeKey("acme", "definitions", 0), row["log_offset"])
+    finally:
+        opened.close()
+    assert len(of_rules) == 4
 
 
 @pytest.mark.parametrize(
