@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.identity.doors import acts_for
+from gateway.identity.doors import acts_for, reads_project
 from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
@@ -148,10 +148,12 @@ class Hub:
         receivers: set[Receiver] = set()
         for channel in push.channels:
             receivers |= wanted.get(channel, set())
-        if push.call is not None:
+        if push.call is not None and push.row is not None:
             for receiver in self._proposers.pop(push.call, set()):
                 self._expected[receiver].discard(push.call)
-                receivers.add(receiver)
+                # Whoever was refused may have asked about another agent's call.
+                if reads_project(receiver.actor) or acts_for(receiver.actor, push.row["agent"]):
+                    receivers.add(receiver)
         return receivers
 
     def _resync_unserved(self, group: Group, wanted: dict[str, set[Receiver]], pushes: list[Push]) -> None:

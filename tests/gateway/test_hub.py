@@ -119,6 +119,19 @@ def test_publish_subscribed_proposer_gets_the_decision_once() -> None:
     assert proposer.types().count("tool_call_decided") == 1
 
 
+def test_publish_another_agents_decision_is_not_given_to_who_was_refused() -> None:
+    live, hub = new_live()
+    other = Actor(subject="bot2", tenant="acme", project="books", roles=("agent",), agent="shipping")
+    stranger = Reader(other)
+    own = Reader(other.model_copy(update={"agent": "billing"}))
+    partition = Partition(live)
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+    for reader in (stranger, own):
+        hub.expect_decision(reader, (KEY, "c1"))
+    partition.write(KEY, "decide", decided(), released())
+    assert (stranger.messages, own.types()) == ([], ["tool_call_decided"])
+
+
 def test_forget_reader_gets_nothing_more() -> None:
     live, hub = new_live()
     reader = Reader()
