@@ -47,7 +47,7 @@ class Door(NamedTuple):
             Problem: 503, the gateway is still starting.
         """
         if not self.gateway.caught_up:
-            raise Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
+            raise still_reading()
         return self.gateway.gate
 
     @property
@@ -146,12 +146,17 @@ class Door(NamedTuple):
         return answer(listed(self.gate, [item(row) for row in page.rows], page.next_cursor))
 
 
+def still_reading() -> Problem:
+    """The answer of a gateway that does not know yet what the log says."""
+    return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
+
+
 async def door_of(request: Request) -> Door:
     """Who asks, and through which gateway.
 
     Raises:
         Problem: 401 unauthenticated; 429 quota, the subject asks too often; 503 unavailable, whether the token is
-            good cannot be told now.
+            good, or which roles its subject has, cannot be told now.
     """
     gateway: Gateway = request.app.state.gateway
     if URL_TOKENS.intersection(name.lower() for name in request.query_params):
@@ -160,6 +165,9 @@ async def door_of(request: Request) -> Door:
             "a token in a URL ends up in logs: it is refused, and should be withdrawn",
         )
     claims = await gateway.authenticator.of_header(request.headers.get("authorization", ""))
+    if not gateway.caught_up:
+        # Principals that were not read yet may have taken the roles that the token claims.
+        raise still_reading()
     actor = claims.actor
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
         most = gateway.settings.limits.requests_per_s

@@ -1,0 +1,44 @@
+"""A gateway that is still reading the log: who has which roles it does not know, so it lets nobody read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from gateway.identity.doors import Authenticator
+from gateway.identity.issuer import issue
+from gateway.identity.keys import ISSUERS, PublicKeyFile
+from gateway.problems import Problem
+from gateway.rates import Buckets
+from gateway.rest.door import door_of
+
+
+def request_of(gateway: Any, token: str) -> Request:
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/audit",
+        "query_string": b"",
+        "headers": [(b"authorization", f"Bearer {token}".encode())],
+        "app": SimpleNamespace(state=SimpleNamespace(gateway=gateway)),
+    }
+    return Request(scope)
+
+
+async def test_door_before_the_log_was_read_is_unavailable_also_for_an_admins_token(tmp_path: Path) -> None:
+    token = issue(tmp_path, "root", ["admin"], "acme", "main")
+    authenticator = Authenticator(PublicKeyFile(tmp_path / ISSUERS).get)
+    gateway = SimpleNamespace(authenticator=authenticator, requests=Buckets(10), caught_up=False)
+
+    with pytest.raises(Problem) as refused:
+        await door_of(request_of(gateway, token))
+    with pytest.raises(Problem) as unknown:
+        await door_of(request_of(gateway, "no token"))
+
+    assert (refused.value.code, unknown.value.code) == ("unavailable", "unauthenticated")
+    gateway.caught_up = True
+    assert (await door_of(request_of(gateway, token))).actor.subject == "root"
