@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,7 +63,7 @@ from schemas.record import Event
 logger = logging.getLogger(__name__)
 
 VIEW_PAUSE_S = 0.1
-CAUGHT_UP_S = 600.0
+PATIENCE_S = 600.0
 
 
 @dataclass(slots=True)
@@ -141,9 +141,7 @@ class Gateway:
         self._spawn(self.keeper.run())
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
         self._spawn(trust.run())
-        await live.until(
-            lambda: all(map(int.__ge__, live.read_through, ends)) or self.failure is not None, CAUGHT_UP_S
-        )
+        await until_read(live, ends, lambda: self.failure is not None)
         self.caught_up = self.failure is None
 
     async def stop(self) -> None:
@@ -229,6 +227,25 @@ class Gateway:
         self._failed.set()
         with suppress(RuntimeError):
             self.gate.live.waiters.close()
+
+
+async def until_read(
+    live: Live, ends: Sequence[int], has_failed: Callable[[], bool], patience_s: float = PATIENCE_S
+) -> None:
+    """Wait until the tail has read what the log held, however long that takes, or has failed.
+
+    Whoever is served earlier is served by the roles of long ago.
+
+    Args:
+        live: what the tail feeds.
+        ends: per lane, the first offset that need not be read.
+        has_failed: whether it never will be.
+        patience_s: after so many seconds each, the operator is told.
+    """
+    while not await live.until(
+        lambda: all(map(int.__ge__, live.read_through, ends)) or has_failed(), patience_s
+    ):
+        logger.warning("the log is still being read: at %s of %s", live.read_through, list(ends))
 
 
 def assemble(settings: GatewaySettings) -> Gateway:

@@ -41,7 +41,8 @@ class Claims:
     """What a believed token says.
 
     `user` and `workspace` are the only ones in whose scope the subject may start executions: a name, `*` for
-    any, or None where the token is silent. `expires_at_s` is in seconds since the epoch.
+    any, or None where the token is silent. `expires_at_s` is in seconds since the epoch. `token_actor` is the actor
+    as the token itself says it, where the roles of a published principal stand in `actor`.
     """
 
     actor: Actor
@@ -49,6 +50,7 @@ class Claims:
     token_id: str
     user: str | None = None
     workspace: str | None = None
+    token_actor: Actor | None = None
 
 
 def verify(token: str, public_keys: PublicKeys, now: float) -> Actor:

@@ -70,14 +70,16 @@ class Authenticator:
             self._believed.popitem(last=False)
         return self._resolved(claims)
 
-    def still_stands(self, actor: Actor) -> bool:
-        """Whether an actor that was believed earlier has the same roles now."""
-        return self.people().of(actor.tenant).resolved(actor) == actor
+    def still_stands(self, claims: Claims) -> bool:
+        """Whether claims that were believed earlier give the same roles now."""
+        # What the token says counts again once its subject is nobody's account any more.
+        said = claims.token_actor or claims.actor
+        return self.people().of(said.tenant).resolved(said) == claims.actor
 
     def _resolved(self, claims: Claims) -> Claims:
         """The claims with the roles that count: those of the published principal, where there is one."""
         actor = self.people().of(claims.actor.tenant).resolved(claims.actor)
-        return claims if actor is claims.actor else replace(claims, actor=actor)
+        return claims if actor is claims.actor else replace(claims, actor=actor, token_actor=claims.actor)
 
     async def close(self) -> None:
         """Let go of the connections to an identity provider."""

@@ -69,7 +69,7 @@ async def stream_events(door: Door) -> StreamingResponse:
     gateway = door.gateway
     channels = (door.query("channels") or "events").split(",")
     cursor = door.request.headers.get("last-event-id") or door.query("cursor")
-    stands = partial(gateway.authenticator.still_stands, door.actor)
+    stands = partial(gateway.authenticator.still_stands, door.claims)
     out = Outgoing(gateway.settings.limits)
     stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, stands)
     with ExitStack() as taken:

@@ -111,7 +111,7 @@ async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
     session.greet()
     left_s = claims.expires_at_s - gateway.authenticator.clock()
-    stands = partial(gateway.authenticator.still_stands, claims.actor)
+    stands = partial(gateway.authenticator.still_stands, claims)
     reading = asyncio.create_task(_read(websocket, session, Buckets(limits.messages_per_s), stands))
     writing = asyncio.create_task(_write(websocket, out, stands))
     gateway.metrics.sockets.inc()

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from gateway.identity.doors import (
@@ -15,6 +18,7 @@ from gateway.identity.issuer import issue
 from gateway.identity.keys import load_or_create
 from gateway.problems import PRECEDENCE, Problem, first_of
 from schemas.actor import Actor
+from schemas.principals import People, principal_from_value
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
@@ -54,6 +58,35 @@ async def _expiry(door: Authenticator, token: str, clock: list[float]) -> int:
 
     clock[0] = time.time()
     return (await door.claims(token)).expires_at_s
+
+
+def people(*documents: dict[str, Any]) -> People:
+    found = People()
+    for document in documents:
+        found = found.with_principal("acme", principal_from_value(document))
+    return found
+
+
+async def test_still_stands_until_the_roles_that_count_are_others(tmp_path: Path) -> None:
+    ann = {"principal": "ann", "subjects": ["anna", "root"], "roles": ["admin"]}
+    now = [people(ann)]
+    door = Authenticator(load_or_create(tmp_path).issuers.get, people=lambda: now[0])
+    promoted = await door.claims(issue(tmp_path, "anna", ["analyst"], "acme", "books"))
+    unknown = await door.claims(issue(tmp_path, "bob", ["reviewer"], "acme", "books"))
+    assert promoted.actor.roles == ("admin",)
+    assert door.still_stands(promoted)
+    assert door.still_stands(unknown)
+    for version in (
+        {**ann, "roles": ["reviewer"]},
+        {**ann, "disabled": True},
+        # The account was taken away: its token's own roles count again.
+        {**ann, "subjects": ["root"]},
+    ):
+        now[0] = people(ann, version)
+        assert not door.still_stands(promoted)
+        assert door.still_stands(unknown)
+    now[0] = people(ann, {"principal": "bob", "subjects": ["bob"], "roles": ["reviewer"]})
+    assert door.still_stands(unknown)
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "token abc"])

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from gateway.live.live import groups_of
+from gateway.live.live import DEFINITIONS_LANE, groups_of
 from gateway.live.outcome import Outcome
 from gateway.live.waiters import Wait
 from gateway.problems import Problem
+from gateway.service import until_read
 from gateway.sockets.cursor import Vector
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.refusals import Refusal
@@ -130,3 +131,24 @@ async def test_watch_until_wakes_only_when_it_holds(status: str) -> None:
     partition.write(KEY, "decide", decided(), released())
     assert await waiting
     assert not live.watch._by_subject
+
+
+async def test_until_read_patience_over_is_no_reason_to_serve_what_was_not_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    live, _ = new_live()
+    ends = [0] * len(live.read_through)
+    ends[DEFINITIONS_LANE] = 3
+    waiting = asyncio.create_task(until_read(live, ends, lambda: False, patience_s=0.01))
+    while len(caplog.records) < 2:
+        await asyncio.sleep(0.005)
+    live.take(DEFINITIONS_LANE, [], 2)
+    await asyncio.sleep(0.03)
+    assert not waiting.done()
+    live.take(DEFINITIONS_LANE, [], 3)
+    await asyncio.wait_for(waiting, 1.0)
+
+
+async def test_until_read_tail_that_failed_is_waited_for_no_longer() -> None:
+    live, _ = new_live()
+    await asyncio.wait_for(until_read(live, [9] * len(live.read_through), lambda: True), 1.0)
