@@ -86,6 +86,7 @@ def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
         run.say("I10", fact, "decided with other roles than the published ones", body.by, *body.roles)
     accounts = {hold.opened.requester, run.started_by, run.user, *(call.proposers if call else ())} - {""}
     requesters = {people.person(by) for by in accounts} | people.behind(run.agent)
+    requesters |= {people.meant(run.user)} - {""}
     if hold.opened.exclude_requester and person in requesters:
         run.say("I10", fact, "the requester decided where another person is asked for", body.by)
     if person in map(people.meant, hold.opened.excluded):

@@ -92,8 +92,17 @@ def requesters_of(state: Execution, hold: Hold, call: Call | None, people: Tenan
     and the principals who have the agent among theirs.
     """
     asked = (hold.requester, *(call.requesters if call else ()))
-    behind = tuple(name for name in (state.started_by, state.user) if name)
-    return people.names_of((*asked, *behind)) | set(people.delegators_of(state.agent))
+    return people.names_of(asked) | people_behind(state, people)
+
+
+def people_behind(state: Execution, people: TenantPeople) -> frozenset[str]:
+    """For whom an agent acts: who started the run, its user, and the principals who have the agent among theirs.
+
+    Whoever starts a run may name its user by an account, or as a policy names people.
+    """
+    named = {people.name_of(name) for name in (state.started_by, state.user) if name}
+    user = {people.meant_by(state.user)} if state.user else set()
+    return frozenset(named | user) | set(people.delegators_of(state.agent))
 
 
 def widened(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from schemas.ids import derived_id
 from schemas.principals import TenantPeople
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
-from services.domain.authority import ANY_REVIEWER
+from services.domain.authority import ANY_REVIEWER, people_behind
 from services.domain.context import Context
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.predicates import fits, has_sealed
@@ -110,9 +110,8 @@ def _maker_counts(
         return False
     if roles is not None and document.made_with and not set(document.made_with) & set(roles):
         return False
-    asking = people.names_of(name for name in (*call.requesters, state.started_by, state.user) if name)
-    behind = asking | set(people.delegators_of(state.agent))
-    return not (terms.exclude_requester and people.name_of(document.made_by) in behind)
+    asking = people.names_of(call.requesters) | people_behind(state, people)
+    return not (terms.exclude_requester and people.name_of(document.made_by) in asking)
 
 
 def contradiction_id(where: tuple[str, str, str], rule_id: str, call_id: str, decision_id: str) -> str:

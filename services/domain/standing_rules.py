@@ -168,7 +168,9 @@ def _authority_problem(
     if not isinstance(command, ActivateRule):
         named = actor.has(*REVIEWERS) or _may_decide(document, people, actor)
         return None if named else (Refusal.FORBIDDEN_ROLE, "needs the role reviewer")
-    own = people.names_of((document.made_by, *document.requesters))
+    # Requesters are people's names already, and were accounts' where nobody had published a principal then.
+    asked = (document.made_by, *document.requesters)
+    own = people.names_of(asked) | set(map(people.meant_by, asked))
     if document.four_eyes and person in own:
         return (
             Refusal.OWN_REQUEST,

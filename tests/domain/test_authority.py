@@ -129,11 +129,11 @@ def test_consume_after_the_approver_lost_another_role_goes_through() -> None:
     assert names(consumed(world, hold.digest)) == ["GrantConsumed"]
 
 
-@pytest.mark.parametrize("behind", ["user", "starter", "principal"])
+@pytest.mark.parametrize("behind", ["user", "named", "starter", "principal"])
 def test_decide_by_whom_the_agent_acts_for_is_an_own_request(behind: str) -> None:
     rules = [rule("pays", "pay", "hold", exclude_requester=True)]
     world = World(definitions=published(Definitions(policies=PolicySet()), rules, TOOLS))
-    start = k.StartExecution(agent="bot", user="mia@old" if behind == "user" else "")
+    start = k.StartExecution(agent="bot", user={"user": "mia@old", "named": "mia-m"}.get(behind, ""))
     world.ask(start, OLGA if behind == "starter" else BOT)
     agents = ["bot"] if behind == "principal" else []
     world.definitions = with_people(world.definitions, {**MIAS, "agents": agents})

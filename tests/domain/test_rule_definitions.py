@@ -20,7 +20,7 @@ from services.domain.policy import PolicySet
 from services.domain.predicates import exactly, fits, fixed_values
 from services.domain.rule_uses import RuleUses
 from services.domain.standing_rules import ACTIVE_MAX
-from tests.domain.world import BOT, CLARA, OLGA, PROJECT, RITA, TENANT, names
+from tests.domain.world import BOT, CLARA, OLGA, PROJECT, RITA, TENANT, names, with_people
 
 DECIDER = decider_actor(TENANT, PROJECT)
 RUDI = RITA.model_copy(update={"subject": "rudi"})
@@ -96,6 +96,17 @@ def test_activate_by_another_account_of_its_maker_is_refused() -> None:
     book.make()
     home = RITA.model_copy(update={"subject": "rita@home"})
     assert code(book.ask(ActivateRule(rule_id="r"), home)) == "own_request"
+
+
+def test_activate_by_the_person_whose_request_the_call_was_is_refused_however_they_are_named() -> None:
+    book = Book()
+    rudi = {"principal": "rudi-r", "subjects": ["rudi", "rudi@home"], "roles": ["reviewer"]}
+    book.now = with_people(book.now, rudi)
+    book.make("by-name", requesters=["rudi-r"])
+    book.make("by-account", requesters=["rudi@home"])
+    for name in ("by-name", "by-account"):
+        assert code(book.ask(ActivateRule(rule_id=name), RUDI)) == "own_request"
+        assert code(book.ask(ActivateRule(rule_id=name), OLGA)) == "RuleActivated"
 
 
 def test_activate_of_a_rule_under_roles_takes_one_of_them() -> None:
