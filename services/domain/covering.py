@@ -7,6 +7,7 @@ who decided; it only takes the place of asking the same people about the same th
 from collections.abc import Iterator
 
 from schemas.ids import derived_id
+from schemas.policy_document import Remember
 from schemas.principals import TenantPeople
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
 from services.domain.authority import ANY_REVIEWER, people_behind
@@ -14,6 +15,7 @@ from services.domain.context import Context
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.predicates import fits, has_sealed
 from services.domain.proposals import parsed
+from services.domain.standing_rules import maker_still_may
 from services.domain.state import Call, Execution
 
 RISKS = ("low", "medium", "high")
@@ -69,6 +71,7 @@ def covers(
         and not asks_more(terms, document.terms)
         and _maker_counts(document, terms, state, call, ctx.people)
         and is_about(document, call, call.arguments)
+        and may_be_remembered(terms, document)
     )
 
 
@@ -101,14 +104,21 @@ def asks_more(terms: HoldTerms, decided: Terms) -> bool:
     return not (could <= set(terms.roles) and set(decided.reviewers) <= set(terms.reviewers))
 
 
+def may_be_remembered(terms: HoldTerms, document: StandingRuleDocument) -> bool:
+    """Whether today's policy lets such a decision be remembered, by as many people as this one."""
+    if terms.remember is None:
+        return False
+    today = Remember.model_validate(parsed(terms.remember))
+    if is_of_execution(document.rule_id):
+        return "execution" in today.scopes
+    return "rule" in today.scopes and (document.four_eyes or not today.four_eyes)
+
+
 def _maker_counts(
     document: StandingRuleDocument, terms: HoldTerms, state: Execution, call: Call, people: TenantPeople
 ) -> bool:
     """Whether its maker may still decide such a call: not their own, and by a role that they still have."""
-    roles = people.roles_of(document.made_by)
-    if people.is_disabled(document.made_by):
-        return False
-    if roles is not None and document.made_with and not set(document.made_with) & set(roles):
+    if not maker_still_may(document, people):
         return False
     asking = people.names_of(call.requesters) | people_behind(state, people)
     return not (terms.exclude_requester and people.name_of(document.made_by) in asking)

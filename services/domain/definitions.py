@@ -30,6 +30,7 @@ from services.domain.standing_rules import (
     RuleEvent,
     StandingRule,
     StandingRules,
+    maker_still_may,
     never,
 )
 from services.domain.state import Call, Execution
@@ -131,8 +132,16 @@ class Definitions(Struct, frozen=True, kw_only=True):
         self, execution: Execution, call: Call, now_ms: int, rests: Callable[[StandingRule], bool]
     ) -> ApprovedValues:
         rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
+        people = self.people.of(execution.tenant)
         return ApprovedValues(
-            tuple(rule for rule in rules if now_ms < rule.document.expires_at_ms and not rests(rule))
+            tuple(
+                rule
+                for rule in rules
+                if rule.document.tool_version == call.tool_version
+                and now_ms < rule.document.expires_at_ms
+                and not rests(rule)
+                and maker_still_may(rule.document, people)
+            )
         )
 
     def since(self, offset: int) -> dict[str, int]:

@@ -3,13 +3,17 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from schemas.canonical import canonical
 from schemas.standing_rule import ArgumentTest
 
 # What stands in place of a sensitive value (design, Sensitive arguments).
 SEALED = frozenset({"handle", "commitment"})
-_STEP_BACK = re.compile(r"(^|[/\\])(\.|%2e){2}($|[/\\])", re.IGNORECASE)
+# Some readers end a path's step at these, decode it more than once, and drop what cannot be seen.
+_STEP_BACK = re.compile(r"(^|[/\\?#;])\.\.($|[/\\?#;])")
+_UNSEEN = re.compile(r"[\x00-\x20\x7f]")
+DECODED_MAX = 3
 
 
 def fits(tests: Mapping[str, ArgumentTest], arguments: Any) -> bool:
@@ -29,8 +33,20 @@ def passes(test: ArgumentTest, value: Any) -> bool:
     if test.one_of is not None:
         return canonical(value) in map(canonical, test.one_of)
     if test.prefix is not None:
-        return isinstance(value, str) and value.startswith(test.prefix) and not _STEP_BACK.search(value)
+        return isinstance(value, str) and value.startswith(test.prefix) and not _steps_back(value)
     return _within(test, value)
+
+
+def _steps_back(text: str) -> bool:
+    """Whether a reader of paths or URLs may find a step back in a text, however it is escaped."""
+    for _ in range(DECODED_MAX):
+        if _STEP_BACK.search(_UNSEEN.sub("", text)):
+            return True
+        decoded = unquote(text)
+        if decoded == text:
+            return False
+        text = decoded
+    return True
 
 
 def _within(test: ArgumentTest, value: Any) -> bool:

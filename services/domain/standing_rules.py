@@ -132,6 +132,14 @@ def decide(rules: StandingRules, people: TenantPeople, command: RuleCommand, act
     return [_event(command, actor)]
 
 
+def maker_still_may(document: StandingRuleDocument, people: TenantPeople) -> bool:
+    """Whether a rule's maker still has an account that may do something, and a role that they decided by."""
+    roles = people.roles_of(document.made_by)
+    if people.is_disabled(document.made_by):
+        return False
+    return roles is None or not document.made_with or bool(set(document.made_with) & set(roles))
+
+
 def contradiction_in(evidence: str) -> str:
     """The id of the contradiction that evidence is of, empty where a person suspended the rule."""
     value: Any = parse_strict(evidence)

@@ -18,7 +18,7 @@ from tests.domain.test_standing_rules import (
     unlimited,
     world,
 )
-from tests.domain.world import CLARA, PAY_SCHEMA, RITA, names, published, rule, the
+from tests.domain.world import CLARA, PAY_SCHEMA, RITA, names, published, rule, the, with_people
 
 
 @pytest.mark.parametrize(
@@ -127,3 +127,45 @@ def test_policy_that_reads_memory_forgets_a_contradicted_rule_at_once() -> None:
     pay(made, "second")
     assert "RuleContradicted" in names(made.ask(k.RevokeGrant(call_id="second"), RITA))
     assert "HoldOpened" in names(pay(made, "third"))
+
+
+@pytest.mark.parametrize("change", [{"disabled": True}, {"roles": ["analyst"]}], ids=["disabled", "role"])
+def test_judge_by_what_a_maker_approved_who_may_no_more_is_not_allowed(change: dict[str, Any]) -> None:
+    remembered = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
+    made = unlimited()
+    ruled(made)
+    made.definitions = published(made.definitions, [remembered, *plain(max_uses="unlimited")])
+    rita = {"principal": "rita-r", "subjects": ["rita"], "roles": ["reviewer"]}
+    made.definitions = with_people(made.definitions, rita)
+    assert the(pay(made, "second"), "ToolCallReleased").released_by == "policy"
+
+    made.definitions = with_people(made.definitions, {**rita, **change})
+
+    assert names(pay(made, "third"))[-1] == "HoldOpened"
+
+
+@pytest.mark.parametrize(
+    "today", [{"scopes": ["execution"]}, {"four_eyes": True}], ids=["scope", "four-eyes"]
+)
+def test_propose_under_a_policy_that_lets_no_such_rule_be_made_any_more_asks_a_person(
+    today: dict[str, Any],
+) -> None:
+    made = unlimited()
+    ruled(made)
+    release = the(pay(made, "second"), "ToolCallReleased")
+
+    made.definitions = published(made.definitions, plain(max_uses="unlimited", **today))
+
+    assert names(pay(made, "third"))[-1] == "HoldOpened"
+    consume = k.ConsumeGrant(call_id="second", digest=release.digest, attempt_id="a")
+    assert names(made.ask(consume))[1:] == ["HoldOpened", "CommandRefused"]
+
+
+def test_propose_what_a_run_remembers_that_the_policy_lets_no_run_remember_any_more_asks_a_person() -> None:
+    made = unlimited()
+    decide(made, pay(made, "first"), scope="execution")
+    assert names(pay(made, "second"))[-1] == "ToolCallReleased"
+
+    made.definitions = published(made.definitions, plain(scopes=["rule"]))
+
+    assert names(pay(made, "third"))[-1] == "HoldOpened"
