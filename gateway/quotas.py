@@ -1,7 +1,7 @@
-"""How many calls an agent, and a whole tenant, may propose: what people must look at is bounded at the door.
+"""How much an agent, and a whole tenant, may propose: what people must look at is bounded at the door.
 
-A proposal over the quota is refused before it is a command: nothing of it stands in the log. A repeat of a call
-that is known already is none.
+A call or request over the quota is refused before it is a command: nothing of it stands in the log. A repeat of one
+that is known already is none, unless it brings sensitive values, which are sealed first.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ class ProposalQuotas:
         now = monotonic()
         if wait_s := self._agents.wait_s((tenant, project, agent), now):
             raise _over(
-                f"the agent {agent} proposes more than {self._agent_per_minute} calls a minute", wait_s
+                f"the agent {agent} proposes more than {self._agent_per_minute} calls and requests a minute",
+                wait_s,
             )
         if wait_s := self._tenants.wait_s(tenant, now):
             raise _over(
-                f"this tenant's agents propose more than {self._tenant_per_minute} calls a minute", wait_s
+                f"this tenant's agents propose more than {self._tenant_per_minute} calls and requests a minute",
+                wait_s,
             )
 
 

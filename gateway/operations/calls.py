@@ -64,9 +64,13 @@ def plan_propose(
     call_id = body.call_id or made_id(actor, _route(execution_id), key)
     # Its size counts as it was given; what stands for a sensitive value is short.
     arguments = canonical_text(body.arguments, "arguments")
-    if gate.reader.at_hand(subject_of(actor, execution_id, call_id)) is None:
+    is_known = gate.reader.at_hand(subject_of(actor, execution_id, call_id)) is not None
+    if not is_known:
         gate.quotas.take(actor.tenant, actor.project, agent)
     marked = to_seal(marked_arguments(gate, actor.tenant, body.tool, body.arguments))
+    if marked and is_known:
+        # A repeat may bring other values, and each that is new is kept until the log is seen not to name it.
+        gate.quotas.take(actor.tenant, actor.project, agent)
     if not marked:
         return _plan_proposal(gate, actor, agent, execution_id, body, call_id, arguments, key)
 

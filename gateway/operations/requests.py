@@ -67,7 +67,8 @@ def _plan(
     key: str | None,
 ) -> Plan:
     actor = claims.actor
-    check_acts(actor, agent_of(gate, actor, execution_id))
+    agent = agent_of(gate, actor, execution_id)
+    check_acts(actor, agent)
     has_default = "default" in body.model_fields_set
     timeout_s = body.timeout_seconds
     command = k.RequestHumanInput(
@@ -82,9 +83,11 @@ def _plan(
     )
     name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
     hold_id = derived_id("hold", actor.tenant, actor.project, execution_id, "request", request_id)
+    subject = Subject("hold", actor.tenant, actor.project, "", hold_id)
+    if gate.reader.at_hand(subject) is None:
+        gate.quotas.take(actor.tenant, actor.project, agent)
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
         return gate.json(request_json(row or {}), 201 if outcome.refused is None else 200)
 
-    subject = Subject("hold", actor.tenant, actor.project, "", hold_id)
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)

@@ -1,7 +1,8 @@
 """Sealing, opening and erasing: AES-256-GCM under a data key of the tenant, which the master key wraps.
 
 Sealing, in this order:
-1. the same value that the same person sealed for the same place before is found again, so that a repeat is a repeat;
+1. the same value that the same person sealed for the same place before (among the last 64) is found again, so that a
+   repeat is a repeat;
 2. a fresh nonce and the value are sealed together under the tenant's data key, bound to where they belong;
 3. they are on the disk before any command that names their handle leaves.
 """
@@ -26,6 +27,8 @@ from schemas.sensitive import HANDLE_PREFIX, NONCE_BYTES, commitment_of
 
 GCM_NONCE_BYTES = 12
 ORPHANS_MAX = 500
+# Each has to be opened to be compared: whoever brings ever new values must not have ever more of them opened.
+SAME_MAX = 64
 FOLLOWED = "followed"
 
 
@@ -238,7 +241,7 @@ class Vault:
     def _same(self, execute: Execute, owner: Owner, by: str, path: str, text: str) -> tuple[str, str] | None:
         rows = execute(
             f"SELECT handle, commitment FROM sealed WHERE {_OF_OWNER} AND path = ? AND sealed_by = ? "  # noqa: S608
-            "AND box IS NOT NULL ORDER BY sealed_at_ms DESC",
+            f"AND box IS NOT NULL ORDER BY sealed_at_ms DESC LIMIT {SAME_MAX}",
             (*owner, path, by),
         )
         for handle, commitment in rows:

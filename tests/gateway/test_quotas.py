@@ -1,8 +1,23 @@
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from gateway import quotas as q
+from gateway.bodies import RequestHumanInput
+from gateway.live.definitions import Published
+from gateway.live.reader import at_hand
+from gateway.operations import requests
+from gateway.operations.calls import plan_propose
+from gateway.operations.plan import Unprepared
+from gateway.policy import GatewayPolicy
 from gateway.problems import Problem
 from gateway.quotas import ProposalQuotas
+from schemas.actor import Actor
+from schemas.canonical import canonical
+from schemas.token import Claims
+from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
 
 
 class Clock:
@@ -70,3 +85,71 @@ def test_a_tenants_agents_share_its_quota_and_no_other_tenants(clock: Clock) -> 
     quotas = ProposalQuotas(600, 60)
     assert sum(taken(quotas, f"agent-{number}", 2) for number in range(20)) == 10
     assert taken(quotas, "agent-0", 5, tenant="another") == 5
+
+
+BOT = Claims(
+    Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing"),
+    2_000_000_000,
+    "t",
+)
+SEALED = canonical(
+    {
+        "inputSchema": {
+            "type": "object",
+            "properties": {"token": {"type": "string", "x-placet-sensitive": True}},
+        }
+    }
+)
+
+
+def gate_with(quotas: ProposalQuotas) -> Any:
+    """What an operation needs to be planned, of an execution that has the call c1."""
+    live, _ = new_live()
+    Partition(live).write(key_of("e1"), "propose", started(), *HELD_CALL)
+    tool = Published("send_money", 1, SEALED, "ops", 0, 0)
+    live.definitions.tools["acme", "send_money"] = [tool]
+    reader = SimpleNamespace(at_hand=lambda subject: at_hand(live.cache, subject))
+    return SimpleNamespace(
+        live=live,
+        reader=reader,
+        quotas=quotas,
+        policy=GatewayPolicy(),
+        execution_ask=lambda *parts: parts,
+    )
+
+
+def planned(times: int, plan: Callable[[int], object]) -> int:
+    """How many of so many plans were let through."""
+    refused: list[str] = []
+    for number in range(times):
+        try:
+            plan(number)
+        except Unprepared:
+            continue
+        except Problem as problem:
+            refused.append(problem.code)
+    assert set(refused) <= {"quota"}
+    return times - len(refused)
+
+
+def test_repeat_of_a_call_is_counted_only_where_it_brings_values_to_be_sealed(clock: Clock) -> None:
+    gate = gate_with(ProposalQuotas(60, 6000))
+
+    def propose(arguments: dict[str, Any]) -> object:
+        body = {"call_id": "c1", "tool": "send_money", "arguments": arguments}
+        return plan_propose(gate, BOT, "e1", lambda: body, None)
+
+    assert planned(40, lambda number: propose({"amount": number})) == 40
+    assert planned(40, lambda number: propose({"token": f"guess-{number}"})) == 10
+
+
+def test_requests_of_an_agent_are_counted_with_its_calls(clock: Clock) -> None:
+    gate = gate_with(ProposalQuotas(60, 6000))
+
+    def ask(request_id: str) -> object:
+        body = RequestHumanInput(question="Which?", request_id=request_id)
+        return requests._plan(gate, BOT, body, "e1", request_id, None)
+
+    assert planned(40, lambda number: ask(f"q{number}")) == 10
+    with pytest.raises(Problem, match="calls and requests a minute"):
+        plan_propose(gate, BOT, "e1", lambda: {"call_id": "c9", "tool": "send_money", "arguments": {}}, None)

@@ -12,13 +12,14 @@ from uuid import uuid4
 import pytest
 
 from gateway.vault.store import VAULT_FILE, VaultDatabase, open_database
-from gateway.vault.vault import Damaged, Gone, Owner, Vault
+from gateway.vault.vault import SAME_MAX, Damaged, Gone, Owner, Vault
 from gateway.vault.wrapping import (
     MASTER_KEY,
     MASTER_VARIABLE,
     MasterKey,
     MasterKeyFile,
     MasterKeyWrong,
+    Wrapped,
     wrapper_of,
 )
 from projections.store.urls import identity_of, new_generation, open_view
@@ -232,6 +233,27 @@ def test_files_of_the_vault_are_the_owners_alone_and_hold_nothing_erased(tmp_pat
 
     assert handle
     assert not any(box in path.read_bytes() for path in files)
+
+
+def test_ever_new_values_for_one_place_are_compared_with_a_bounded_number(
+    database: VaultDatabase, keys: MasterKeyFile
+) -> None:
+    opened: list[bytes] = []
+
+    class Counting:
+        def wrap(self, key: bytes) -> Wrapped:
+            return keys.wrap(key)
+
+        def unwrap(self, wrapped: bytes) -> bytes:
+            opened.append(wrapped)
+            return keys.unwrap(wrapped)
+
+    vault = Vault(database, Counting(), Clock())
+    handles = [handle_of(vault, f"guess-{number}") for number in range(SAME_MAX + 20)]
+    opened.clear()
+    assert handle_of(vault, "guess-new") not in handles
+    assert len(opened) <= SAME_MAX + 1
+    assert handle_of(vault, f"guess-{SAME_MAX + 10}") == handles[SAME_MAX + 10]
 
 
 def test_master_key_of_the_environment_is_taken_out_of_it() -> None:
