@@ -153,7 +153,8 @@ def _edited(
     if _editor_suffices(terms, ctx):
         return [*events, release(new, decision_id, "decision", ctx)]
     opened = call_hold(state, new, terms, ctx, deadline_at_ms=hold.deadline_at_ms)
-    events.append(opened.model_copy(update={"escalate_at_ms": hold.escalate_at_ms}))
+    escalate_at_ms = hold.escalate_at_ms if terms.escalate_roles else None
+    events.append(opened.model_copy(update={"escalate_at_ms": escalate_at_ms}))
     return [*events, _editors_vote(opened, command, ctx)] if _editor_counts(terms, ctx) else events
 
 
@@ -190,6 +191,8 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
     if common is None:
         return None
     source: Any = terms or hold
+    escalate_roles = _common_escalation(hold, terms)
+    ends = "deny" if hold.on_timeout == "escalate" and not escalate_roles else hold.on_timeout
     return HoldTerms(
         kind=source.kind,
         question=terms.question if terms else "An edited call waits for another person's word.",
@@ -201,10 +204,10 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         exclude_requester=hold.exclude_requester or (terms.exclude_requester if terms else False),
         # The deadline is the old hold's: an edit never moves it.
         timeout_ms=None,
-        on_timeout="wait" if hold.deadline_at_ms is None else hold.on_timeout,
+        on_timeout="wait" if hold.deadline_at_ms is None else ends,
         on_timeout_default=hold.default_value,
         escalate_after_ms=None,
-        escalate_roles=hold.escalate_roles,
+        escalate_roles=escalate_roles,
         on_reject=max(hold.on_reject, source.on_reject, key=ON_REJECT_STRICTNESS.index),
         remember=terms.remember if terms else None,
     )
@@ -220,6 +223,13 @@ def _common_people(hold: Hold, terms: HoldTerms | None) -> tuple[tuple[str, ...]
     roles = tuple(role for role in hold.roles if role in asked)
     reviewers = tuple(name for name in hold.reviewers if name in terms.reviewers)
     return (roles, reviewers) if roles or reviewers else None
+
+
+def _common_escalation(hold: Hold, terms: HoldTerms | None) -> tuple[str, ...]:
+    """Whom the hold still escalates to: of those that it named, whom the verdict asks too, at once or later."""
+    if terms is None or not (terms.roles or terms.reviewers):
+        return hold.escalate_roles
+    return tuple(role for role in hold.escalate_roles if role in (*terms.roles, *terms.escalate_roles))
 
 
 def _editor_suffices(terms: HoldTerms, ctx: Context) -> bool:

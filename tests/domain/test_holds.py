@@ -278,6 +278,29 @@ def test_decision_with_content_of_another_kind_is_invalid(decision: Any) -> None
     assert names(decided(world, hold, decision, **(answer or {"value": "null"})))[0] == "DecisionRecorded"
 
 
+@pytest.mark.parametrize("later", [{}, {"on_timeout": "escalate"}], ids=["moment", "deadline"])
+def test_edit_under_a_stricter_rule_never_escalates_to_whom_that_rule_does_not_ask(
+    later: dict[str, Any],
+) -> None:
+    large = rule("large", "pay", "hold", roles=["treasurer"], quorum=2)
+    small = rule(
+        "small", "pay", "hold", roles=["treasurer"], timeout_seconds=600, escalate=ESCALATION, **later
+    )
+    rules = [{**large, "when": "args.amount > 100.0"}, small]
+    world = started(definitions=published(Definitions(policies=PolicySet()), rules, TOOLS))
+    said = decided(world, held(world), "edit", TREASURER, edited_arguments='{"amount":500}')
+    new = the(said, "HoldOpened")
+
+    world.later(599)
+    assert code(decided(world, new, "approve", CLARA)) == "forbidden_role"
+    assert code(world.ask(k.EscalateHold(hold_id=new.hold_id), TREASURER)) == "invalid"
+    world.later(1)
+    assert names(world.ask(k.ExpireDue(subject_id=new.hold_id, deadline_at_ms=0, attempt=1), OLGA)) == [
+        "HoldExpired",
+        "ToolCallDenied",
+    ]
+
+
 def test_edit_of_an_escalated_hold_by_whom_it_was_escalated_to_suffices() -> None:
     """The rule that judges the edit asks whom it had escalated to as well, not only those who did not answer."""
     world = started(definitions=published(Definitions(policies=PolicySet()), ESCALATING, TOOLS))
