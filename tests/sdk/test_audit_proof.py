@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 
-from placet import audit
+from placet import Placet, audit
 from placet.audit import Unreadable, read_heads, read_keys, verify_path, verify_proof
+from placet.cli.fetching import Fetch
+from placet.errors import PlacetError
 from projections.audit.tiles import Tiles
 from schemas.audit import Head, record_leaf
 from schemas.merkle import root_and_paths
@@ -84,6 +87,74 @@ def test_what_is_no_bundle_key_or_proof_is_unreadable(tmp_path: Path) -> None:
         verify_path(file)
     with pytest.raises(Unreadable, match="--key"):
         verify_proof(proof_of(1))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value, of lists the first two."""
+    yield path
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from places(item, (*path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value[:2]):
+            yield from places(item, (*path, index))
+
+
+def put(value: Any, path: tuple[Any, ...], other: Any) -> Any:
+    if not path:
+        return other
+    found = dict(value) if isinstance(value, dict) else list(value)
+    found[path[0]] = put(value[path[0]], path[1:], other)
+    return found
+
+
+ODD = ("Infinity", "1e400", "NaN", "null", "-1", "true", "0.5", '"\\ud800"', '"x"', "[]", "{}", "9" * 5000)
+
+
+def is_believed(file: Path) -> bool:
+    try:
+        return verify_path(file, KEYS).is_verified
+    except Unreadable:
+        return False
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd[:9])
+def test_proof_with_anything_odd_in_it_is_unreadable_or_not_verified(tmp_path: Path, odd: str) -> None:
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps(proof_of(3)))
+    assert is_believed(file)
+    for path in places(proof_of(3)):
+        file.write_text(json.dumps(put(proof_of(3), path, "ODD")).replace('"ODD"', odd))
+        assert not is_believed(file), path
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"head": {}, "head": {}}'], ids=["deep", "twice"])
+def test_file_that_readers_read_differently_is_unreadable(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "file"
+    file.write_text(text)
+    for read in (read_keys, read_heads, verify_path):
+        with pytest.raises(Unreadable):
+            read(file)
+
+
+@pytest.mark.parametrize("topic", ["../../evil", "/tmp/evil", "a\x00b", "\ud800", ""])
+def test_head_whose_topic_is_no_name_of_a_file_is_none(tmp_path: Path, topic: str) -> None:
+    head = json.loads(TRAIL.heads[-1].line)
+    head["trees"][1]["topic"] = topic
+    asked: list[str] = []
+
+    class Hostile:
+        def fetch(self, path: str, **query: str) -> Any:
+            asked.append(path)
+            return {"head": head}
+
+    with pytest.raises(PlacetError, match="no audit head"):
+        Fetch(cast(Placet, Hostile()), tmp_path / "bundle", lambda done, of: None).run()
+    assert (asked, list(tmp_path.iterdir())) == (["/audit/head"], [])
+    file = tmp_path / "heads.jsonl"
+    file.write_text(json.dumps(head))
+    with pytest.raises(Unreadable, match="no audit heads"):
+        read_heads(file)
 
 
 def test_verifier_imports_the_standard_library_alone_and_cryptography_where_it_is_there() -> None:

@@ -303,7 +303,9 @@ def test_hidden_records_are_verified_by_their_hashes() -> None:
         assert (only(bundle).kind, only(bundle).index) == ("deleted", 10)
 
 
-@pytest.mark.parametrize("line", ["", "no json", "{}", '{"index": 7, "offset": "x"}', "[]"])
+@pytest.mark.parametrize(
+    "line", ["", "no json", "{}", '{"index": 7, "offset": "x"}', '{"offset": 1e400}', "[" * 99_999, "[]"]
+)
 def test_line_that_cannot_be_read_is_named(line: str) -> None:
     with fetched() as bundle:
         path = bundle.records_file(("executions", 3))

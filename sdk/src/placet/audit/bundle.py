@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placet.audit.heads import Head, TreeName, head_of
+from placet.audit.heads import MALFORMED, Head, TreeName, head_of, parsed
 from placet.audit.leaf import leaf_of
 from placet.audit.tree import Lists
 
@@ -67,7 +67,7 @@ class Bundle:
             Unreadable: it is not.
         """
         try:
-            about = json.loads(self.about_file.read_text("utf-8"))
+            about = parsed(self.about_file.read_text("utf-8"))
             if about["format"] != FORMAT:
                 raise ValueError(f"format {str(about['format'])[:40]!r}")
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -98,7 +98,7 @@ def read_heads(path: Path) -> list[Head]:
     """
     try:
         lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
-        return [head_of(json.loads(line)) for line in lines]
+        return [head_of(parsed(line)) for line in lines]
     except (OSError, ValueError) as error:
         raise Unreadable(
             f"{path} holds no audit heads ({error}): give a file with one head a line."
@@ -113,8 +113,7 @@ def read_keys(path: Path) -> dict[str, bytes]:
     """
     try:
         found = {
-            str(kid): b64decode(raw, validate=True)
-            for kid, raw in json.loads(path.read_text("utf-8")).items()
+            str(kid): b64decode(raw, validate=True) for kid, raw in parsed(path.read_text("utf-8")).items()
         }
         if not found or any(len(raw) != KEY_BYTES for raw in found.values()):
             raise ValueError("no Ed25519 keys")
@@ -147,7 +146,7 @@ def read_proof(path: Path) -> dict[str, Any]:
         Unreadable: the file cannot be read, or is no JSON object.
     """
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = parsed(path.read_text("utf-8"))
         if not isinstance(found, dict):
             raise ValueError("no JSON object")
     except (OSError, ValueError) as error:
@@ -169,5 +168,5 @@ def _lines(path: Path) -> Iterator[tuple[bytes, int, bool]]:
                 else:
                     # The offset beside a record is nothing that was signed, so it must be the record's own.
                     yield leaf_of(record) if record["offset"] == offset else NO_HASH, offset, True
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except MALFORMED:
                 yield NO_HASH, -1, False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,17 @@ from typing import Any
 from placet.audit.findings import Finding
 
 CONTEXT = b"placet.audit-head.v1\x00"
+# What a value raises that is not of the form that is read from it.
+MALFORMED = (
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
+_TOPIC = re.compile(r"[a-z][a-z-]{0,63}")
 
 TreeName = tuple[str, int]
 
@@ -56,6 +69,18 @@ def canonical(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def parsed(text: str) -> Any:
+    """A JSON value of which every reader reads the same.
+
+    Raises:
+        ValueError: it is no JSON, or has a key twice or a number that is none.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def head_of(body: Any) -> Head:
     """The head in a JSON value.
 
@@ -69,9 +94,25 @@ def head_of(body: Any) -> Head:
             )
             for tree in body["trees"]
         }
-        return Head(body, int(body["number"]), str(body["tenant"]), str(body["previous"]), trees)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        # A tree's name is that of its files too.
+        if not all(_TOPIC.fullmatch(topic) for topic, _ in trees):
+            raise ValueError("no such topic")
+        head = Head(body, int(body["number"]), str(body["tenant"]), str(body["previous"]), trees)
+        canonical(body)
+    except MALFORMED as error:
         raise ValueError(f"not an audit head: {error!r}") from error
+    return head
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
 
 
 def check_signature(head: Head, keys: Mapping[str, bytes]) -> Finding | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from placet.audit.bundle import Bundle, Unreadable, keys_of, read_heads, read_keys, read_proof
 from placet.audit.findings import Finding, Report
-from placet.audit.heads import Head, NoSignatures, TreeName, check_chain, check_signature, head_of
+from placet.audit.heads import MALFORMED, Head, NoSignatures, TreeName, check_chain, check_signature, head_of
 from placet.audit.leaf import header_of, leaf_of
 from placet.audit.merkle import is_consistent, root_of_path
 from placet.audit.tree import Anchor, examine
@@ -76,11 +76,12 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
         leaf = leaf_of(record)
         name = (str(record["topic"]), int(record["partition"]))
         says = header_of(record, "ce_id")
-    except (KeyError, TypeError, ValueError) as error:
+        offset = int(record["offset"])
+    except MALFORMED as error:
         raise Unreadable(f"This is no proof ({error!r}): make one with placet audit prove.") from error
     believed = _believed(report, keys, lambda: _own_keys(proof))
     _signed(report, [head, *kept], believed)
-    tree, offset = f"{name[0]}/{name[1]}", int(record["offset"])
+    tree = f"{name[0]}/{name[1]}"
     if says != proof.get("event_id"):
         report.findings.append(
             Finding("edited", "the record is of another event", tree, index, offset=offset)
@@ -159,7 +160,7 @@ def _inconsistent(proof: Mapping[str, Any], head: Head, kept: Head) -> list[Find
             (str(one["topic"]), int(one["partition"])): [bytes.fromhex(step) for step in one["path"]]
             for one in shown["proofs"]
         }
-    except (KeyError, TypeError, ValueError):
+    except MALFORMED:
         first = None
     if first is None or second is None or first.line != kept.line or second.line != head.line:
         problem = "nothing shows that the head kept elsewhere came before: fetch the proof with --since-head"

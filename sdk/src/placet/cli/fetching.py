@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from placet.audit.bundle import FORMAT, HASH_BYTES, Bundle
-from placet.audit.heads import TreeName, canonical
+from placet.audit.heads import TreeName, canonical, head_of
 from placet.errors import PlacetError
 from placet.sync import Placet
 
@@ -39,20 +39,23 @@ class Fetch:
 
         Raises:
             OtherBundle: the directory is of another tenant.
-            PlacetError: the gateway refuses, or does not answer.
+            PlacetError: the gateway refuses, does not answer, or answers with what is no head.
         """
-        head = self.placet.fetch("/audit/head")["head"]
+        try:
+            head = head_of(self.placet.fetch("/audit/head")["head"])
+        except ValueError as error:
+            raise PlacetError(f"The server gave no audit head: {error}") from error
         bundle = Bundle(self.directory)
-        self._begin(bundle, head["tenant"])
-        count = self._heads(bundle, head["number"])
-        sizes = {(str(tree["topic"]), int(tree["partition"])): int(tree["size"]) for tree in head["trees"]}
+        self._begin(bundle, head.tenant)
+        count = self._heads(bundle, head.number)
+        sizes = {tree: state.size for tree, state in head.trees.items()}
         total = sum(sizes.values())
         done = 0
         for tree, size in sizes.items():
             for there in self._leaves(bundle, tree, size):
                 self.told(done + there, total)
             done += size
-        return {"leaves": total, "heads": count, "directory": str(self.directory), "tenant": head["tenant"]}
+        return {"leaves": total, "heads": count, "directory": str(self.directory), "tenant": head.tenant}
 
     def _begin(self, bundle: Bundle, tenant: str) -> None:
         (self.directory / "trees").mkdir(parents=True, exist_ok=True)
