@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import rfc8785
 
@@ -53,16 +53,26 @@ class CallSeen:
     allowed_by: str = ""
 
 
+class Voter(NamedTuple):
+    """A word as it was given: the account, its roles, whose it was, and how often the hold had been handed on."""
+
+    by: str
+    roles: frozenset[str]
+    person: str
+    handed: int
+
+
 @dataclass(slots=True)
 class HoldSeen:
-    """What the log says of one hold so far. `opened` is its HoldOpened; `voters` are accounts with their roles."""
+    """What the log says of one hold so far. `opened` is its HoldOpened; `handed` is who handed it to whom."""
 
     opened: Any
     deadline_at_ms: int | None
     state: str = "open"
     roles: tuple[str, ...] = ()
     delegated_to: str = ""
-    voters: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    handed: list[tuple[str, str]] = field(default_factory=list)
+    voters: list[Voter] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ops.checker.calls import HoldSeen, RunSeen
+from ops.checker.calls import HoldSeen, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
 
@@ -50,10 +50,10 @@ def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     if hold.deadline_at_ms is not None and fact.at_ms >= hold.deadline_at_ms:
         run.say("I5", fact, "a decision after the deadline", hold.deadline_at_ms, fact.at_ms)
     people = run.published.people.at(run.tenant, run.adopted_through)
-    if people.person(body.by) in {people.person(by) for by, _ in hold.voters}:
+    if people.person(body.by) in {people.person(voter.by) for voter in hold.voters}:
         run.say("I10", fact, "one person counted twice", body.by)
     _check_authority(run, hold, fact, people)
-    hold.voters.append((body.by, frozenset(body.roles)))
+    hold.voters.append(Voter(body.by, frozenset(body.roles), body.person, len(hold.handed)))
     voices = _voices(hold, people)
     if body.resolves and body.decision == "approve" and len(voices) < hold.opened.quorum:
         run.say("I10", fact, "resolved without its quorum", hold.opened.quorum, *sorted(voices))
@@ -68,15 +68,28 @@ def _wanted(hold: HoldSeen) -> set[str]:
 
 
 def _voices(hold: HoldSeen, people: PeopleAt) -> set[str]:
-    """The people whose word counts: not of an account that lost the role by which it spoke, or may do nothing."""
+    """The people whose word counts: not of an account that lost the role by which it spoke, or may do nothing.
+
+    Nor of one that was taken from its person. Who spoke by delegation only spoke for who had handed the hold on.
+    """
     voices = set()
-    for by, had in hold.voters:
-        roles, spoke_by = people.roles(by), _wanted(hold) & had
-        found = people.of_account(by)
-        is_disabled = found is not None and bool(found.get("disabled"))
-        if not is_disabled and (roles is None or not spoke_by or _wanted(hold) & roles):
-            voices.add(people.person(by))
+    for voter in hold.voters:
+        person, found, roles = people.person(voter.by), people.of_account(voter.by), people.roles(voter.by)
+        named = person in map(people.meant, hold.opened.reviewers)
+        spoke_by = _wanted(hold) & voter.roles
+        lost = voter.person not in ("", person) or (found is not None and bool(found.get("disabled")))
+        demoted = roles is not None and bool(spoke_by) and not _wanted(hold) & roles
+        if not lost and (named or not demoted):
+            voices.add(person if named or spoke_by else _behind(hold, voter, people))
     return voices
+
+
+def _behind(hold: HoldSeen, voter: Voter, people: PeopleAt) -> str:
+    """Who first handed a hold on, as far back as it came to a delegate."""
+    person = people.person(voter.by)
+    for by, to in hold.handed[: voter.handed][::-1]:
+        person = people.person(by) if people.meant(to) == person else person
+    return person
 
 
 def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
@@ -117,6 +130,7 @@ def _extended(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
 
 def _delegated(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     hold.delegated_to = fact.body.to
+    hold.handed.append((fact.body.by, fact.body.to))
 
 
 def _rolled_back(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:

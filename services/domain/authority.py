@@ -5,7 +5,7 @@ from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
-from services.domain.state import Call, Execution, Hold, Vote
+from services.domain.state import Call, Execution, Hold
 
 REVIEWERS = ("reviewer", "operator")
 # Whom a hold without roles of its own asks.
@@ -60,29 +60,17 @@ def refusal_to_decide(
         )
     if hold.delegated_to and people.meant_by(hold.delegated_to) == person:
         return None
-    if person in map(people.meant_by, hold.reviewers) or set(hold.roles) & set(actor.roles):
+    if person in map(people.meant_by, hold.reviewers) or set(asked_roles(hold)) & set(actor.roles):
         return None
     if hold.roles or hold.reviewers:
         asked = ", ".join((*hold.roles, *hold.reviewers))
         return Refusal.FORBIDDEN_ROLE, f"needs one of the roles, or to be one of the reviewers: {asked}"
-    return None if actor.has(*REVIEWERS) else (Refusal.FORBIDDEN_ROLE, "needs the role reviewer")
+    return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
 
 
-def counted_people(hold: Hold, people: TenantPeople) -> frozenset[str]:
-    """The people whose word on the hold still counts: each once, whatever the number of their accounts.
-
-    A word counts no longer where its account may do nothing any more, or has lost the role that it was given by.
-    Of an account that nobody has published no role can be seen to be lost.
-    """
-    return frozenset(
-        people.name_of(vote.by) for vote in hold.votes if _still_counts(hold, vote, people.roles_of(vote.by))
-    ) - frozenset(people.name_of(vote.by) for vote in hold.votes if people.is_disabled(vote.by))
-
-
-def _still_counts(hold: Hold, vote: Vote, roles: tuple[str, ...] | None) -> bool:
-    asked = set(hold.roles or ANY_REVIEWER)
-    by_role = asked & set(vote.roles)
-    return roles is None or not by_role or bool(asked & set(roles))
+def asked_roles(hold: Hold) -> tuple[str, ...]:
+    """The roles by which a hold may be decided; none where only the reviewers that it names may."""
+    return hold.roles if hold.roles or hold.reviewers else ANY_REVIEWER
 
 
 def requesters_of(state: Execution, hold: Hold, call: Call | None, people: TenantPeople) -> frozenset[str]:

@@ -11,7 +11,7 @@ from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
 from schemas.events.executions import ExecutionFailed
 from schemas.ids import derived_id
 from schemas.refusals import Refusal
-from services.domain.authority import counted_people, roles_as_asked
+from services.domain.authority import roles_as_asked
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.opening import call_hold
@@ -21,6 +21,7 @@ from services.domain.remembering import contradictions, with_memory
 from services.domain.requests import provided
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
+from services.domain.voices import voices_with, word_of
 
 ROLLED_BACK = "a call was rejected, and the run is rolled back"
 # The ids of so many calls are at most 256 KiB in one event.
@@ -79,8 +80,7 @@ def recorded(
 
 def completes(hold: Hold, ctx: Context) -> bool:
     """Whether with the actor's word as many people have approved as the hold asks for."""
-    people = counted_people(hold, ctx.people) | {ctx.people.name_of(ctx.actor.subject)}
-    return len(people) >= hold.quorum
+    return voices_with(hold, ctx.people, word_of(hold, ctx.actor, ctx.people)) >= hold.quorum
 
 
 def _approved(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:

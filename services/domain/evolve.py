@@ -17,7 +17,7 @@ from schemas.standing_rule import standing_rule_from_text
 from services.domain import secrets
 from services.domain.authority import widened
 from services.domain.deadlines import call_due, due_id_of_call, hold_due, is_reserving
-from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Reservation, Vote
+from services.domain.state import TERMINAL_CALLS, Call, Delegation, Execution, Hold, Reservation, Vote
 
 Step = Callable[[Execution, Any, int], Execution]
 
@@ -227,10 +227,10 @@ def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
 
 
 def _delegated(state: Execution, event: h.HoldDelegated, at_ms: int) -> Execution:
-    return _with_hold(
-        state,
-        replace(state.holds[event.hold_id], delegated_to=event.to, claimed_by="", claimed_until_ms=None),
-    )
+    hold = state.holds[event.hold_id]
+    delegations = (*hold.delegations, Delegation(event.by, event.to))
+    hold = replace(hold, delegated_to=event.to, delegations=delegations, claimed_by="", claimed_until_ms=None)
+    return _with_hold(state, hold)
 
 
 def _extended(state: Execution, event: h.HoldExtended, at_ms: int) -> Execution:
@@ -253,7 +253,9 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
 
 def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
-    hold = replace(hold, votes=(*hold.votes, Vote(event.by, event.roles)))
+    hold = replace(
+        hold, votes=(*hold.votes, Vote(event.by, event.roles, event.person, len(hold.delegations)))
+    )
     if event.resolves:
         hold = replace(hold, status="resolved", decision_id=event.decision_id)
     return _with_hold(_remembered(_going_on(state), event), hold)

@@ -15,6 +15,7 @@ from services.domain.decision_content import Problem, content_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.remembering import remember_problem
 from services.domain.state import Call, Execution, Hold
+from services.domain.voices import has_spoken
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
 CLAIM_MAX_S = 60 * 60
@@ -182,8 +183,8 @@ def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | 
 
 
 def _already_voted(hold: Hold, ctx: Context) -> Problem | None:
-    if ctx.people.name_of(ctx.actor.subject) in ctx.people.names_of(vote.by for vote in hold.votes):
-        return Refusal.ALREADY_VOTED, "one person counts once"
+    if has_spoken(hold, ctx.actor, ctx.people):
+        return Refusal.ALREADY_VOTED, "one person counts once, and so does who handed the hold on"
     return None
 
 

@@ -24,7 +24,7 @@ from schemas.standing_rule import (
     asked_from_text,
     standing_rule_to_text,
 )
-from services.domain.authority import ANY_REVIEWER, requesters_of
+from services.domain.authority import asked_roles, requesters_of
 from services.domain.context import Context
 from services.domain.covering import covers, is_about, known, plain_rules
 from services.domain.policy import Verdict
@@ -91,7 +91,6 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
     seconds = (
         min(DEFAULT_SECONDS, bounds.max_seconds) if asked.expires_seconds is None else asked.expires_seconds
     )
-    asked_roles = set(hold.roles or ANY_REVIEWER)
     document = StandingRuleDocument(
         rule_id=derived_id("rule", decision_id) if by_rule else IN_EXECUTION + decision_id,
         project=state.project,
@@ -107,7 +106,7 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
         evidence=_evidence(state, hold, command, decision_id),
         requesters=tuple(sorted(requesters_of(state, hold, call, ctx.people))),
         made_by=ctx.actor.subject,
-        made_with=tuple(sorted(asked_roles & set(ctx.actor.roles))),
+        made_with=tuple(sorted(set(asked_roles(hold)) & set(ctx.actor.roles))),
         four_eyes=by_rule and bounds.four_eyes,
     )
     if not covers(document, state, call, verdict, ctx):

@@ -1,7 +1,7 @@
 """Between release and consumption: a definition that became stricter takes the release back."""
 
 from schemas.canonical import call_digest
-from services.domain.authority import ANY_REVIEWER, counted_people, roles_as_asked
+from services.domain.authority import ANY_REVIEWER, roles_as_asked
 from services.domain.context import Context
 from services.domain.covering import still_covered
 from services.domain.opening import call_hold
@@ -10,6 +10,7 @@ from services.domain.proposals import arguments_misfit
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
+from services.domain.voices import voices_with
 
 
 def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
@@ -42,7 +43,7 @@ def _lost_its_people(verdict: Verdict, decided: Hold | None, ctx: Context) -> bo
     """Whether people are asked for, and fewer than were still have what their word rested on."""
     if verdict.effect == "allow" or decided is None:
         return False
-    return len(counted_people(decided, ctx.people)) < decided.quorum
+    return voices_with(decided, ctx.people) < decided.quorum
 
 
 def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> Events:

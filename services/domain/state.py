@@ -80,11 +80,24 @@ class Call(Struct, frozen=True, kw_only=True):
     reservation: Reservation | None = None
 
 
+class Delegation(Struct, frozen=True):
+    """A hold handed on: by which account, and to whom it named."""
+
+    by: str
+    to: str
+
+
 class Vote(Struct, frozen=True):
-    """One person's word on a hold: the account that it came by, and the roles that it had then."""
+    """One person's word on a hold: the account that it came by, and the roles that it had then.
+
+    `person` is the principal whose account it was, empty where none was published; `delegations` counts those that
+    the hold had by then.
+    """
 
     by: str
     roles: tuple[str, ...]
+    person: str = ""
+    delegations: int = 0
 
 
 class Hold(Struct, frozen=True, kw_only=True):
@@ -123,6 +136,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     claimed_by: str = ""
     claimed_until_ms: int | None = None
     delegated_to: str = ""
+    delegations: tuple[Delegation, ...] = ()
     votes: tuple[Vote, ...] = ()
     decision_id: str = ""
 

@@ -85,6 +85,78 @@ def test_quorum_of_accounts_that_turn_out_to_be_one_person_waits_for_another() -
     assert code(decided(world, hold, "approve", MIA_AGAIN)) == "already_voted"
 
 
+def test_quorum_counts_no_word_of_an_account_that_was_taken_from_its_person() -> None:
+    world = asking(quorum=2, roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS, RITAS)
+    hold = held(world)
+    decided(world, hold, "approve", MIA)
+    world.definitions = with_people(world.definitions, {**MIAS, "subjects": ["mia@old"]})
+
+    assert names(decided(world, hold, "approve", MIA_AGAIN)) == ["DecisionRecorded"]
+    assert names(decided(world, hold, "approve", RITA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_consume_after_the_approvers_account_was_taken_from_them_is_held_again() -> None:
+    world = asking(roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS)
+    hold = held(world)
+    decided(world, hold, "approve", MIA)
+    world.definitions = with_people(world.definitions, {**MIAS, "subjects": ["mia@old"]})
+
+    assert the(consumed(world, hold.digest), "HoldOpened").cause == "definition_changed"
+
+
+def test_quorum_after_a_reviewer_whom_the_rule_names_lost_a_role_still_counts_them() -> None:
+    world = asking(quorum=2, reviewers=["mia-m", "rita-r"])
+    world.definitions = with_people(world.definitions, MIAS, RITAS)
+    hold = held(world)
+    decided(world, hold, "approve", MIA)
+    world.definitions = with_people(world.definitions, {**MIAS, "roles": []})
+
+    assert names(decided(world, hold, "approve", RITA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+@pytest.mark.parametrize("by_way_of", [(), ("amy",)], ids=["directly", "by another"])
+@pytest.mark.parametrize("first", ["delegator", "delegate"])
+def test_quorum_of_a_delegator_and_their_delegate_is_one_voice(
+    by_way_of: tuple[str, ...], first: str
+) -> None:
+    world = asking(quorum=2, roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS, RITAS)
+    hold = held(world)
+    by = MIA
+    for to in (*by_way_of, "zoe"):
+        world.ask(k.DelegateHold(hold_id=hold.hold_id, to=to), by)
+        by = by.model_copy(update={"subject": to, "roles": ()})
+    one, other = (MIA_AGAIN, by) if first == "delegator" else (by, MIA_AGAIN)
+
+    assert names(decided(world, hold, "approve", one)) == ["DecisionRecorded"]
+    assert code(decided(world, hold, "approve", other)) == "already_voted"
+    assert names(decided(world, hold, "approve", RITA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_quorum_of_a_delegator_and_a_delegate_who_may_decide_anyway_is_two_voices() -> None:
+    world = asking(quorum=2, roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS, RITAS)
+    hold = held(world)
+    decided(world, hold, "approve", MIA)
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to="rita-r"), MIA)
+
+    assert names(decided(world, hold, "approve", RITA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_quorum_by_one_delegate_of_two_is_one_person() -> None:
+    world = asking(quorum=2, roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS, RITAS)
+    zoe = MIA.model_copy(update={"subject": "zoe", "roles": ()})
+    hold = held(world)
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to="zoe"), MIA)
+    decided(world, hold, "approve", zoe)
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to="zoe"), RITA)
+
+    assert code(decided(world, hold, "approve", zoe)) == "already_voted"
+
+
 def test_quorum_after_the_first_voter_lost_the_role_waits_for_two_who_have_it() -> None:
     world = asking(quorum=2, roles=["treasurer"])
     world.definitions = with_people(world.definitions, MIAS, RITAS)

@@ -184,6 +184,22 @@ def quorum_with_a_voice_that_had_lost_its_role(story: Story) -> None:
     story.says(story.decision(), story.release())
 
 
+def quorum_of_a_delegator_and_their_delegate(story: Story) -> None:
+    story.held(quorum=2)
+    story.says(story.decision(resolves=False))
+    story.says(h.HoldDelegated(hold_id="h", by="rita", to="zoe"))
+    story.says(h.HoldDelegated(hold_id="h", by="zoe", to="amy"))
+    story.says(story.decision(by="amy", roles=("analyst",)), story.release())
+
+
+def quorum_with_a_voice_whose_account_was_taken_away(story: Story) -> None:
+    story.publishes("mia-m", "mia", "mia@old", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(story.decision(by="mia", resolves=False, person="mia-m"))
+    story.publishes("mia-m", "mia@old", roles=["reviewer"])
+    story.says(story.decision(by="mia@old", person="mia-m"), story.release())
+
+
 def approved_with_a_role_that_only_the_token_had(story: Story) -> None:
     story.publishes("rita-r", "rita", roles=["analyst"])
     story.held()
@@ -217,6 +233,8 @@ def rolled_back_what_never_ran(story: Story) -> None:
 WRONGS: list[tuple[Wrong, str]] = [
     (quorum_of_two_accounts_of_one_person, "I10"),
     (quorum_with_a_voice_that_had_lost_its_role, "I10"),
+    (quorum_of_a_delegator_and_their_delegate, "I10"),
+    (quorum_with_a_voice_whose_account_was_taken_away, "I10"),
     (approved_with_a_role_that_only_the_token_had, "I10"),
     (approved_by_somebody_excluded, "I10"),
     (approved_by_a_reviewer_whom_nobody_named, "I10"),

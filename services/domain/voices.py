@@ -1,0 +1,57 @@
+"""Whose voices a hold has: each person's once, whatever the number of their accounts and of their delegates.
+
+A word by delegation is the voice of who handed the hold on: else one who may decide could make anybody the second.
+"""
+
+from schemas.actor import Actor
+from schemas.principals import TenantPeople
+from services.domain.authority import asked_roles
+from services.domain.state import Hold, Vote
+
+
+def voices_with(hold: Hold, people: TenantPeople, *more: Vote) -> int:
+    """How many people approve by the words on the hold that still count, and by some more.
+
+    A word counts no longer where its account may do nothing any more, is not its person's any more, or has lost the
+    role that it was given by. Of an account that nobody has published no role can be seen to be lost.
+    """
+    counting = [vote for vote in hold.votes if _still_counts(hold, vote, people)] + list(more)
+    speaking = {people.name_of(vote.by) for vote in counting}
+    # Fewer of either: a principal may be published meanwhile that makes two of them one person.
+    return min(len(speaking), len({_voice(hold, vote, people) for vote in counting}))
+
+
+def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
+    """The word that an actor would give now."""
+    return Vote(actor.subject, actor.roles, people.principal_of(actor.subject), len(hold.delegations))
+
+
+def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
+    """Whether the actor's voice is among the hold's words: by any account of theirs, or of whom it was handed to."""
+    if people.name_of(actor.subject) in people.names_of(vote.by for vote in hold.votes):
+        return True
+    voices = {_voice(hold, vote, people) for vote in hold.votes if _still_counts(hold, vote, people)}
+    return _voice(hold, word_of(hold, actor, people), people) in voices
+
+
+def _voice(hold: Hold, vote: Vote, people: TenantPeople) -> str:
+    person = people.name_of(vote.by)
+    if _is_named(hold, person, people) or set(asked_roles(hold)) & set(vote.roles):
+        return person
+    for handed in reversed(hold.delegations[: vote.delegations]):
+        if people.meant_by(handed.to) == person:
+            person = people.name_of(handed.by)
+    return person
+
+
+def _still_counts(hold: Hold, vote: Vote, people: TenantPeople) -> bool:
+    now = people.principal_of(vote.by)
+    if people.is_disabled(vote.by) or (vote.person and vote.person != now):
+        return False
+    roles, asked = people.roles_of(vote.by), set(asked_roles(hold))
+    by_role = bool(asked & set(vote.roles)) and not _is_named(hold, people.name_of(vote.by), people)
+    return roles is None or not by_role or bool(asked & set(roles))
+
+
+def _is_named(hold: Hold, person: str, people: TenantPeople) -> bool:
+    return person in map(people.meant_by, hold.reviewers)
