@@ -30,6 +30,7 @@ class SchemaResponse(JSONResponse):
 router = APIRouter(tags=["registry"])
 ERROR = {"model": r.RegistryError, "description": "A registry's error"}
 REFUSALS: dict[int | str, dict[str, Any]] = {404: ERROR, 422: ERROR}
+ID_MAX_DIGITS = 9
 NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_VERSION = 40401, 40402, 40403, 42202
 
 
@@ -85,7 +86,8 @@ async def version_of(subject: str, version: str) -> Response:
 )
 async def schema_of(schema_id: str) -> Response:
     """The schema of an id."""
-    entry = builtin().by_id.get(int(schema_id)) if schema_id.isascii() and schema_id.isdigit() else None
+    is_id = schema_id.isascii() and schema_id.isdigit() and len(schema_id) <= ID_MAX_DIGITS
+    entry = builtin().by_id.get(int(schema_id)) if is_id else None
     return _error(404, NO_SCHEMA, "Schema not found.") if entry is None else _answer({"schema": entry.text})
 
 

@@ -324,7 +324,8 @@ def test_registry_answers_as_confluents_does(bot: Caller) -> None:
     assert bot.get(f"/schemas/ids/{newest['id']}").json() == {"schema": newest["schema"]}
     assert bot.get(f"/subjects/{subject}/versions").json() == list(range(1, newest["version"] + 1))
     assert bot.get("/subjects/none/versions").json()["error_code"] == 40401
-    assert bot.get("/schemas/ids/99999").json()["error_code"] == 40403
+    for unknown in ("99999", "9" * 5000):
+        assert bot.get(f"/schemas/ids/{unknown}").json()["error_code"] == 40403
 
 
 def test_trust_of_an_agent_is_what_was_counted_of_it_by_tool(doors: Doors, bot: Caller, anna: Caller) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -109,6 +110,15 @@ async def test_granted_call_is_consumed_then_runs_with_the_body_that_was_verifie
     assert tool.ran == [(ARGUMENTS, "c1", body["attempt_id"])]
 
 
+@pytest.mark.parametrize("parameter", ["", ";", "; charset=utf-8", ';charset="UTF-8"'])
+async def test_call_whose_character_set_is_named_as_what_it_is_runs(parameter: str) -> None:
+    gate, tool = Gate(), Tool()
+    async with tool_server(gate, tool) as client:
+        headers = {"Placet-Grant": grant(), "content-type": f"application/json{parameter}"}
+        answer = await client.post("/run", json=ARGUMENTS, headers=headers)
+    assert (answer.json(), len(tool.ran)) == ({"ok": True}, 1)
+
+
 async def test_replayed_grant_is_refused_and_the_tool_runs_once() -> None:
     gate, tool = Gate(), Tool()
     async with tool_server(gate, tool) as client:
@@ -133,6 +143,24 @@ async def test_replayed_grant_is_refused_and_the_tool_runs_once() -> None:
         (
             {"json": None, "content": b"{", "headers": {"content-type": "application/json"}},
             (400, "malformed_arguments"),
+        ),
+        *(
+            (
+                {"headers": {"content-type": f"application/json; {parameter}"}},
+                (415, "unsupported_media_type"),
+            )
+            for parameter in ("charset=utf-7", "charset=utf-8; charset=utf-16", "charset=latin-1", "x=1")
+        ),
+        *(
+            (
+                {
+                    "json": None,
+                    "content": json.dumps(ARGUMENTS).encode(encoding),
+                    "headers": {"content-type": "application/json"},
+                },
+                (400, "malformed_arguments"),
+            )
+            for encoding in ("utf-16", "utf-16-le", "utf-32-be", "utf-8-sig")
         ),
         ({"json": {"text": "x" * 262_144}}, (413, "too_large")),
         ({"path": "/run?dry=no"}, (400, "malformed")),

@@ -27,6 +27,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 HEADER = b"placet-grant"
 BODY_MAX_BYTES = 256 * 1024
 MEDIA_TYPE = b"application/json"
+UTF_8 = frozenset({b"", b"charset=utf-8", b'charset="utf-8"'})
 READING = frozenset({"GET", "HEAD"})
 POLICY_VIOLATION = 1008
 STATUS: dict[Code, int] = {
@@ -145,9 +146,13 @@ def _grant_of(scope: Scope) -> str:
         raise GrantRefused("missing", "send the grant's token, once, in the header Placet-Grant")
     if scope.get("query_string"):
         raise Refusal(400, "malformed", "a call has no query: the grant is for the body alone")
-    media_type = _header(scope, b"content-type").partition(b";")[0].strip().lower()
-    if media_type != MEDIA_TYPE or _header(scope, b"content-encoding"):
-        raise Refusal(415, "unsupported_media_type", "a call's body is application/json, not encoded")
+    media_type, *parameters = (part.strip().lower() for part in _header(scope, b"content-type").split(b";"))
+    # Read in another character set, the same bytes may be other arguments.
+    is_json = media_type == MEDIA_TYPE and UTF_8.issuperset(parameters)
+    if not is_json or _header(scope, b"content-encoding"):
+        raise Refusal(
+            415, "unsupported_media_type", "a call's body is application/json in UTF-8, not encoded"
+        )
     token: str = tokens[0].decode("latin-1").strip()
     return token
 

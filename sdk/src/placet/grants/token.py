@@ -160,7 +160,10 @@ def _check_time(claims: Mapping[str, Any], now_s: float, leeway_s: float) -> Non
 
 def _arguments(given: Mapping[str, Any] | bytes | str) -> Mapping[str, Any]:
     try:
-        value = given if isinstance(given, Mapping) else parse_strict(given)
+        text = given.decode() if isinstance(given, bytes) else given
+        value = parse_strict(text) if isinstance(text, str) else text
+    except UnicodeDecodeError as error:
+        raise GrantRefused("malformed_arguments", "the arguments are not UTF-8") from error
     except MalformedJson as error:
         raise GrantRefused("malformed_arguments", f"the arguments are {error}") from error
     if not isinstance(value, Mapping):
