@@ -157,13 +157,17 @@ def standing_rule_to_text(document: StandingRuleDocument) -> str:
     """The document as canonical JSON.
 
     Raises:
-        RuleRefused: it is too large to be sent to every decider.
+        RuleRefused: it is too large to be sent to every decider, or too deep to be read again.
     """
     value = document.model_dump(mode="json", exclude={"arguments"})
     tests = {
         name: test.model_dump(mode="json", exclude_unset=True) for name, test in document.arguments.items()
     }
-    text = canonical(value | {"arguments": tests})
+    try:
+        text = canonical(value | {"arguments": tests})
+    except MalformedJson as error:
+        # What fits into a call may be too deep where it stands in a rule.
+        raise RuleRefused(f"these arguments cannot be remembered ({error}): decide once") from error
     if len(text.encode()) > DOCUMENT_MAX_BYTES:
         detail = f"the rule would have more than {DOCUMENT_MAX_BYTES} bytes"
         raise RuleRefused(f"{detail}: these arguments are too large to be remembered, decide once")

@@ -1,10 +1,12 @@
 """What an approval may be remembered for: the policy bounds it, and what cannot be is refused before it counts."""
 
+import json
 from typing import Any
 
 import pytest
 
 from schemas import commands as k
+from schemas.limits import JSON_MAX_DEPTH
 from tests.domain.test_standing_rules import (
     DAY_S,
     GB,
@@ -104,6 +106,19 @@ def test_decide_for_a_rule_of_a_call_of_high_risk_is_refused() -> None:
     refused = refusal(decide(made, pay(made, "first"), scope="rule"))
     assert refused.code == "invalid"
     assert "high risk" in refused.detail
+
+
+@pytest.mark.parametrize("scope", ["rule", "execution"])
+def test_decide_for_what_is_too_deep_to_be_remembered_is_refused_and_once_is_taken(scope: str) -> None:
+    deepest = "[" * (JSON_MAX_DEPTH - 1) + "]" * (JSON_MAX_DEPTH - 1)
+    made = world()
+    waiting = pay(made, "first", {"amount": 1, "nested": json.loads(deepest)})
+    seen = {"view_digest": the(waiting, "HoldOpened").view_digest}
+
+    refused = refusal(decide(made, waiting, scope=scope, **seen))
+
+    assert (refused.code, "decide once" in refused.detail) == ("invalid", True)
+    assert names(decide(made, waiting, **seen)) == ["DecisionRecorded", "ToolCallReleased"]
 
 
 def test_policy_that_reads_memory_allows_what_was_approved_and_nothing_after_its_expiry() -> None:
