@@ -43,7 +43,7 @@ def published(facts: Iterable[Fact]) -> Published:
     book = Published()
     for fact in facts:
         book.record_ids[fact.offset] = fact.event_id
-        book.rules.published(fact)
+        book.rules.published(fact, book.people.at(fact.tenant, fact.offset))
         if fact.type == "ToolPublished":
             idempotent = json.loads(fact.body.definition).get("idempotent") is True
             tool = Tool(fact.offset, fact.body.tool_version, idempotent)

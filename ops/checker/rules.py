@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ops.checker.arguments import is_about
 from ops.checker.facts import Fact
+from ops.checker.people import PeopleAt
 from ops.checker.violations import Violation
 
 Report = Callable[[Violation], None]
@@ -40,24 +42,33 @@ class RuleSeen:
         found = [status for offset, status in self.statuses if offset <= through_offset]
         return found[-1] if found else ""
 
+    def is_own(self, by: str, people: PeopleAt) -> bool:
+        """Whether an account is of its maker, or of whose request it is about, where it takes another person."""
+        accounts = {self.document["made_by"], *self.document["requesters"]}
+        own = {who(name) for name in accounts for who in (people.person, people.meant)}
+        return bool(self.document["four_eyes"]) and people.person(by) in own
+
 
 @dataclass(slots=True)
 class RulesSeen:
     """All rules, with every use and every release by one, across the partitions."""
 
     rules: dict[Name, RuleSeen] = field(default_factory=dict)
+    _alone: list[Fact] = field(default_factory=list)
     _reserved: dict[str, Fact] = field(default_factory=dict)
     _settled: list[Fact] = field(default_factory=list)
     _released: Counter[Name] = field(default_factory=Counter)
 
-    def published(self, fact: Fact) -> None:
-        """Take a fact of the definitions."""
+    def published(self, fact: Fact, people: PeopleAt) -> None:
+        """Take a fact of the definitions, with the people as they stood then."""
         if fact.type == "RuleMade":
             rule = RuleSeen(json.loads(fact.body.document), [(fact.offset, fact.body.status)])
             self.rules.setdefault((fact.tenant, fact.body.rule_id), rule)
         elif fact.type in STATUS:
             rule = self.rules[fact.tenant, fact.body.rule_id]
             rule.statuses.append((fact.offset, STATUS[fact.type]))
+            if fact.type == "RuleActivated" and rule.is_own(fact.body.by, people):
+                self._alone.append(fact)
 
     def use(self, fact: Fact, adopted_through: int, report: Report) -> None:
         """Take a fact of the uses of a rule."""
@@ -98,13 +109,17 @@ class RulesSeen:
         about = (document["agent"], document["tool"], document["tool_version"])
         if about != (call.agent, call.tool, call.tool_version):
             _say(report, "I1", fact, "released by a rule about other calls", *about)
-        elif set(document["arguments"]) != set(json.loads(fact.body.arguments)):
+        elif not is_about(document["arguments"], json.loads(fact.body.arguments)):
             _say(report, "I1", fact, "released with other arguments than the rule names", fact.body.arguments)
+        if fact.key.split("/")[1] != document["project"]:
+            _say(report, "I9", fact, "released by a rule of another project", document["project"])
         if document["uses"] is not None and not self._has_use(fact):
             _say(report, "I2", fact, "released by a rule with a limit, but without a use", fact.body.rule_id)
 
     def end(self, report: Report) -> None:
         """Compare what was given with what was used, once every partition was read."""
+        for fact in self._alone:
+            _say(report, "I10", fact, "a rule activated by one of those who wanted it", fact.body.by)
         for fact in self._settled:
             use = self._reserved.get(fact.body.reservation_id)
             asked = (fact.body.rule_id, fact.body.call_id, fact.body.revision)

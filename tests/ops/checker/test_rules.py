@@ -8,15 +8,20 @@ from typing import Any
 import pytest
 
 from ops.checker.facts import Fact
+from ops.checker.people import PeopleAt
 from ops.checker.rules import RulesSeen
 from ops.checker.violations import Violation
 from schemas.events.calls import ToolCallReleased
-from schemas.events.rules import ReservationSettled, RuleMade, RuleRevoked, RuleUseReserved
+from schemas.events.rules import ReservationSettled, RuleActivated, RuleMade, RuleRevoked, RuleUseReserved
 from schemas.message import Message
 from services.runtime.log import TopicPartition
 
 RUN, USES = "acme/main/x", "acme/main/rule/r"
 EXPIRY_MS = 2_000
+PEOPLE: dict[str, dict[str, Any]] = {
+    "rita-r": {"principal": "rita-r", "subjects": ["rita", "rita@home"]},
+    "otto-o": {"principal": "otto-o", "subjects": ["otto"]},
+}
 
 
 class Call:
@@ -31,12 +36,16 @@ class Seen:
         self.rules = RulesSeen()
         self.offset = 0
         value = {
+            "project": "main",
             "agent": "bot",
             "tool": "pay",
             "tool_version": "v",
             "arguments": {"amount": {"equals": 1}},
             "uses": 1,
             "expires_at_ms": EXPIRY_MS,
+            "requesters": ["bot", "otto-o"],
+            "made_by": "rita",
+            "four_eyes": True,
         }
         text = json.dumps({**value, **document})
         self.define(RuleMade(rule_id="r", status="active", reason="", document=text, by="rita"))
@@ -48,7 +57,7 @@ class Seen:
         return Fact(tp, self.offset, key, kind, body, "e", at_ms, 0, 1, "c", "", -1, "acme", True)
 
     def define(self, body: Message) -> None:
-        self.rules.published(self.fact(body, "acme/rule/r"))
+        self.rules.published(self.fact(body, "acme/rule/r"), PeopleAt(PEOPLE))
 
     def use(self, reservation_id: str = "a", number: int = 1, at_ms: int = 1_000, key: str = USES) -> None:
         body = RuleUseReserved(
@@ -73,6 +82,9 @@ class Seen:
         )
         self.rules.settled(self.fact(body, RUN))
 
+    def activate(self, by: str) -> None:
+        self.define(RuleActivated(rule_id="r", reason="", by=by))
+
     def release(self, arguments: str = '{"amount":1}', at_ms: int = 1_000, call: Any = Call) -> None:
         body = ToolCallReleased(
             call_id="c",
@@ -95,6 +107,7 @@ class Seen:
 
 def test_use_that_went_its_whole_way_finds_nothing() -> None:
     seen = Seen()
+    seen.activate("rudi")
     seen.use()
     seen.settle()
     seen.release()
@@ -161,6 +174,20 @@ def released_with_another_argument(seen: Seen) -> None:
     seen.release('{"amount":1,"to":"x"}')
 
 
+def released_with_another_value(seen: Seen) -> None:
+    seen.use()
+    seen.settle()
+    seen.release('{"amount":true}')
+
+
+def activated_by_another_account_of_its_maker(seen: Seen) -> None:
+    seen.activate("rita@home")
+
+
+def activated_by_whose_request_it_was(seen: Seen) -> None:
+    seen.activate("otto")
+
+
 @pytest.mark.parametrize(
     ("wrong", "number"),
     [
@@ -176,6 +203,9 @@ def released_with_another_argument(seen: Seen) -> None:
         (released_when_revoked, "I5"),
         (released_when_expired, "I5"),
         (released_with_another_argument, "I1"),
+        (released_with_another_value, "I1"),
+        (activated_by_another_account_of_its_maker, "I10"),
+        (activated_by_whose_request_it_was, "I10"),
     ],
 )
 def test_what_is_wrong_with_a_rule_is_told_by_its_number(wrong: Any, number: str) -> None:
