@@ -129,7 +129,8 @@ def plan_consume(
     body = read_body(bodies.ConsumeGrant, given())
     command = k.ConsumeGrant(call_id=call_id, digest=body.digest, attempt_id=body.attempt_id or fresh_id())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
-    name = name_of(actor, route, key, (command.attempt_id,))
+    # Who else names the attempt does not get the answer that it was given.
+    name = name_of(actor, route, key, (command.attempt_id, actor.subject))
     plan = Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
     if not may_have_secrets(row["arguments"]):
         return plan

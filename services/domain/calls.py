@@ -151,6 +151,9 @@ def _consumption_problem(
     if not is_client_id(command.attempt_id):
         return Refusal.INVALID, f"attempt_id {ID_RULE}"
     if call.attempt_id == command.attempt_id and call.digest == command.digest:
+        # An attempt's id is no secret, and what it was given may be one.
+        if call.consumed_by != ctx.actor.subject:
+            return Refusal.ALREADY_CONSUMED, "somebody else's attempt consumed it"
         return Refusal.DUPLICATE, "this attempt has consumed it already"
     if call.status == "expired":
         return Refusal.EXPIRED, "the release or its hold has expired"

@@ -179,6 +179,7 @@ def _consumed(state: Execution, event: c.GrantConsumed, at_ms: int) -> Execution
         state.calls[event.call_id],
         status="consumed",
         attempt_id=event.attempt_id,
+        consumed_by=event.by,
         run_deadline_at_ms=event.run_deadline_at_ms,
     )
     return _with_call(_going_on(state), call)

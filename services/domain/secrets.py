@@ -84,7 +84,7 @@ def delivered(state: Execution, event: h.SecretsDelivered, at_ms: int) -> Execut
     return _with(
         state,
         _name("", event.request_id),
-        replace(earlier, attempt_id=event.attempt_id, until_ms=event.until_ms),
+        replace(earlier, attempt_id=event.attempt_id, until_ms=event.until_ms, by=event.by),
     )
 
 
@@ -136,7 +136,7 @@ def _taking_problem(known: Handover, hold: Hold, command: k.TakeSecrets, ctx: Co
     if not known.attempt_id:
         answered = hold.status == "resolved"
         return None if answered else (Refusal.NOT_RELEASED, "nobody has answered it")
-    if known.attempt_id != command.attempt_id:
+    if (known.attempt_id, known.by) != (command.attempt_id, ctx.actor.subject):
         return Refusal.ALREADY_CONSUMED, "they were delivered to another attempt"
     if ctx.now_ms >= known.until_ms:
         return Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over"

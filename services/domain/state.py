@@ -49,8 +49,8 @@ class Call(Struct, frozen=True, kw_only=True):
     `proposal_digest` names the agent's own proposal, to tell a repeat from a reuse of the id.
     `requesters` are those whose words the current revision is: the proposer, or the last editor with it.
     `proposed_arguments` are the agent's own where a person edited them, else empty. `succeeded_as` counts the calls
-    of the run that succeeded, up to this one. `rule_id` is what released the call in a person's place. Once the call
-    has ended, its texts are empty.
+    of the run that succeeded, up to this one. `rule_id` is what released the call in a person's place. `consumed_by`
+    is whose attempt runs it. Once the call has ended, its texts are empty.
     """
 
     call_id: str
@@ -78,6 +78,7 @@ class Call(Struct, frozen=True, kw_only=True):
     succeeded_as: int = 0
     rule_id: str = ""
     reservation: Reservation | None = None
+    consumed_by: str = ""
 
 
 class Delegation(Struct, frozen=True):
@@ -147,6 +148,7 @@ class Handover(Struct, frozen=True, kw_only=True):
     attempt_id: str = ""
     until_ms: int = 0
     erased: bool = False
+    by: str = ""
 
 
 class Execution(Struct, frozen=True, kw_only=True):

@@ -146,6 +146,26 @@ def test_secrets_are_delivered_to_one_attempt_and_again_to_it_within_its_lease()
     assert code(taken(world, "b")) == "already_consumed"
 
 
+def test_secrets_are_not_delivered_to_who_merely_names_the_attempt_of_another() -> None:
+    world = started()
+    answered(world)
+    taken(world)
+
+    assert code(taken(world, by=OLGA)) == "already_consumed"
+    assert code(taken(world)) == "duplicate"
+
+
+def test_consumption_is_repeated_by_whose_attempt_it_is_alone() -> None:
+    world = world_with_secret_tool()
+    hold = the(proposed(world, "pay", arguments=with_token(SEALED)), "HoldOpened")
+    decided(world, hold, "approve")
+    again = k.ConsumeGrant(call_id="c", digest=hold.digest, attempt_id="a")
+
+    assert names(consumed(world, hold.digest)) == ["GrantConsumed"]
+    assert code(world.ask(again, OLGA)) == "already_consumed"
+    assert code(world.ask(again)) == "duplicate"
+
+
 def test_secrets_taken_by_another_agent_or_of_another_kind_are_refused() -> None:
     world = started()
     answered(world)

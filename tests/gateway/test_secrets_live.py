@@ -69,6 +69,21 @@ def test_sensitive_arguments_are_handed_to_the_attempt_that_consumed_and_stand_n
     assert "secrets" not in bot.get(path_of(call)).json()
 
 
+@pytest.mark.parametrize("key", [None, "again"])
+def test_secrets_are_not_handed_to_who_reads_off_the_attempt_and_names_it(
+    bot: Caller, anna: Caller, olga: Caller, key: str | None
+) -> None:
+    call = proposed(bot)
+    assert decided(anna, call).status_code == 200
+    body = {"digest": call["digest"], "attempt_id": "mine"}
+    assert bot.post(f"{path_of(call)}/consume", body).status_code == 200
+    assert olga.get(path_of(call)).json()["attempt_id"] == "mine"
+    answer = olga.post(f"{path_of(call)}/consume", body, key=key)
+    assert refused(answer) == (409, "already_consumed")
+    assert "hunter2" not in answer.text
+    assert values_of(bot.post(f"{path_of(call)}/consume", body))["/token"] == PLAIN["token"]
+
+
 def test_secrets_after_the_result_are_not_handed_over_again(bot: Caller, anna: Caller) -> None:
     call = proposed(bot)
     decided(anna, call)
