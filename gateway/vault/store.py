@@ -129,9 +129,11 @@ class SqliteVaultDatabase:
         """See `VaultDatabase`: the write-ahead log still has the pages as they were."""
         with self._lock:
             try:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                ((is_busy, *_),) = self._execute("PRAGMA wal_checkpoint(TRUNCATE)", ())
             except sqlite3.Error as error:
                 raise VaultUnavailable(f"the vault's log cannot be cut: {error}") from error
+        if is_busy:
+            raise VaultUnavailable("the vault's log cannot be cut while another process reads the vault")
 
     def close(self) -> None:
         """See `VaultDatabase`."""

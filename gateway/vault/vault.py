@@ -141,9 +141,9 @@ class Vault:
         """Erase everything that belongs to a call or request; how many values ever did."""
         with self.database.transaction(owner.tenant) as execute:
             rows = execute(f"SELECT handle, box IS NULL FROM sealed WHERE {_OF_OWNER}", owner)  # noqa: S608
-            left = [row[0] for row in rows if not row[1]]
-            self._shred(execute, left)
-        if left:
+            self._shred(execute, [row[0] for row in rows if not row[1]])
+        # Also where all was erased before: the database's own files may not have been cleaned then.
+        if rows:
             self.database.shred()
         return len(rows)
 
@@ -156,8 +156,7 @@ class Vault:
         with self.database.transaction(tenant) as execute:
             where = (tenant, name)
             there = "WHERE tenant = ? AND name = ? AND wrapped IS NOT NULL"
-            if not execute(f"SELECT 1 FROM data_keys {there}", where):  # noqa: S608
-                return False
+            is_there = bool(execute(f"SELECT 1 FROM data_keys {there}", where))  # noqa: S608
             execute(
                 f"UPDATE data_keys SET wrapped = NULL, destroyed_at_ms = ? {there}",  # noqa: S608
                 (self.now_ms(), *where),
@@ -168,7 +167,7 @@ class Vault:
                 (self.now_ms(), *where),
             )
         self.database.shred()
-        return True
+        return is_there
 
     def data_keys(self, tenant: str) -> list[DataKey]:
         """The data keys of a tenant, oldest first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.vault.store import VAULT_FILE, VaultDatabase, open_database
+from gateway.vault import store
+from gateway.vault.store import VAULT_FILE, VaultDatabase, VaultUnavailable, open_database
 from gateway.vault.vault import SAME_MAX, Damaged, Gone, Owner, Vault
 from gateway.vault.wrapping import (
     MASTER_KEY,
@@ -233,6 +235,29 @@ def test_files_of_the_vault_are_the_owners_alone_and_hold_nothing_erased(tmp_pat
 
     assert handle
     assert not any(box in path.read_bytes() for path in files)
+
+
+def test_erasure_beside_a_reader_of_the_file_is_not_said_to_be_done_before_it_is(
+    tmp_path: Path, keys: MasterKeyFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LOCK_TIMEOUT_S", 0.05)
+    vault = Vault(store.SqliteVaultDatabase(tmp_path / VAULT_FILE), keys, Clock())
+    handle_of(vault)
+    reader = sqlite3.connect(tmp_path / VAULT_FILE, isolation_level=None)
+    reader.execute("BEGIN")
+    ((box,),) = reader.execute("SELECT box FROM sealed").fetchall()
+    files = [path for path in tmp_path.iterdir() if path.name.startswith(VAULT_FILE)]
+
+    with pytest.raises(VaultUnavailable, match="another process"):
+        vault.erase(CALL)
+    with pytest.raises(VaultUnavailable, match="another process"):
+        vault.destroy_key("acme", "key-1")
+    assert any(box in path.read_bytes() for path in files)
+    reader.close()
+
+    assert vault.erase(CALL) == 1
+    assert not any(box in path.read_bytes() for path in files)
+    vault.close()
 
 
 def test_ever_new_values_for_one_place_are_compared_with_a_bounded_number(
