@@ -24,8 +24,8 @@ from services.domain.verdicts import denial, release, revised, verdict_event
 from services.domain.voices import voices_with, word_of
 
 ROLLED_BACK = "a call was rejected, and the run is rolled back"
-# The ids of so many calls are at most 256 KiB in one event.
-ROLLBACK_MAX = 2_000
+# The ids of so many calls are some 140 kB in one event, beside all that a rollback gives up (schemas/limits.py).
+ROLLBACK_MAX = 1_000
 ON_REJECT_STRICTNESS = ("feedback", "rollback", "halt")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from schemas import commands as k
 from schemas.canonical import canonical
@@ -27,6 +28,7 @@ from schemas.message import Message
 from schemas.principals import People
 from schemas.record import Event, EventMeta
 from services.domain.context import Context
+from services.domain.deciding import ROLLBACK_MAX
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.sizes import events_bytes
@@ -149,6 +151,26 @@ def test_rejection_that_halts_at_the_quota_fits_one_decision() -> None:
     said = world.longest(decision, RITA)
 
     assert names(said)[-1] == "ExecutionFailed"
+    assert world.sizes[-1] < DECISION_MAX_BYTES
+
+
+def test_rejection_that_rolls_back_at_the_quota_fits_one_decision() -> None:
+    mild = [{"name": "back", "annotations": {"destructiveHint": False}}]
+    world = long_world([rule("backs", "back", "hold", on_reject="rollback")], mild)
+    world.open(OPEN_MAX, "back")
+    entry = world.partition.live[world.key(EXECUTION)]
+    held_call = next(iter(entry.state.calls.values()))
+    calls = entry.state.calls
+    for number in range(1, ROLLBACK_MAX + 1):
+        name = f"s{number:0{LONGEST - 1}}"
+        calls = calls.set(name, replace(held_call, call_id=name, status="succeeded", succeeded_as=number))
+    entry.state = replace(entry.state, calls=calls)
+    hold = entry.state.holds[held_call.hold_id]
+
+    decision = k.DecideHold(hold_id=hold.hold_id, decision="reject", digest=hold.digest, feedback=LONG_TEXT)
+    said = world.longest(decision.model_copy(update={"view_digest": hold.view_digest}), RITA)
+
+    assert len(the(said, "RollbackStarted").calls) == ROLLBACK_MAX
     assert world.sizes[-1] < DECISION_MAX_BYTES
 
 
