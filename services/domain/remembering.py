@@ -32,6 +32,7 @@ from services.domain.predicates import exactly, fits, has_sealed
 from services.domain.proposals import parsed
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold
+from services.domain.voices import voice_of, word_of
 
 DEFAULT_SECONDS = 24 * 60 * 60
 DEFAULT_USES = 10
@@ -104,7 +105,7 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
         risk_max="low" if verdict.risk.level == "low" else "medium",
         terms=_terms(hold),
         evidence=_evidence(state, hold, command, decision_id),
-        requesters=tuple(sorted(requesters_of(state, hold, call, ctx.people))),
+        requesters=tuple(sorted(requesters_of(state, hold, call, ctx.people) | _spoken_for(hold, ctx))),
         made_by=ctx.actor.subject,
         made_with=tuple(sorted(set(asked_roles(hold)) & set(ctx.actor.roles))),
         four_eyes=by_rule and bounds.four_eyes,
@@ -197,6 +198,12 @@ def _uses(asked: Asked, bounds: Remember) -> int | None:
 
 def _tests(call: Call, asked: Asked) -> Mapping[str, ArgumentTest]:
     return exactly(parsed(call.arguments)) | asked.arguments
+
+
+def _spoken_for(hold: Hold, ctx: Context) -> frozenset[str]:
+    """Whose voice a delegate's approval is: they are no second person for a rule that is made of it."""
+    voice = voice_of(hold, word_of(hold, ctx.actor, ctx.people), ctx.people)
+    return frozenset({voice} - {ctx.people.name_of(ctx.actor.subject)})
 
 
 def _terms(hold: Hold) -> Terms:

@@ -18,7 +18,7 @@ def voices_with(hold: Hold, people: TenantPeople, *more: Vote) -> int:
     counting = [vote for vote in hold.votes if _still_counts(hold, vote, people)] + list(more)
     speaking = {people.name_of(vote.by) for vote in counting}
     # Fewer of either: a principal may be published meanwhile that makes two of them one person.
-    return min(len(speaking), len({_voice(hold, vote, people) for vote in counting}))
+    return min(len(speaking), len({voice_of(hold, vote, people) for vote in counting}))
 
 
 def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
@@ -30,11 +30,12 @@ def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
     """Whether the actor's voice is among the hold's words: by any account of theirs, or of whom it was handed to."""
     if people.name_of(actor.subject) in people.names_of(vote.by for vote in hold.votes):
         return True
-    voices = {_voice(hold, vote, people) for vote in hold.votes if _still_counts(hold, vote, people)}
-    return _voice(hold, word_of(hold, actor, people), people) in voices
+    voices = {voice_of(hold, vote, people) for vote in hold.votes if _still_counts(hold, vote, people)}
+    return voice_of(hold, word_of(hold, actor, people), people) in voices
 
 
-def _voice(hold: Hold, vote: Vote, people: TenantPeople) -> str:
+def voice_of(hold: Hold, vote: Vote, people: TenantPeople) -> str:
+    """Whose voice a word is: its person's, or that of who handed the hold on to one who may not decide otherwise."""
     person = people.name_of(vote.by)
     if _is_named(hold, person, people) or set(asked_roles(hold)) & set(vote.roles):
         return person

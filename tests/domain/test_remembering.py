@@ -57,6 +57,18 @@ def test_decide_for_a_rule_without_its_role_is_refused() -> None:
     assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "forbidden_role"
 
 
+def test_decide_for_a_rule_by_a_delegate_names_who_handed_the_hold_on_as_no_second_person() -> None:
+    made = world()
+    waiting = pay(made, "first")
+    hold_id = the(waiting, "HoldOpened").hold_id
+    made.ask(k.DelegateHold(hold_id=hold_id, to="zoe"), RUDI)
+    zoe = RUDI.model_copy(update={"subject": "zoe", "roles": ()})
+
+    asked = the(decide(made, waiting, actor=zoe, scope="rule"), "RuleAsked")
+
+    assert json.loads(asked.document)["requesters"] == ["bot", "rudi"]
+
+
 def test_decide_for_a_rule_before_the_last_voice_is_refused() -> None:
     made = world([rule("payments", "pay", "hold", quorum=2, remember={"four_eyes": False})])
     waiting = pay(made, "first")
