@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from gateway.identity.jwks import IssuerUnavailable
+from gateway.identity.keys import KeysUnreadable
 from gateway.identity.oidc import OidcIssuer
 from gateway.problems import Problem
 from projections.folds.rows import Row
@@ -16,6 +18,8 @@ from schemas.actor import Actor, tool_role
 from schemas.principals import People
 from schemas.refusals import Refusal
 from schemas.token import Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
+
+logger = logging.getLogger(__name__)
 
 CACHED_TOKENS_MAX = 4_096
 # A token is verified again after this: its key may have been withdrawn meanwhile.
@@ -65,6 +69,11 @@ class Authenticator:
             raise Problem(Refusal.UNAUTHENTICATED, str(error)) from error
         except IssuerUnavailable as error:
             raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=RETRY_AFTER_S) from error
+        except KeysUnreadable as error:
+            # Which file it is concerns the operator, not everybody.
+            logger.error("no token can be verified: %s", error)
+            detail = "the issuers' keys cannot be read: ask the operator"
+            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=RETRY_AFTER_S) from error
         self._believed[token] = Believed(claims, min(claims.expires_at_s, now + BELIEVED_S))
         if len(self._believed) > CACHED_TOKENS_MAX:
             self._believed.popitem(last=False)

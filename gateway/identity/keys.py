@@ -113,7 +113,7 @@ def rotate(keys_dir: Path, name: str) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class PublicKeyFile:
-    """The public keys of a file, read again when an unknown key id is met and the file has changed."""
+    """The public keys of a file, read again when it has changed: for a new key, and for one that was withdrawn."""
 
     path: Path
     _keys: dict[str, Ed25519PublicKey] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class PublicKeyFile:
         Raises:
             KeysUnreadable: the file is damaged.
         """
-        if kid not in self._keys and (changed_at_ns := self._changed_at_ns()) != self._read_at_ns:
+        if (changed_at_ns := self._changed_at_ns()) != self._read_at_ns:
             self._keys, self._read_at_ns = load_public(self.path), changed_at_ns
         return self._keys.get(kid)
 

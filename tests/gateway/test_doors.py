@@ -15,7 +15,7 @@ from gateway.identity.doors import (
     reads_project,
 )
 from gateway.identity.issuer import issue
-from gateway.identity.keys import load_or_create
+from gateway.identity.keys import ISSUERS, PublicKeyFile, load_or_create
 from gateway.problems import PRECEDENCE, Problem, first_of
 from schemas.actor import Actor
 from schemas.principals import People, principal_from_value
@@ -87,6 +87,14 @@ async def test_still_stands_until_the_roles_that_count_are_others(tmp_path: Path
         assert door.still_stands(unknown)
     now[0] = people(ann, {"principal": "bob", "subjects": ["bob"], "roles": ["reviewer"]})
     assert door.still_stands(unknown)
+
+
+async def test_claims_issuers_file_damaged_is_unavailable_and_names_no_file(tmp_path: Path) -> None:
+    token = issue(tmp_path, "anna", ["reviewer"], "acme", "books")
+    (tmp_path / ISSUERS).write_text("damaged")
+    with pytest.raises(Problem) as caught:
+        await Authenticator(PublicKeyFile(tmp_path / ISSUERS).get).claims(token)
+    assert (caught.value.status, str(tmp_path) in caught.value.detail) == (503, False)
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "token abc"])

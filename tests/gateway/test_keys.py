@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gateway.identity.keys import KeysUnreadable, load_or_create, load_public
+from gateway.identity.keys import ISSUERS, KeysUnreadable, PublicKeyFile, load_or_create, load_public
+from schemas.key_files import write_private
 
 PRIVATE = ("issuer.pem", "gateway.pem", "grants.pem", "cursor.key")
 PUBLIC = ("gateways.json", "issuers.json", "grants.json")
@@ -59,3 +61,15 @@ def test_load_or_create_damaged_file_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"damaged")
     with pytest.raises(KeysUnreadable, match=name):
         load_or_create(tmp_path)
+
+
+def test_key_file_key_withdrawn_while_running_is_known_no_more(tmp_path: Path) -> None:
+    kid = load_or_create(tmp_path).issuer.kid
+    path = tmp_path / ISSUERS
+    keys = PublicKeyFile(path)
+    assert keys.get(kid) is not None
+    write_private(path, b"{}")
+    os.utime(path, ns=(1, 1))
+    assert keys.get(kid) is None
+    path.unlink()
+    assert keys.get(kid) is None
