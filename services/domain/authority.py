@@ -6,10 +6,7 @@ from schemas.refusals import Refusal
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
-
-REVIEWERS = ("reviewer", "operator")
-# Whom a hold without roles of its own asks.
-ANY_REVIEWER = (*REVIEWERS, "admin")
+from services.domain.voices import ANY_REVIEWER, REVIEWERS, asked_roles, edited_by
 
 
 def acts_for_agent(actor: Actor, agent: str) -> bool:
@@ -68,19 +65,16 @@ def refusal_to_decide(
     return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
 
 
-def asked_roles(hold: Hold) -> tuple[str, ...]:
-    """The roles by which a hold may be decided; none where only the reviewers that it names may."""
-    return hold.roles if hold.roles or hold.reviewers else ANY_REVIEWER
-
-
 def requesters_of(state: Execution, hold: Hold, call: Call | None, people: TenantPeople) -> frozenset[str]:
     """The people whose own request this hold is about.
 
     Those are its opener and who edited the call; and for whom the agent acts: who started the run, the run's user,
     and the principals who have the agent among theirs.
     """
-    asked = (hold.requester, *(call.requesters if call else ()))
-    return people.names_of(asked) | people_behind(state, people)
+    behind = people.names_of((hold.requester,)) | people_behind(state, people)
+    return (
+        behind if call is None else behind | people.names_of(call.requesters) | edited_by(state, call, people)
+    )
 
 
 def people_behind(state: Execution, people: TenantPeople) -> frozenset[str]:

@@ -10,13 +10,14 @@ from schemas.ids import derived_id
 from schemas.policy_document import Remember
 from schemas.principals import TenantPeople
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
-from services.domain.authority import ANY_REVIEWER, people_behind
+from services.domain.authority import people_behind
 from services.domain.context import Context
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.predicates import fits, has_sealed
 from services.domain.proposals import parsed
 from services.domain.standing_rules import maker_still_may
 from services.domain.state import Call, Execution
+from services.domain.voices import ANY_REVIEWER
 
 RISKS = ("low", "medium", "high")
 

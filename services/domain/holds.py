@@ -15,7 +15,7 @@ from services.domain.decision_content import Problem, content_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.remembering import remember_problem
 from services.domain.state import Call, Execution, Hold
-from services.domain.voices import has_spoken
+from services.domain.voices import has_spoken, is_spoken_for
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
 CLAIM_MAX_S = 60 * 60
@@ -157,7 +157,7 @@ def _decision_problem(
         or remember_problem(state, hold, call, command, completes(hold, ctx), ctx)
         or _closed(state, hold)
         or _run_over(state, hold, command)
-        or _already_voted(hold, ctx)
+        or _already_voted(hold, command, ctx)
         or _other_digest(hold, command)
     )
 
@@ -182,9 +182,12 @@ def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | 
     return None
 
 
-def _already_voted(hold: Hold, ctx: Context) -> Problem | None:
+def _already_voted(hold: Hold, command: k.DecideHold, ctx: Context) -> Problem | None:
     if has_spoken(hold, ctx.actor, ctx.people):
-        return Refusal.ALREADY_VOTED, "one person counts once, and so does who handed the hold on"
+        return Refusal.ALREADY_VOTED, "one person counts once"
+    # Saying no, or something else, is open to who handed the hold on.
+    if command.decision == "approve" and is_spoken_for(hold, ctx.actor, ctx.people):
+        return Refusal.ALREADY_VOTED, "who handed the hold on and their delegate count once"
     return None
 
 

@@ -24,7 +24,7 @@ from schemas.standing_rule import (
     asked_from_text,
     standing_rule_to_text,
 )
-from services.domain.authority import asked_roles, requesters_of
+from services.domain.authority import requesters_of
 from services.domain.context import Context
 from services.domain.covering import covers, is_about, known, plain_rules
 from services.domain.policy import Verdict
@@ -32,7 +32,7 @@ from services.domain.predicates import exactly, fits, has_sealed
 from services.domain.proposals import parsed
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold
-from services.domain.voices import voice_of, word_of
+from services.domain.voices import asked_roles, voice_of, word_of
 
 DEFAULT_SECONDS = 24 * 60 * 60
 DEFAULT_USES = 10

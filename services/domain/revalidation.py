@@ -1,7 +1,7 @@
 """Between release and consumption: a definition that became stricter takes the release back."""
 
 from schemas.canonical import call_digest
-from services.domain.authority import ANY_REVIEWER, roles_as_asked
+from services.domain.authority import roles_as_asked
 from services.domain.context import Context
 from services.domain.covering import still_covered
 from services.domain.opening import call_hold
@@ -10,7 +10,7 @@ from services.domain.proposals import arguments_misfit
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
-from services.domain.voices import voices_with
+from services.domain.voices import ANY_REVIEWER, voices_with
 
 
 def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:

@@ -20,8 +20,8 @@ from schemas.message import Message
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.standing_rule import RuleRefused, StandingRuleDocument, standing_rule_from_text
-from services.domain.authority import REVIEWERS
 from services.domain.predicates import fixed_values
+from services.domain.voices import REVIEWERS
 
 RuleCommand = MakeRule | ActivateRule | SuspendRule | RevokeRule
 RuleEvent = RuleMade | RuleActivated | RuleSuspended | RuleRevoked

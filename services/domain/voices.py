@@ -5,8 +5,16 @@ A word by delegation is the voice of who handed the hold on: else one who may de
 
 from schemas.actor import Actor
 from schemas.principals import TenantPeople
-from services.domain.authority import asked_roles
-from services.domain.state import Hold, Vote
+from services.domain.state import Call, Execution, Hold, Vote
+
+REVIEWERS = ("reviewer", "operator")
+# Whom a hold without roles of its own asks.
+ANY_REVIEWER = (*REVIEWERS, "admin")
+
+
+def asked_roles(hold: Hold) -> tuple[str, ...]:
+    """The roles by which a hold may be decided; none where only the reviewers that it names may."""
+    return hold.roles if hold.roles or hold.reviewers else ANY_REVIEWER
 
 
 def voices_with(hold: Hold, people: TenantPeople, *more: Vote) -> int:
@@ -27,9 +35,12 @@ def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
 
 
 def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
-    """Whether the actor's voice is among the hold's words: by any account of theirs, or of whom it was handed to."""
-    if people.name_of(actor.subject) in people.names_of(vote.by for vote in hold.votes):
-        return True
+    """Whether one of the hold's words is the actor's own, by any of their accounts."""
+    return people.name_of(actor.subject) in people.names_of(vote.by for vote in hold.votes)
+
+
+def is_spoken_for(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
+    """Whether the actor's approval is a voice that the hold has already: their delegate's, or their delegator's."""
     voices = {voice_of(hold, vote, people) for vote in hold.votes if _still_counts(hold, vote, people)}
     return voice_of(hold, word_of(hold, actor, people), people) in voices
 
@@ -43,6 +54,17 @@ def voice_of(hold: Hold, vote: Vote, people: TenantPeople) -> str:
         if people.meant_by(handed.to) == person:
             person = people.name_of(handed.by)
     return person
+
+
+def edited_by(state: Execution, call: Call, people: TenantPeople) -> frozenset[str]:
+    """Whose voices the edits of a call were: also of who had handed a hold on to its editor."""
+    return frozenset(
+        voice_of(hold, vote, people)
+        for hold in state.holds.values()
+        if hold.call_id == call.call_id and hold.delegations
+        for vote in hold.votes
+        if vote.by in call.requesters
+    )
 
 
 def _still_counts(hold: Hold, vote: Vote, people: TenantPeople) -> bool:

@@ -135,6 +135,16 @@ def test_quorum_of_a_delegator_and_their_delegate_is_one_voice(
     assert names(decided(world, hold, "approve", RITA)) == ["DecisionRecorded", "ToolCallReleased"]
 
 
+def test_reject_by_a_delegator_whose_delegate_has_approved_ends_the_hold() -> None:
+    world = asking(quorum=2, roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS)
+    hold = held(world)
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to="zoe"), MIA)
+    decided(world, hold, "approve", MIA.model_copy(update={"subject": "zoe", "roles": ()}))
+
+    assert names(decided(world, hold, "reject", MIA)) == ["DecisionRecorded", "ToolCallDenied"]
+
+
 def test_quorum_of_a_delegator_and_a_delegate_who_may_decide_anyway_is_two_voices() -> None:
     world = asking(quorum=2, roles=["treasurer"])
     world.definitions = with_people(world.definitions, MIAS, RITAS)
@@ -362,3 +372,16 @@ def test_consume_by_the_tools_own_server_is_taken_and_by_another_tools_not_found
     report = k.ReportResult(call_id="c", attempt_id="a", outcome="succeeded")
     assert code(world.ask(report, shop)) == "not_found"
     assert names(world.ask(report, bank)) == ["ToolCallSucceeded"]
+
+
+def test_approve_of_what_ones_own_delegate_edited_is_an_own_request() -> None:
+    """Else one person could edit by another's hand, and approve the edit alone."""
+    world = asking(roles=["treasurer"], exclude_requester=True)
+    world.definitions = with_people(world.definitions, MIAS, RITAS)
+    hold = held(world)
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to="zoe"), MIA)
+    zoe = MIA.model_copy(update={"subject": "zoe", "roles": ()})
+    new = the(decided(world, hold, "edit", zoe, edited_arguments='{"amount":7}'), "HoldOpened")
+
+    assert code(decided(world, new, "approve", MIA_AGAIN)) == "own_request"
+    assert names(decided(world, new, "approve", RITA)) == ["DecisionRecorded", "ToolCallReleased"]
