@@ -7,7 +7,7 @@ import uuid
 from gateway import bodies
 from gateway.asking import CommandName, name_of
 from gateway.bodies import read_body
-from gateway.identity.doors import check_acts, check_role, permitted_scope
+from gateway.identity.doors import acts_for, check_acts, check_role, permitted_scope
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply
@@ -102,7 +102,8 @@ def agent_of(gate: Gate, actor: Actor, execution_id: str) -> str:
     if row is not None:
         return str(row["agent"])
     agent = gate.live.starting.get(subject.key)
-    return str(gate.row(subject)["agent"]) if agent is None else agent
+    # Anybody may have asked to open it, also where it is another agent's long since.
+    return agent if agent is not None and acts_for(actor, agent) else str(gate.row(subject)["agent"])
 
 
 def made_id(actor: Actor, route: str, key: str | None) -> str:
