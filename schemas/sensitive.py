@@ -90,6 +90,11 @@ def marked_values(schema: Any, arguments: Any) -> list[Marked]:
     return list(_values(schema, arguments, ()))
 
 
+def astray(schema: Any, arguments: Any) -> Path | None:
+    """Where something stands that is of no type which leads to the marked values below, which then are not found."""
+    return next(_astray(schema, arguments, ()), None)
+
+
 def public_schema(schema: Any) -> Any:
     """The schema of arguments whose marked values were replaced."""
     if not isinstance(schema, Mapping):
@@ -251,6 +256,30 @@ def _values(schema: Any, value: Any, path: Path) -> Iterator[Marked]:
             yield from _values(schema["items"], item, (*path, index))
 
 
+def _astray(schema: Any, value: Any, path: Path) -> Iterator[Path]:
+    if not isinstance(schema, Mapping) or schema.get(MARK) is True or not has_marks(schema):
+        return
+    if not _is_of_type(value, schema.get("type")):
+        yield path
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping) and isinstance(value, Mapping):
+        for name in properties.keys() & value.keys():
+            yield from _astray(properties[name], value[name], (*path, name))
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _astray(schema.get("items"), item, (*path, index))
+
+
+def _is_of_type(value: Any, types: Any) -> bool:
+    """Whether a value is of a type that a schema names; any is where it names none."""
+    names = [types] if isinstance(types, str) else types
+    if not isinstance(names, list):
+        return True
+    if isinstance(value, Mapping | list):
+        return ("object" if isinstance(value, Mapping) else "array") in names
+    return not {"string", "number", "integer", "boolean", "null"}.isdisjoint(names)
+
+
 def _replaced(value: Any, values: Mapping[Path, Any], path: Path) -> Any:
     if path in values:
         return values[path]
@@ -288,6 +317,12 @@ def public_check(schema_text: str, check: Check) -> Callable[[Any], str | None]:
     public = canonical(public_schema(schema))
 
     def checked(arguments: Any) -> str | None:
-        return unsealed(schema, arguments) or check(public, arguments)
+        if (refusal := unsealed(schema, arguments)) is not None:
+            return refusal
+        if (misfit := check(public, arguments)) is None:
+            return None
+        # The check's own words quote values, and a sensitive one may stand where it should not.
+        path, colon, _ = misfit.partition(": ")
+        return f"{path if colon else '$'}: this does not fit the tool's inputSchema"
 
     return checked

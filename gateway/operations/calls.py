@@ -15,7 +15,7 @@ from gateway.live.reader import Subject
 from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
-from gateway.operations.sealing import check_call_id, marked_arguments, owner_of, to_seal
+from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
 from gateway.strictjson import canonical_text
 from projections.folds.rows import Row
 from schemas import commands as k
@@ -67,7 +67,7 @@ def plan_propose(
     is_known = gate.reader.at_hand(subject_of(actor, execution_id, call_id)) is not None
     if not is_known:
         gate.quotas.take(actor.tenant, actor.project, agent)
-    marked = to_seal(marked_arguments(gate, actor.tenant, body.tool, body.arguments))
+    marked = arguments_to_seal(gate, actor.tenant, body.tool, body.arguments)
     if marked and is_known:
         # A repeat may bring other values, and each that is new is kept until the log is seen not to name it.
         gate.quotas.take(actor.tenant, actor.project, agent)

@@ -14,7 +14,7 @@ from gateway.identity.doors import check_role
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
-from gateway.operations.sealing import marked_arguments, owner_of, to_seal, variables_to_seal
+from gateway.operations.sealing import arguments_to_seal, owner_of, variables_to_seal
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from gateway.vault.vault import Owner
@@ -121,8 +121,8 @@ def _sensitive(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold) -> l
             raise Problem(Refusal.INVALID, f"{body.decision} takes no value: decide respond, or leave it out")
     if body.edited_arguments is None or not row["call_id"]:
         return []
-    marked = marked_arguments(gate, actor.tenant, row["tool"], body.edited_arguments)
-    return to_seal(marked, json_value(row["arguments"]))
+    kept = json_value(row["arguments"])
+    return arguments_to_seal(gate, actor.tenant, row["tool"], body.edited_arguments, kept)
 
 
 def _owner(actor: Actor, row: Row) -> Owner:

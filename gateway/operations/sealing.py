@@ -19,6 +19,7 @@ from schemas.refusals import Refusal
 from schemas.sensitive import (
     Marked,
     Path,
+    astray,
     at_path,
     has_marks,
     is_placeholder,
@@ -42,6 +43,26 @@ def marked_arguments(gate: Gate, tenant: str, tool: str, arguments: Any) -> list
     versions = gate.live.definitions.tools.get((tenant, tool))
     schema = _marked_schema(versions[-1].document) if versions else None
     return [] if schema is None else marked_values(schema, arguments)
+
+
+def arguments_to_seal(gate: Gate, tenant: str, tool: str, arguments: Any, kept: Any = None) -> list[Marked]:
+    """The values of a proposal's or an edit's arguments that are to be sealed.
+
+    Args:
+        gate: what is needed.
+        tenant: of the tool.
+        tool: whose newest definition marks them.
+        arguments: as given.
+        kept: as `to_seal`.
+
+    Raises:
+        Problem: as `to_seal`; also where what is marked cannot stand: it would be sent as it is.
+    """
+    versions = gate.live.definitions.tools.get((tenant, tool))
+    schema = _marked_schema(versions[-1].document) if versions else None
+    if schema is not None and (path := astray(schema, arguments)) is not None:
+        raise misfit(f"{json_path(path)}: sensitive values stand below, and this does not lead to them")
+    return to_seal(marked_arguments(gate, tenant, tool, arguments), kept)
 
 
 def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:

@@ -74,6 +74,28 @@ def test_call_with_plain_sensitive_argument_is_refused_and_not_quoted() -> None:
     assert "hunter2" not in str(said)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [{"auth": "hunter2"}, {"auth": ["hunter2"]}, {"logins": {"pin": "hunter2"}}, {"logins": [["hunter2"]]}],
+    ids=str,
+)
+def test_sensitive_argument_where_none_is_looked_for_is_refused_and_not_quoted(arguments: Any) -> None:
+    secret = {MARK: True}
+    login = {"type": "object", "properties": {"pin": secret}}
+    properties = {
+        "auth": {"type": "object", "properties": {"token": secret}},
+        "logins": {"type": "array", "items": login},
+    }
+    world = started()
+    tool = {"name": "pay", "inputSchema": {"type": "object", "properties": properties}}
+    world.definitions = published(world.definitions, None, [tool])
+
+    said = proposed(world, "pay", arguments=json.dumps(arguments, separators=(",", ":")))
+
+    assert code(said) == "invalid_arguments"
+    assert "hunter2" not in str(said)
+
+
 def test_edit_to_a_plain_sensitive_argument_is_refused_and_not_quoted() -> None:
     world = world_with_secret_tool()
     hold = the(proposed(world, "pay", arguments=with_token(SEALED)), "HoldOpened")

@@ -130,6 +130,22 @@ def test_sensitive_argument_that_does_not_fit_is_refused_without_being_quoted(
     assert canonical(token).strip('"') not in answer.text
 
 
+@pytest.mark.parametrize("logins", [{"pin": "hunter2-pin"}, "hunter2-pin", [["hunter2-pin"]]], ids=str)
+def test_sensitive_value_where_nobody_looks_for_one_is_refused_before_it_is_sent(
+    bot: Caller, logins: Any
+) -> None:
+    execution_id = bot.execution()
+    arguments = {"token": PLAIN["token"], "logins": logins}
+    answer = bot.post(
+        f"/v1/executions/{execution_id}/tool-calls?wait=0", {"tool": TOOL, "arguments": arguments}
+    )
+    assert refused(answer) == (422, "invalid_arguments")
+    assert "lead" in answer.json()["detail"]
+    assert "hunter2" not in answer.text
+    events = bot.get(f"/v1/executions/{execution_id}/events").json()["items"]
+    assert len(events) == 1, "nothing of it is in the log"
+
+
 def test_handle_of_another_call_is_refused(bot: Caller) -> None:
     stolen = proposed(bot)["arguments"]["token"]
     body = {"tool": TOOL, "arguments": {"token": stolen}}
@@ -218,8 +234,11 @@ def test_destroyed_data_key_erases_the_tenants_values_and_the_next_are_under_ano
     new = proposed(bot)
     decided(root, new)
     assert values_of(consumed(bot, new))["/token"] == PLAIN["token"]
-    actions = [row["action"] for row in root.get("/v1/audit").json()["items"]]
-    assert "destroy_data_key" in actions
+
+    def actions() -> list[str]:
+        return [row["action"] for row in root.get("/v1/audit").json()["items"]]
+
+    wait_for(actions, lambda found: "destroy_data_key" in found)
 
 
 async def test_socket_of_the_agent_is_handed_the_values_and_the_reviewers_is_not(

@@ -12,6 +12,7 @@ from schemas.canonical import canonical
 from schemas.sensitive import (
     MARK,
     Marked,
+    astray,
     at_path,
     commitment_of,
     is_placeholder,
@@ -81,6 +82,27 @@ def test_mark_that_could_not_be_kept_to_is_refused(schema: Any, why: str) -> Non
     assert why in problem
 
 
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"a": {"b": [{"c": "x"}]}, "d": "x"}, None),
+        ({"a": {}, "d": ["x"]}, None),
+        ({"a": None}, ("a",)),
+        ({"a": "x"}, ("a",)),
+        ({"a": ["x"]}, ("a",)),
+        ({"a": {"b": {"c": "x"}}}, ("a", "b")),
+        ({"a": {"b": [{"c": "x"}, ["x"]]}}, ("a", "b", 1)),
+    ],
+    ids=str,
+)
+def test_astray_is_what_no_marked_value_can_stand_in(arguments: Any, found: Any) -> None:
+    item = {"type": ["object", "null"], "properties": {"c": {MARK: True}}}
+    inner = {"type": "object", "properties": {"b": {"type": "array", "items": item}}}
+    schema = {"type": "object", "properties": {"a": inner, "d": {"type": "object"}}}
+    assert astray(schema, arguments) == found
+    assert astray({"properties": {"a": {"properties": {"b": {MARK: True}}}}}, {"a": "of any type"}) is None
+
+
 def test_property_that_is_only_named_like_the_mark_marks_nothing() -> None:
     schema = {"properties": {MARK: {"type": "string"}}}
 
@@ -89,9 +111,18 @@ def test_property_that_is_only_named_like_the_mark_marks_nothing() -> None:
 
 
 def test_public_check_takes_sealed_values_only_and_quotes_nothing() -> None:
-    checked = public_check(canonical(SCHEMA), lambda text, arguments: f"asked:{'hush' in text}")
+    answers = ["$.to: 'hush' is not of type 'number'", "hush", None]
+    asked: list[str] = []
 
-    assert checked({"token": HELD}) == "asked:False"
+    def check(text: str, arguments: Any) -> str | None:
+        asked.append(text)
+        return answers.pop(0)
+
+    checked = public_check(canonical(SCHEMA), check)
+
+    unsaid = "this does not fit the tool's inputSchema"
+    assert [checked({"token": HELD}) for _ in range(3)] == [f"$.to: {unsaid}", f"$: {unsaid}", None]
+    assert not any("hush" in text for text in asked)
     refusal = checked({"token": "hush"})
     assert refusal is not None
     assert refusal.startswith("$.token: ")
