@@ -159,7 +159,7 @@ def _edited(
 
 
 def _editors_vote(opened: h.HoldOpened, command: DecideHold, ctx: Context) -> h.DecisionRecorded:
-    """The count starts again on the new digest, and the editor's word is its first vote."""
+    """The count starts again on the new digest, and the editor's word is its first vote. Nobody saw its view."""
     return h.DecisionRecorded(
         decision_id=derived_id("decision", ctx.command_id, opened.hold_id),
         hold_id=opened.hold_id,
@@ -175,8 +175,6 @@ def _editors_vote(opened: h.HoldOpened, command: DecideHold, ctx: Context) -> h.
         scope=command.scope,
         resolves=False,
         person=ctx.people.principal_of(ctx.actor.subject),
-        view_digest=command.view_digest,
-        dwell_ms=command.dwell_ms,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.events.holds import DecisionRecorded
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -180,8 +181,12 @@ def test_edit_under_a_quorum_starts_the_count_again_with_its_editor() -> None:
     hold = held(world)
     decided(world, hold, "approve", OLGA)
 
-    new = the(decided(world, hold, "edit", edited_arguments='{"amount":7}'), "HoldOpened")
+    view = hold.view_digest
+    said = decided(world, hold, "edit", edited_arguments='{"amount":7}', view_digest=view)
+    new = the(said, "HoldOpened")
 
+    words = [(body.decision, body.view_digest) for body in said if isinstance(body, DecisionRecorded)]
+    assert words == [("edit", view), ("approve", "")], "nobody was shown the new hold's view yet"
     assert [vote.by for vote in world.state().holds[new.hold_id].votes] == ["rita"], (
         "the earlier vote is void, the editor's counts"
     )
