@@ -13,7 +13,7 @@ from services.domain.context import Context
 from services.domain.deciding import completes, decision_events
 from services.domain.decision_content import Problem, content_problem
 from services.domain.refusing import Events, refuse, refuse_decision
-from services.domain.remembering import remember_problem
+from services.domain.remembering import remember_problem, remember_role_problem
 from services.domain.state import Call, Execution, Hold
 from services.domain.voices import has_spoken, is_spoken_for
 
@@ -138,12 +138,14 @@ def _on_open_hold(
         _closed(state, hold),
         problem(hold),
     )
-    first = min((reason for reason in against if reason is not None), key=_precedence, default=None)
+    first = _first(*against)
     return [act(hold)] if first is None else refuse(ctx, command, *first, hold.hold_id)
 
 
-def _precedence(problem: Problem) -> int:
-    return PRECEDENCE.index(problem[0])
+def _first(*against: Problem | None) -> Problem | None:
+    """The reason that comes first in precedence."""
+    reasons = (reason for reason in against if reason is not None)
+    return min(reasons, key=lambda reason: PRECEDENCE.index(reason[0]), default=None)
 
 
 def _decision_problem(
@@ -152,9 +154,12 @@ def _decision_problem(
     """The first reason against a decision, in the refusals' order of precedence."""
     return (
         refusal_to_decide(state, hold, call, ctx)
-        or content_problem(hold, call, command, ctx)
-        or _not_seen_whole(hold, command)
-        or remember_problem(state, hold, call, command, completes(hold, ctx), ctx)
+        or remember_role_problem(hold, command, ctx)
+        or _first(
+            content_problem(hold, call, command, ctx),
+            _not_seen_whole(hold, command),
+            remember_problem(state, hold, call, command, completes(hold, ctx), ctx),
+        )
         or _closed(state, hold)
         or _run_over(state, hold, command)
         or _already_voted(hold, command, ctx)

@@ -44,6 +44,14 @@ NOTHING = Asked()
 Problem = tuple[Refusal, str]
 
 
+def remember_role_problem(hold: Hold, command: DecideHold, ctx: Context) -> Problem | None:
+    """Why the actor may not have a decision remembered; told before what is wrong with what it says."""
+    bounds = None if command.scope == "once" else _bounds(hold)
+    if bounds is None or not bounds.roles or set(bounds.roles) & set(ctx.actor.roles):
+        return None
+    return Refusal.FORBIDDEN_ROLE, f"to be remembered it needs one of the roles: {', '.join(bounds.roles)}"
+
+
 def remember_problem(
     state: Execution, hold: Hold, call: Call | None, command: DecideHold, resolves: bool, ctx: Context
 ) -> Problem | None:
@@ -56,11 +64,6 @@ def remember_problem(
     bounds = _bounds(hold)
     if bounds is None or command.scope not in bounds.scopes:
         return Refusal.INVALID, f"nothing of this hold is remembered for {command.scope}: decide once"
-    if bounds.roles and not set(bounds.roles) & set(ctx.actor.roles):
-        return (
-            Refusal.FORBIDDEN_ROLE,
-            f"to be remembered it needs one of the roles: {', '.join(bounds.roles)}",
-        )
     if hold.status != "open":
         return None
     if not resolves:

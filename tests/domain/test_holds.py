@@ -359,3 +359,13 @@ def test_respond_to_a_held_call_denies_it_with_the_answer() -> None:
 
     assert the(decided(world, hold, "respond", value='"use IBAN"'), "ToolCallDenied").feedback == '"use IBAN"'
     assert proposed(world, "read", "d")
+
+
+def test_edit_that_does_not_fit_of_a_hold_that_was_not_seen_whole_is_first_of_all_invalid() -> None:
+    world = started()
+    hold = the(proposed(world, "pay", arguments='{"amount":5,"to":"a\u202eb"}'), "HoldOpened")
+    edit: dict[str, Any] = {"edited_arguments": '{"to":"b"}'}
+
+    assert code(decided(world, hold, "edit", RITA, **edit)) == "invalid"
+    seen = {**edit, "view_digest": hold.view_digest}
+    assert code(decided(world, hold, "edit", RITA, **seen)) == "invalid_arguments"

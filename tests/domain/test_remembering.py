@@ -54,7 +54,9 @@ def test_decide_for_a_rule_where_the_policy_forbids_it_is_refused() -> None:
 
 def test_decide_for_a_rule_without_its_role_is_refused() -> None:
     made = world(plain(roles=["cfo"]))
-    assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "forbidden_role"
+    waiting = pay(made, "first")
+    assert refusal(decide(made, waiting, scope="rule")).code == "forbidden_role"
+    assert refusal(decide(made, waiting, scope="rule", value="{")).code == "forbidden_role", "told first"
 
 
 def test_decide_for_a_rule_by_a_delegate_names_who_handed_the_hold_on_as_no_second_person() -> None:
