@@ -16,7 +16,7 @@ from schemas.events.log import WriterClaimed
 from schemas.principals import TenantPeople
 from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
-from services.domain import authority, calls, executions, expiry, holds, rule_uses, verdicts
+from services.domain import authority, calls, covering, executions, expiry, holds, rule_uses, verdicts
 from services.domain.reserving import USED_UP
 from services.domain.rule_uses import RuleUses
 from services.domain.standing_rules import StandingRules
@@ -225,6 +225,10 @@ def use_a_rule_that_rests(patch: Patch) -> None:
     patch.setattr(Errands, "rests", lambda self, rule: False)
 
 
+def look_at_the_names_of_arguments_only(patch: Patch) -> None:
+    patch.setattr(covering, "fits", lambda tests, arguments: tests.keys() == arguments.keys())
+
+
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -252,5 +256,6 @@ BUGS = {
         PlantedBug(give_a_use_for_every_question, ("I2",)),
         PlantedBug(release_without_waiting_for_a_use, ("I2",)),
         PlantedBug(use_a_rule_that_rests, ("I5",)),
+        PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
     )
 }
