@@ -52,6 +52,7 @@ class People(Struct, frozen=True):
     by_name: Map[tuple[str, str], Principal] = Map()
     by_subject: Map[tuple[str, str], Principal] = Map()
     by_agent: Map[tuple[str, str], tuple[str, ...]] = Map()
+    unread: Map[str, frozenset[str]] = Map()
 
     def with_principal(self, tenant: str, document: PrincipalDocument) -> "People":
         """The people with a version of a principal in place of an earlier one.
@@ -71,13 +72,19 @@ class People(Struct, frozen=True):
             owners = (*by_agent.get((tenant, agent), ()), principal.name)
             by_agent = by_agent.set((tenant, agent), owners)
         by_name = people.by_name.set((tenant, principal.name), principal)
-        return replace(people, by_name=by_name, by_subject=by_subject, by_agent=by_agent)
+        unread = people.unread.set(tenant, people.unread.get(tenant, frozenset()) - {principal.name})
+        return replace(people, by_name=by_name, by_subject=by_subject, by_agent=by_agent, unread=unread)
 
     def without_roles(self, tenant: str, name: str) -> "People":
-        """The people where the newest version of a principal cannot be read: it may do nothing."""
+        """The people where the newest version of a principal cannot be read: it may do nothing.
+
+        Whose accounts those are nobody knows, where no earlier version could be read: then nobody of the tenant has
+        any role but those who are published, until a version of Placet runs that can read it.
+        """
         earlier = self.by_name.get((tenant, name))
         if earlier is None:
-            return self
+            unread = self.unread.get(tenant, frozenset()) | {name}
+            return replace(self, unread=self.unread.set(tenant, unread))
         document = PrincipalDocument(
             principal=name, subjects=earlier.subjects, agents=earlier.agents, disabled=True
         )
@@ -140,7 +147,7 @@ class TenantPeople(Struct, frozen=True):
         """The roles that a subject has by its principal; None where none is published, and nobody can tell."""
         principal = self.people.by_subject.get((self.tenant, subject))
         if principal is None:
-            return None
+            return () if self.people.unread.get(self.tenant) else None
         return () if principal.disabled else principal.roles
 
     def is_disabled(self, subject: str) -> bool:
@@ -153,8 +160,9 @@ class TenantPeople(Struct, frozen=True):
         return self.people.by_agent.get((self.tenant, agent), ())
 
     def resolved(self, actor: Actor) -> Actor:
-        """The actor with the roles that count. An agent's token stays what it is: it has no roles of people."""
-        roles = None if actor.agent is not None else self.roles_of(actor.subject)
+        """The actor with the roles that count. An agent's token, and the system itself, have no roles of people."""
+        is_person = actor.agent is None and RESERVED_ROLE not in actor.roles
+        roles = self.roles_of(actor.subject) if is_person else None
         return actor if roles is None or roles == actor.roles else actor.model_copy(update={"roles": roles})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +12,11 @@ from projections.folds.standing_rules import rule_id_of, standing_rule_row
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.events.rules import RULE_EVENTS
 from schemas.headers import rfc3339
+from schemas.policy_problems import PolicyRefused
 from schemas.principals import People, principal_from_value
 from schemas.record import Event
+
+logger = logging.getLogger(__name__)
 
 Name = tuple[str, str]
 
@@ -52,14 +56,21 @@ class Definitions:
             shelf, document, tool_version = self.tools, body.definition, body.tool_version
         elif isinstance(body, PrincipalPublished):
             shelf, document, tool_version = self.principals, body.document, ""
-            principal = principal_from_value(json.loads(body.document))
-            self.people = self.people.with_principal(event.meta.tenant, principal)
+            self._apply_principal(body, event.meta.tenant)
         else:
             return
         published = Published(
             body.name, body.version, document, body.by, event.meta.at_ms, event.offset, tool_version
         )
         shelf.setdefault((event.meta.tenant, body.name), []).append(published)
+
+    def _apply_principal(self, body: PrincipalPublished, tenant: str) -> None:
+        try:
+            self.people = self.people.with_principal(tenant, principal_from_value(json.loads(body.document)))
+        except PolicyRefused as error:
+            # As in the decider: of a later version, and not to be guessed.
+            logger.error("the principal %s of %s may do nothing: %s", body.name, tenant, error)
+            self.people = self.people.without_roles(tenant, body.name)
 
     def _apply_rule(self, event: Event) -> None:
         name = (event.meta.tenant, rule_id_of(event.body))

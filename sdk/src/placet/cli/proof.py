@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +26,8 @@ from placet.sync import Placet
 app = audit_app
 NOT_VERIFIED, USAGE = 1, 2
 TRIES = 3
+# A head is signed some seconds after what it covers; nothing is to be done about it but to wait.
+HEAD_WITHIN_S, LOOK_EVERY_S = 60.0, 1.0
 
 KeyFile = Annotated[
     Path | None, typer.Option("--key", help="The installation's audit keys, as keys/audit.json has them.")
@@ -61,7 +65,7 @@ def prove(
     """Get the proof that an event is in the log that was signed."""
     earlier = _read_heads(since_head)
     with connect(context) as placet:
-        proof = _proof(placet, event_id, earlier[0].number if earlier else None)
+        proof = _once_signed(lambda: _proof(placet, event_id, earlier[0].number if earlier else None))
     text = json.dumps(proof, indent=1)
     if out is None:
         print(text)
@@ -95,6 +99,25 @@ def verify(
         _tell(report)
     if not report.is_verified:
         raise typer.Exit(NOT_VERIFIED)
+
+
+def _once_signed(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The answer, once a head covers what is asked for.
+
+    Raises:
+        Unavailable: none did within a minute.
+    """
+    give_up_at, is_told = time.monotonic() + HEAD_WITHIN_S, False
+    while True:
+        try:
+            return ask()
+        except Unavailable:
+            if time.monotonic() >= give_up_at:
+                raise
+        if not is_told:
+            print("no signed head covers it yet: waiting for the next one", file=sys.stderr)
+            is_told = True
+        time.sleep(LOOK_EVERY_S)
 
 
 def _proof(placet: Placet, event_id: str, since: int | None) -> dict[str, Any]:
