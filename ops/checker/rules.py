@@ -44,9 +44,11 @@ class RuleSeen:
 
     def is_own(self, by: str, people: PeopleAt) -> bool:
         """Whether an account is of its maker, or of whose request it is about, where it takes another person."""
-        accounts = {self.document["made_by"], *self.document["requesters"]}
-        own = {who(name) for name in accounts for who in (people.person, people.meant)}
-        return bool(self.document["four_eyes"]) and people.person(by) in own
+        four_eyes, terms = self.document["four_eyes"], self.document["terms"]
+        accounts = {self.document["made_by"]} if four_eyes else set()
+        if four_eyes or terms.get("exclude_requester"):
+            accounts |= set(self.document["requesters"])
+        return people.person(by) in {who(name) for name in accounts for who in (people.person, people.meant)}
 
 
 @dataclass(slots=True)

@@ -176,10 +176,7 @@ def _authority_problem(
     if not isinstance(command, ActivateRule):
         named = actor.has(*REVIEWERS) or _may_decide(document, people, actor)
         return None if named else (Refusal.FORBIDDEN_ROLE, "needs the role reviewer")
-    # Requesters are people's names already, and were accounts' where nobody had published a principal then.
-    asked = (document.made_by, *document.requesters)
-    own = people.names_of(asked) | set(map(people.meant_by, asked))
-    if document.four_eyes and person in own:
+    if person in _own(document, people):
         return (
             Refusal.OWN_REQUEST,
             "another person than its maker, and than those who asked, activates a rule",
@@ -187,6 +184,14 @@ def _authority_problem(
     if not _may_decide(document, people, actor):
         return Refusal.FORBIDDEN_ROLE, "needs what deciding the held call needed"
     return None
+
+
+def _own(document: StandingRuleDocument, people: TenantPeople) -> frozenset[str]:
+    """Who may not activate a rule: its maker where it takes four eyes, and who asked where it or the policy says so."""
+    asked = document.requesters if document.four_eyes or document.terms.exclude_requester else ()
+    # Requesters are people's names already, and were accounts' where nobody had published a principal then.
+    own = (document.made_by, *asked) if document.four_eyes else asked
+    return people.names_of(own) | frozenset(map(people.meant_by, own))
 
 
 def _may_decide(document: StandingRuleDocument, people: TenantPeople, actor: Actor) -> bool:

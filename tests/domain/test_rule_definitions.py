@@ -109,6 +109,14 @@ def test_activate_by_the_person_whose_request_the_call_was_is_refused_however_th
         assert code(book.ask(ActivateRule(rule_id=name), OLGA)) == "RuleActivated"
 
 
+def test_activate_by_a_requester_whom_the_policy_excludes_is_refused_without_four_eyes_too() -> None:
+    book = Book()
+    book.make(four_eyes=False, terms={"exclude_requester": True}, requesters=["rudi"])
+    book.ask(SuspendRule(rule_id="r"), OLGA)
+    assert code(book.ask(ActivateRule(rule_id="r"), RUDI)) == "own_request"
+    assert code(book.ask(ActivateRule(rule_id="r"), RITA)) == "RuleActivated"
+
+
 def test_activate_of_a_rule_under_roles_takes_one_of_them() -> None:
     book = Book()
     book.make(terms={"roles": ["cfo"]})

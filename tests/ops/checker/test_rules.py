@@ -46,6 +46,7 @@ class Seen:
             "requesters": ["bot", "otto-o"],
             "made_by": "rita",
             "four_eyes": True,
+            "terms": {"exclude_requester": False},
         }
         text = json.dumps({**value, **document})
         self.define(RuleMade(rule_id="r", status="active", reason="", document=text, by="rita"))
