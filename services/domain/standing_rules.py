@@ -187,7 +187,7 @@ def _authority_problem(
 
 
 def _own(document: StandingRuleDocument, people: TenantPeople) -> frozenset[str]:
-    """Who may not activate a rule: its maker where it takes four eyes, and who asked where it or the policy says so."""
+    """Who may not activate a rule: its maker under four eyes; who asked under those, and where the policy says so."""
     asked = document.requesters if document.four_eyes or document.terms.exclude_requester else ()
     # Requesters are people's names already, and were accounts' where nobody had published a principal then.
     own = (document.made_by, *asked) if document.four_eyes else asked
