@@ -10,6 +10,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 READ_EVERY_S = 1.0
+Stamp = tuple[int, int, int]
 
 
 class KeysUnreadable(Exception):
@@ -32,7 +33,8 @@ class KeysUnreadable(Exception):
 class PublicKeyFile:
     """The keys of one file, `{kid: base64 raw Ed25519 public key}`; usable as `schemas.envelope.PublicKeys`.
 
-    The file is read at the first question and again, at most every second, for a key id that is not known.
+    The file is looked at, at most every second, and read again where it has changed or the key id is not known: a key
+    that was withdrawn is believed no longer. While there is no file, the keys that were read stay.
 
     Args:
         path: the file.
@@ -44,6 +46,8 @@ class PublicKeyFile:
         self._monotonic_s = monotonic_s
         self._keys: dict[str, Ed25519PublicKey] = {}
         self._read_at_s: float | None = None
+        self._looked_at_s: float | None = None
+        self._stamp: Stamp | None = None
 
     def __call__(self, kid: str) -> Ed25519PublicKey | None:
         """The key of that name, or None.
@@ -51,15 +55,31 @@ class PublicKeyFile:
         Raises:
             KeysUnreadable: the file had to be read and cannot be.
         """
-        key = self._keys.get(kid)
-        if key is None and self._is_due():
-            self._keys = _read(self._path)
-            self._read_at_s = self._monotonic_s()
-            key = self._keys.get(kid)
-        return key
+        if kid not in self._keys:
+            if self._is_due(self._read_at_s):
+                self._read(_stamp(self._path))
+        elif self._is_due(self._looked_at_s):
+            self._looked_at_s = self._monotonic_s()
+            stamp = _stamp(self._path)
+            if stamp is not None and stamp != self._stamp:
+                self._read(stamp)
+        return self._keys.get(kid)
 
-    def _is_due(self) -> bool:
-        return self._read_at_s is None or self._monotonic_s() - self._read_at_s >= READ_EVERY_S
+    def _read(self, stamp: Stamp | None) -> None:
+        self._keys, self._stamp = _read(self._path), stamp
+        self._read_at_s = self._looked_at_s = self._monotonic_s()
+
+    def _is_due(self, at_s: float | None) -> bool:
+        return at_s is None or self._monotonic_s() - at_s >= READ_EVERY_S
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """What differs once a file was written anew; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def _read(path: Path) -> dict[str, Ed25519PublicKey]:

@@ -55,6 +55,18 @@ def test_key_added_later_found_after_a_second(tmp_path: Path) -> None:
     assert keys("g2") == second.public_key()
 
 
+def test_key_withdrawn_is_believed_no_longer_than_a_second(tmp_path: Path) -> None:
+    first, second = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    path, clock = tmp_path / "gateways.json", Clock()
+    path.write_text(json.dumps({"g1": text_of(first), "g2": text_of(second)}))
+    keys = PublicKeyFile(path, clock)
+    assert keys("g1") == first.public_key()
+    path.write_text(json.dumps({"g2": text_of(second)}))
+    clock.now_s = 1.0
+    assert keys("g1") is None
+    assert keys("g2") == second.public_key()
+
+
 def test_key_known_needs_no_file(tmp_path: Path) -> None:
     key = Ed25519PrivateKey.generate()
     path, clock = tmp_path / "gateways.json", Clock()
