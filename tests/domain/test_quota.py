@@ -13,6 +13,7 @@ from schemas.canonical import canonical
 from schemas.events.calls import CALL_EVENTS
 from schemas.events.executions import EXECUTION_EVENTS
 from schemas.events.holds import HOLD_EVENTS
+from schemas.events.rules import RuleMade
 from schemas.headers import event_record
 from schemas.limits import (
     ARGUMENTS_MAX_BYTES,
@@ -29,11 +30,13 @@ from schemas.principals import People
 from schemas.record import Event, EventMeta
 from services.domain.context import Context
 from services.domain.deciding import ROLLBACK_MAX
-from services.domain.definitions import Definitions
+from services.domain.definitions import Definitions, evolve
 from services.domain.policy import PolicySet
 from services.domain.sizes import events_bytes
+from services.domain.standing_rules import ACTIVE_MAX
 from services.domain.state import Execution
 from tests.domain.steps import code, consumed, held, proposed, reported, started
+from tests.domain.test_rule_definitions import document
 from tests.domain.world import BOT, OLGA, RITA, RULES, TOOLS, World, names, published, rule, the
 from tests.schemas import samples
 
@@ -150,6 +153,30 @@ def test_rejection_that_halts_at_the_quota_fits_one_decision() -> None:
     decision = k.DecideHold(hold_id=hold.hold_id, decision="reject", digest=hold.digest, feedback=LONG_TEXT)
     said = world.longest(decision, RITA)
 
+    assert names(said)[-1] == "ExecutionFailed"
+    assert world.sizes[-1] < DECISION_MAX_BYTES
+
+
+def test_rejection_that_halts_at_the_quota_and_contradicts_every_rule_there_may_be_fits_one_decision() -> (
+    None
+):
+    world = long_world()
+    world.open(OPEN_MAX)
+    state = world.state(EXECUTION)
+    hold = next(iter(state.holds.values()))
+    for number in range(ACTIVE_MAX):
+        rule_id = f"{number:0{LONGEST}}"
+        text = document(
+            rule_id, project=PROJECT, tool="halt", arguments={}, expires_at_ms=world.now_ms + 10_000_000,
+            tool_version=state.calls[hold.call_id].tool_version, policy_rules=["p/halts"], risk_max="medium",
+        )  # fmt: skip
+        made = RuleMade(rule_id=rule_id, status="active", reason="", document=text, by="rita")
+        world.definitions = evolve(world.definitions, made, TENANT, world.definitions.through_offset + 1)
+
+    decision = k.DecideHold(hold_id=hold.hold_id, decision="reject", digest=hold.digest, feedback=LONG_TEXT)
+    said = world.longest(decision, RITA)
+
+    assert names(said).count("RuleContradicted") == ACTIVE_MAX
     assert names(said)[-1] == "ExecutionFailed"
     assert world.sizes[-1] < DECISION_MAX_BYTES
 

@@ -172,7 +172,7 @@ def test_revoked_rule_never_comes_back() -> None:
 def test_activate_beyond_so_many_rules_of_one_tool_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing_rules, "ACTIVE_MAX", 2)
     book = Book()
-    assert ACTIVE_MAX == 200
+    assert ACTIVE_MAX == 50
     for name in ("a", "b"):
         book.make(name, four_eyes=False)
     book.make("c")
