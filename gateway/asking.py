@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from gateway.live.live import Live
+from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.live.outcome import Outcome, outcome_of
 from gateway.live.waiters import Answered, Wait
 from gateway.outbox import Outbox, Outgoing
@@ -27,6 +27,7 @@ from schemas.envelope import Draft, command_digest
 from schemas.ids import derived_id
 from schemas.message import Message
 from schemas.refusals import Refusal
+from schemas.topics import DEFINITION_COMMANDS, partition_of
 
 # A trace takes milliseconds; one that has not come by then may have been left long ago.
 LOOK_AFTER_S = 0.2
@@ -216,8 +217,18 @@ class Asker:
             self.live.waiters.answer(command_id, answer)
             return
         ask, attempt = again
+        if outcome.last_offset >= self.live.read_through[_lane(ask)]:
+            # The views are ahead of the tail: it is the answer to this very asking, and the tail will bring it.
+            return
         left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
         self._ask(ask, lambda later: self.live.waiters.answer(command_id, later), left_s, attempt + 1)
+
+
+def _lane(ask: Ask) -> int:
+    """Where the tail reads what becomes of a command."""
+    if ask.topic.endswith(DEFINITION_COMMANDS):
+        return DEFINITIONS_LANE
+    return lane_of(partition_of(ask.key, ask.partitions))
 
 
 def _may_ask_again(ask: Ask, attempt: int, answer: Outcome | Problem) -> bool:

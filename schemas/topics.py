@@ -4,6 +4,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
+DEFINITION_COMMANDS = "definition-commands"
 DEFAULT_PARTITIONS = 12
 DAY_MS = 24 * 60 * 60 * 1000
 FOREVER_MS = -1
@@ -45,7 +46,7 @@ class Topics:
     @property
     def definition_commands(self) -> str:
         """Publishing asked for, by tenant/kind/name."""
-        return f"{self.prefix}.definition-commands"
+        return f"{self.prefix}.{DEFINITION_COMMANDS}"
 
     @property
     def definitions(self) -> str:

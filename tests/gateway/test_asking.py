@@ -21,6 +21,7 @@ from schemas.envelope import Signer, command_digest
 from schemas.ids import derived_id
 from schemas.record import OutRecord
 from schemas.refusals import Refusal
+from schemas.topics import partition_of
 from tests.gateway.facts import DIGEST, Partition, key_of, new_live, refused, released
 
 KEY = key_of("e1")
@@ -217,6 +218,32 @@ async def test_answer_refusal_in_the_views_of_a_chosen_id_is_asked_anew(bench: B
     outcome = await asked
     assert outcome is not None
     assert outcome.refused is None
+
+
+async def test_answer_refusal_that_the_views_have_before_the_tail_is_this_askings_own_and_not_asked_anew(
+    bench: Bench,
+) -> None:
+    asked = bench.ask(name=CHOSEN)
+    (command_id,) = await bench.sent(1)
+    ahead = bench.live.read_through[1 + partition_of(KEY, 3)]
+    no = Refused(Refusal.NOT_RELEASED, "not yet")
+    bench.past.known[command_id] = Outcome(_digest(), KEY, no, last_offset=ahead, old=True)
+    looked = asyncio.Event()
+    answers = bench.past.answers
+
+    async def looking(wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
+        looked.set()
+        return await answers(wanted)
+
+    bench.past.answers = looking  # type: ignore[method-assign]
+    await asyncio.wait_for(looked.wait(), 5)
+    await asyncio.sleep(0)
+    bench.partition.write(KEY, command_id, refused("not_released"), digest=_digest())
+    outcome = await asked
+
+    assert outcome is not None
+    assert outcome.refused is not None
+    assert len(bench.topic.appended) == 1
 
 
 async def test_answer_duplicate_is_no_refusal_to_ask_anew(bench: Bench) -> None:
