@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from placet.audit.bundle import compact
 from placet.cli.app import run
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_proofs_live import an_entry, proof_of
@@ -114,7 +115,7 @@ def _meddle(placet: Callable[..., int], capsys: pytest.CaptureFixture[str], key:
         path = tree_of(copy)
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         change(lines)
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path.write_text("".join(compact(line) + "\n" for line in lines))
         code, report = told(placet, capsys, "verify", copy, "--key", key)
         (found,) = report["findings"]
         assert (code, found["kind"], found["index"]) == (1, kind, 3)

@@ -11,8 +11,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from placet.audit.bundle import FORMAT, HASH_BYTES, Bundle
+from placet.audit.bundle import FORMAT, Bundle, compact
 from placet.audit.heads import TreeName
+from placet.audit.merkle import HASH_BYTES
 from schemas.audit import Head, TopicRole, TreeHead, record_leaf, sign_head
 from schemas.key_files import SigningKey, key_id, raw_public
 from schemas.merkle import root_and_paths
@@ -79,7 +80,7 @@ def write(directory: Path, made: Trail) -> Bundle:
             {"index": index, "offset": record.offset, "record": shown(record, topic)}
             for index, record in enumerate(records)
         ]
-        bundle.records_file((topic, partition)).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        bundle.records_file((topic, partition)).write_text("".join(compact(line) + "\n" for line in lines))
         leaves = b"".join(record_leaf(topic, record) for record in records)
         bundle.leaves_file((topic, partition)).write_bytes(leaves)
     return bundle
@@ -95,7 +96,7 @@ def change_lines(
     if renumber:
         for index, line in enumerate(lines):
             line["index"] = index
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(compact(line) + "\n" for line in lines))
 
 
 def change_leaves(bundle: Bundle, change: Callable[[list[bytes]], None]) -> None:

@@ -57,11 +57,13 @@ def test_proof_is_held_against_a_head_kept_elsewhere_by_consistency() -> None:
     leaves = b"".join(record_leaf("executions", record) for record in TRAIL.records)
     path = Tiles(lambda level, number: leaves).consistency(old.trees[1].size, new.trees[1].size)
     steps = [step.hex() for step in path]
-    shown_path: dict[str, Any] = {"topic": "executions", "partition": 3, "path": steps}
+    sizes = {"first_size": old.trees[1].size, "second_size": new.trees[1].size}
+    shown_path: dict[str, Any] = {"topic": "executions", "partition": 3, "path": steps} | sizes
+    still = {"topic": "definitions", "partition": 0, "path": [], "first_size": 1, "second_size": 1}
     consistency = {
         "first": json.loads(old.line),
         "second": json.loads(new.line),
-        "proofs": [shown_path, {"topic": "definitions", "partition": 0, "path": []}],
+        "proofs": [shown_path, still],
     }
     proof = proof_of(20) | {"consistency": consistency}
     assert verify_proof(proof, KEYS, [kept(old)]).is_verified

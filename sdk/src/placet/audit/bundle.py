@@ -5,26 +5,41 @@ keys.json                  {kid: base64}: the public keys as the server gave the
 heads.jsonl                one head a line, oldest first
 trees/executions-3.jsonl   one leaf a line: {"index", "offset", "record"}, or "leaf" (hex) of a hidden record
 trees/executions-3.leaves  the leaf hashes as the server gave them, 32 bytes each
+
+Nothing else may be there, and nothing else in a line, which has one spelling: what no signature covers is told,
+not passed over.
 """
 
 from __future__ import annotations
 
 import json
-from base64 import b64decode
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from placet.audit.heads import MALFORMED, Head, TreeName, head_of, parsed
+from placet.audit.heads import MALFORMED, Head, TreeName, head_of
 from placet.audit.leaf import leaf_of
+from placet.audit.merkle import HASH_BYTES
+from placet.audit.strict import base64_bytes, count, hex_hash, members, parsed, text, whole_lines
 from placet.audit.tree import Lists
 
 FORMAT = "placet.audit-bundle.v1"
-HASH_BYTES = 32
 KEY_BYTES = 32
 # Of a line that cannot be read: the hash of nothing.
 NO_HASH = b""
+
+
+class _Line(NamedTuple):
+    place: int
+    offset: int
+    leaf: bytes
+    is_whole: bool
+
+
+# Places that no leaf has.
+_NO_LINE = _Line(-1, -1, NO_HASH, is_whole=False)
 
 
 class Unreadable(ValueError):
@@ -60,34 +75,42 @@ class Bundle:
         """The leaf hashes of a tree as the server gave them."""
         return self.directory / "trees" / f"{tree[0]}-{tree[1]}.leaves"
 
-    def check(self) -> None:
-        """Make sure that this is such a directory.
+    def tenant(self) -> str:
+        """Whose trail it says to be.
 
         Raises:
-            Unreadable: it is not.
+            Unreadable: this is no such directory.
         """
         try:
-            about = parsed(self.about_file.read_text("utf-8"))
+            about = members(parsed(self.about_file.read_text("utf-8")), {"format", "tenant"})
             if about["format"] != FORMAT:
                 raise ValueError(f"format {str(about['format'])[:40]!r}")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return text(about["tenant"])
+        except (OSError, ValueError) as error:
             raise Unreadable(
                 f"{self.directory} was not made by `placet audit fetch` of this version ({error})."
             ) from error
 
-    def lists(self, tree: TreeName) -> tuple[Lists, int]:
-        """A tree as it stands in the directory, and how many records are there with their bytes."""
-        made: list[bytes] = []
-        offsets: list[int] = []
-        records = 0
-        for leaf, offset, is_whole in _lines(self.records_file(tree)):
-            made.append(leaf)
-            offsets.append(offset)
-            records += is_whole
+    def strays(self, trees: Collection[TreeName]) -> list[str]:
+        """The files that are no part of a trail with these trees, relative to the directory."""
+        own = {self.about_file, self.keys_file, self.heads_file}
+        own |= {self.records_file(tree) for tree in trees} | {self.leaves_file(tree) for tree in trees}
+        found = (Path(parent) / name for parent, _, names in os.walk(self.directory) for name in names)
+        return sorted(str(path.relative_to(self.directory)) for path in found if path not in own)
+
+    def lists(self, tree: TreeName) -> Lists:
+        """A tree as it stands in the directory."""
+        lines = list(_lines(self.records_file(tree)))
         path = self.leaves_file(tree)
         data = path.read_bytes() if path.exists() else b""
-        listed = [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
-        return Lists(f"{tree[0]}/{tree[1]}", listed, made, offsets), records
+        return Lists(
+            name=f"{tree[0]}/{tree[1]}",
+            listed=[data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)],
+            made=[line.leaf for line in lines],
+            offsets=[line.offset for line in lines],
+            indexes=[line.place for line in lines],
+            hidden=[place for place, line in enumerate(lines) if not line.is_whole],
+        )
 
 
 def read_heads(path: Path) -> list[Head]:
@@ -105,6 +128,26 @@ def read_heads(path: Path) -> list[Head]:
         ) from error
 
 
+def read_fetched_heads(path: Path) -> list[Head]:
+    """The heads that `placet audit fetch` wrote: each line is the very one that was signed.
+
+    Raises:
+        Unreadable: the file cannot be read, holds no head, or a line is spelled otherwise.
+    """
+    try:
+        heads = []
+        for line in whole_lines(path.read_bytes()):
+            head = head_of(parsed(line))
+            if head.line != line.encode():
+                raise ValueError(f"head {head.number} is not spelled as it was signed")
+            heads.append(head)
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"{path} is not as `placet audit fetch` wrote it: {error}.") from error
+    if not heads:
+        raise Unreadable(f"{path} holds no head: there is nothing to verify against.")
+    return heads
+
+
 def read_keys(path: Path) -> dict[str, bytes]:
     """The public keys of a file like the server's `keys/audit.json`.
 
@@ -112,13 +155,8 @@ def read_keys(path: Path) -> dict[str, bytes]:
         Unreadable: the file cannot be read, or holds something else.
     """
     try:
-        found = {
-            str(kid): b64decode(raw, validate=True) for kid, raw in parsed(path.read_text("utf-8")).items()
-        }
-        if not found or any(len(raw) != KEY_BYTES for raw in found.values()):
-            raise ValueError("no Ed25519 keys")
-        return found
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        return keys_of(parsed(path.read_text("utf-8")))
+    except (OSError, ValueError) as error:
         raise Unreadable(
             f"{path} holds no public keys ({error}): give JSON of key id to base64 of 32 bytes."
         ) from error
@@ -130,10 +168,9 @@ def keys_of(pairs: Any) -> dict[str, bytes]:
     Raises:
         ValueError: there are none, or they are something else.
     """
-    try:
-        found = {str(kid): b64decode(raw, validate=True) for kid, raw in pairs.items()}
-    except (TypeError, AttributeError) as error:
-        raise ValueError("not an object of key id to base64") from error
+    if type(pairs) is not dict:
+        raise ValueError("not an object of key id to base64")
+    found = {kid: base64_bytes(raw) for kid, raw in pairs.items()}
     if not found or any(len(raw) != KEY_BYTES for raw in found.values()):
         raise ValueError("no Ed25519 keys")
     return found
@@ -154,19 +191,34 @@ def read_proof(path: Path) -> dict[str, Any]:
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, int, bool]]:
-    """Each leaf's hash as its line makes it, the offset that it says, and whether its bytes are there."""
+def compact(value: Any) -> str:
+    """A JSON value as a line of a trail has it: no white space, and escapes beyond ASCII."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    """Each line's leaf, and where it says to stand."""
     if not path.exists():
         return
     with path.open("rb") as file:
         for line in file:
             try:
-                body = json.loads(line)
-                offset, record = int(body["offset"]), body.get("record")
-                if record is None:
-                    yield bytes.fromhex(body["leaf"]), offset, False
-                else:
-                    # The offset beside a record is nothing that was signed, so it must be the record's own.
-                    yield leaf_of(record) if record["offset"] == offset else NO_HASH, offset, True
+                yield _line(line)
             except MALFORMED:
-                yield NO_HASH, -1, False
+                yield _NO_LINE
+
+
+def _line(data: bytes) -> _Line:
+    (line,) = whole_lines(data)
+    body = parsed(line)
+    if compact(body) != line:
+        raise ValueError("spelled otherwise than it is written")
+    if "record" not in body:
+        members(body, {"index", "offset", "leaf"})
+        return _Line(count(body["index"]), count(body["offset"]), hex_hash(body["leaf"]), is_whole=False)
+    members(body, {"index", "offset", "record"})
+    leaf = leaf_of(body["record"])
+    # The offset beside a record is nothing that was signed, so it must be the record's own.
+    if body["record"]["offset"] != count(body["offset"]):
+        raise ValueError("not the record's offset")
+    return _Line(count(body["index"]), body["offset"], leaf, is_whole=True)

@@ -14,7 +14,8 @@ Kind = Literal[
     "forged_signature",
     "broken_chain",
     "not_the_signed_root",
-    "unreadable",
+    "unsigned",
+    "hidden",
 ]
 
 
@@ -68,6 +69,7 @@ class Report:
         warnings: what was taken on trust.
         signatures: whether they could be checked; without that nothing is verified.
         heads: how many heads were looked at.
+        tenant: whose trail it is, as the heads say.
         leaves: how many leaves the newest of them covers.
         records: how many of those were there with their bytes.
     """
@@ -75,9 +77,16 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     signatures: bool = True
+    tenant: str = ""
     heads: int = 0
     leaves: int = 0
     records: int = 0
+
+    @property
+    def proved(self) -> str:
+        """What the findings are about, in words: leaves whose records are not here are proved by hash only."""
+        of = "all" if self.records == self.leaves else f"{self.records:,}"
+        return f"{self.leaves:,} leaves, {of} with their records; {self.heads:,} heads of {self.tenant}"
 
     @property
     def is_verified(self) -> bool:
@@ -89,6 +98,7 @@ class Report:
         return {
             "verified": self.is_verified,
             "signatures_checked": self.signatures,
+            "tenant": self.tenant,
             "heads": self.heads,
             "leaves": self.leaves,
             "records": self.records,

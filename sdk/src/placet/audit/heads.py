@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from placet.audit.findings import Finding
+from placet.audit.strict import base64_bytes, count, hex_hash, items, members, text
 
 CONTEXT = b"placet.audit-head.v1\x00"
 # What a value raises that is not of the form that is read from it.
@@ -25,6 +25,7 @@ MALFORMED = (
     RecursionError,
     struct.error,
 )
+TREE_MEMBERS = frozenset({"topic", "partition", "size", "last_offset", "root"})
 _TOPIC = re.compile(r"[a-z][a-z-]{0,63}")
 
 TreeName = tuple[str, int]
@@ -69,18 +70,6 @@ def canonical(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def parsed(text: str) -> Any:
-    """A JSON value of which every reader reads the same.
-
-    Raises:
-        ValueError: it is no JSON, or has a key twice or a number that is none.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-
-
 def head_of(body: Any) -> Head:
     """The head in a JSON value.
 
@@ -88,31 +77,20 @@ def head_of(body: Any) -> Head:
         ValueError: it is none.
     """
     try:
-        trees = {
-            (str(tree["topic"]), int(tree["partition"])): TreeState(
-                int(tree["size"]), int(tree["last_offset"]), bytes.fromhex(tree["root"])
-            )
-            for tree in body["trees"]
-        }
-        # A tree's name is that of its files too.
-        if not all(_TOPIC.fullmatch(topic) for topic, _ in trees):
-            raise ValueError("no such topic")
-        head = Head(body, int(body["number"]), str(body["tenant"]), str(body["previous"]), trees)
+        trees: dict[TreeName, TreeState] = {}
+        for tree in items(body["trees"]):
+            members(tree, TREE_MEMBERS)
+            name = (text(tree["topic"]), count(tree["partition"]))
+            # A tree's name is that of its files too.
+            if not _TOPIC.fullmatch(name[0]) or name in trees:
+                raise ValueError("a topic that is none, or a tree that stands twice")
+            trees[name] = TreeState(count(tree["size"]), count(tree["last_offset"]), hex_hash(tree["root"]))
+        head = Head(body, count(body["number"]), text(body["tenant"]), text(body["previous"]), trees)
+        # Members that a later version may add are signed with the rest.
         canonical(body)
     except MALFORMED as error:
         raise ValueError(f"not an audit head: {error!r}") from error
     return head
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice in an object")
-    return found
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
 
 
 def check_signature(head: Head, keys: Mapping[str, bytes]) -> Finding | None:
@@ -131,7 +109,7 @@ def check_signature(head: Head, keys: Mapping[str, bytes]) -> Finding | None:
         return Finding("forged_signature", f"no key {kid[:40]!r} is known", head=head.number)
     body = {name: value for name, value in head.body.items() if name != "signature"}
     try:
-        signature = b64decode(str(head.body.get("signature")), validate=True)
+        signature = base64_bytes(head.body.get("signature"))
         Ed25519PublicKey.from_public_bytes(keys[kid]).verify(signature, CONTEXT + canonical(body))
     except (InvalidSignature, ValueError):
         return Finding("forged_signature", f"the key {kid} has not signed this", head=head.number)
@@ -145,8 +123,9 @@ def check_chain(heads: Sequence[Head]) -> list[Finding]:
         problem = _problem(before, head)
         if problem:
             findings.append(Finding("broken_chain", problem, head=head.number))
-    if heads and heads[0].number == 1 and heads[0].previous:
-        findings.append(Finding("broken_chain", "the first head names one before it", head=1))
+    if heads and (heads[0].number != 1 or heads[0].previous):
+        problem = "the heads before it are missing: a trail is fetched from head 1 on"
+        findings.insert(0, Finding("broken_chain", problem, head=heads[0].number))
     return findings
 
 

@@ -7,51 +7,48 @@ as bin, lengths and numbers in their shortest form.
 from __future__ import annotations
 
 import struct
-import sys
-from base64 import b64decode
-from binascii import a2b_base64
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from placet.audit.strict import base64_bytes, count, items, members, text
+
 FORMAT = "placet.audit-leaf.v1"
+MEMBERS = frozenset({"topic", "partition", "offset", "key", "headers", "value"})
 
 
 def leaf_of(record: dict[str, Any]) -> bytes:
     """The leaf hash of a record as the interface gives it, bytes in base64.
 
     Raises:
-        ValueError: it is no such record; or KeyError, TypeError.
+        ValueError: it is no such record, or has more in it than the leaf is made of.
     """
-    headers = record["headers"]
+    members(record, MEMBERS)
+    headers = items(record["headers"])
     parts = [
         b"\x00\x97",
         _text(FORMAT),
-        _text(record["topic"]),
-        _number(record["partition"]),
-        _number(record["offset"]),
-        _bytes(_decoded(record["key"])),
+        _text(text(record["topic"])),
+        _number(count(record["partition"])),
+        _number(count(record["offset"])),
+        _bytes(base64_bytes(record["key"])),
         _array(len(headers)),
     ]
-    for name, value in headers:
-        parts += (b"\x92", _text(name), _bytes(_decoded(value)))
-    parts.append(_bytes(_decoded(record["value"])))
+    for name, value in map(items, headers):
+        parts += (b"\x92", _text(text(name)), _bytes(base64_bytes(value)))
+    parts.append(_bytes(base64_bytes(record["value"])))
     return sha256(b"".join(parts)).digest()
 
 
 def header_of(record: dict[str, Any], wanted: str) -> str | None:
     """The text of a record's header; None where there is none."""
     found = [value for name, value in record["headers"] if name == wanted]
-    return b64decode(found[0]).decode(errors="replace") if found else None
-
-
-# Python 3.10 has no strict mode; what is verified are the bytes, so a looser spelling of them changes nothing.
-_decoded = partial(a2b_base64, strict_mode=True) if sys.version_info >= (3, 11) else a2b_base64
+    return base64_bytes(found[0]).decode(errors="replace") if found else None
 
 
 @lru_cache(maxsize=1024)
-def _text(text: str) -> bytes:
-    data = text.encode()
+def _text(value: str) -> bytes:
+    data = value.encode()
     size = len(data)
     if size < 32:
         return bytes((0xA0 | size,)) + data
@@ -79,8 +76,6 @@ def _array(size: int) -> bytes:
 
 
 def _number(number: int) -> bytes:
-    if not 0 <= number < 1 << 63:
-        raise ValueError(f"{number} is no partition or offset")
     if number < 1 << 7:
         return bytes((number,))
     if number < 1 << 8:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+HASH_BYTES = 32
+
 
 def node_hash(left: bytes, right: bytes) -> bytes:
     """SHA-256(0x01 ‖ left ‖ right)."""

@@ -34,12 +34,16 @@ class Lists:
         listed: leaf hashes as the server gave them.
         made: leaf hashes made of the records (of hidden ones, as given beside their offset).
         offsets: of the records, as they stand.
+        indexes: where each says to stand.
+        hidden: the places of those whose records are not there.
     """
 
     name: str
     listed: Sequence[bytes]
     made: Sequence[bytes]
     offsets: Sequence[int]
+    indexes: Sequence[int]
+    hidden: Sequence[int]
 
 
 def examine(tree: Lists, anchors: Sequence[Anchor]) -> list[Finding]:
@@ -52,6 +56,36 @@ def examine(tree: Lists, anchors: Sequence[Anchor]) -> list[Finding]:
     ordered = sorted(anchors, key=lambda anchor: anchor.state.size)
     if not ordered:
         return []
+    return _wrong_leaves(tree, ordered) or _wrong_places(tree, ordered)
+
+
+def without_record(tree: Lists) -> list[Finding]:
+    """The first leaf whose record is not there to be read."""
+    if not tree.hidden:
+        return []
+    many = len(tree.hidden)
+    detail = f"the record is not here, only its hash; so of {many} of {len(tree.made)} leaves"
+    return [Finding("hidden", detail, tree.name, tree.hidden[0], offset=tree.offsets[tree.hidden[0]])]
+
+
+def _wrong_places(tree: Lists, ordered: Sequence[Anchor]) -> list[Finding]:
+    """What stands beside leaves that are as they were signed, and is not covered by their hashes."""
+    last_offsets = {anchor.state.size - 1: anchor for anchor in ordered}
+    before = -1
+    for place, (index, offset) in enumerate(zip(tree.indexes, tree.offsets, strict=True)):
+        anchor = last_offsets.get(place)
+        if index != place:
+            return [Finding("edited", f"the line says to be leaf {index}", tree.name, place)]
+        if offset <= before:
+            return [Finding("edited", "the offset does not follow the one before", tree.name, place)]
+        if anchor is not None and offset != anchor.state.last_offset:
+            detail = f"head {anchor.head} was signed for offset {anchor.state.last_offset} here"
+            return [Finding("edited", detail, tree.name, place, offset=offset, head=anchor.head)]
+        before = offset
+    return []
+
+
+def _wrong_leaves(tree: Lists, ordered: Sequence[Anchor]) -> list[Finding]:
     size = ordered[-1].state.size
     listed_good = _good_through(tree.listed, ordered)
     if listed_good == size:

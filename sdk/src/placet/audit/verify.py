@@ -6,21 +6,39 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from placet.audit.bundle import Bundle, Unreadable, keys_of, read_heads, read_keys, read_proof
+from placet.audit.bundle import Bundle, Unreadable, keys_of, read_fetched_heads, read_keys, read_proof
+from placet.audit.consistency import consistency_of
 from placet.audit.findings import Finding, Report
-from placet.audit.heads import MALFORMED, Head, NoSignatures, TreeName, check_chain, check_signature, head_of
+from placet.audit.heads import (
+    MALFORMED,
+    Head,
+    NoSignatures,
+    TreeName,
+    TreeState,
+    check_chain,
+    check_signature,
+    head_of,
+)
 from placet.audit.leaf import header_of, leaf_of
-from placet.audit.merkle import is_consistent, root_of_path
-from placet.audit.tree import Anchor, examine
+from placet.audit.merkle import root_of_path
+from placet.audit.strict import count, hex_hash, items, members
+from placet.audit.tree import Anchor, examine, without_record
 
 FIRST_USE = "the keys came with what they are to vouch for: give those of an earlier day with --key"
+
+PROOF_MEMBERS = frozenset({"event_id", "record", "leaf_index", "tree_size", "path", "head"})
 
 Keys = Mapping[str, bytes]
 Told = Callable[[int, int], None]
 
 
 def verify_path(
-    path: Path, keys: Keys | None = None, kept: Sequence[Head] = (), told: Told = lambda done, of: None
+    path: Path,
+    keys: Keys | None = None,
+    kept: Sequence[Head] = (),
+    told: Told = lambda done, of: None,
+    *,
+    require_records: bool = False,
 ) -> Report:
     """Verify a directory or a proof file.
 
@@ -29,38 +47,51 @@ def verify_path(
         keys: public keys that are believed; None takes those that came with it, and warns.
         kept: heads that were kept elsewhere.
         told: is called with how many leaves were looked at, of how many.
+        require_records: a leaf that is there by its hash only is a finding.
 
     Raises:
         Unreadable: a file is not what it should be.
     """
     if path.is_dir():
-        return verify_bundle(Bundle(path), keys, kept, told)
+        return verify_bundle(Bundle(path), keys, kept, told, require_records=require_records)
     return verify_proof(read_proof(path), keys, kept)
 
 
 def verify_bundle(
-    bundle: Bundle, keys: Keys | None = None, kept: Sequence[Head] = (), told: Told = lambda done, of: None
+    bundle: Bundle,
+    keys: Keys | None = None,
+    kept: Sequence[Head] = (),
+    told: Told = lambda done, of: None,
+    *,
+    require_records: bool = False,
 ) -> Report:
     """Verify everything in a directory; arguments and errors as `verify_path`."""
-    bundle.check()
-    report = Report()
-    believed = _believed(report, keys, lambda: read_keys(bundle.keys_file))
-    heads = read_heads(bundle.heads_file)
-    if not heads:
-        raise Unreadable(f"{bundle.heads_file} holds no head: there is nothing to verify against.")
-    report.heads = len(heads)
+    tenant = bundle.tenant()
+    heads = read_fetched_heads(bundle.heads_file)
+    report = Report(heads=len(heads), tenant=heads[-1].tenant)
+    own = read_keys(bundle.keys_file)
+    believed = _believed(report, keys, lambda: own)
+    if not own.items() <= believed.items():
+        report.findings.append(Finding("forged_signature", "keys.json has a key that is not the one given"))
     good = _signed(report, [*heads, *kept], believed)
+    if tenant != report.tenant:
+        problem = f"bundle.json says {tenant[:40]}, the heads are of {report.tenant[:40]}"
+        report.findings.append(Finding("edited", problem, head=heads[-1].number))
     report.findings += check_chain(heads)
     report.findings += _forks(heads, kept)
-    newest: Mapping[TreeName, Any] = heads[-1].trees
+    newest: Mapping[TreeName, TreeState] = heads[-1].trees
     trees = sorted({name for head in good for name in head.trees} | set(newest))
+    for stray in bundle.strays(trees):
+        problem = f"no head covers {stray[:80]}: a trail has no other files"
+        report.findings.append(Finding("unsigned", problem))
     report.leaves = total = sum(state.size for state in newest.values())
     done = 0
     for name in trees:
-        lists, records = bundle.lists(name)
-        report.records += records
+        lists = bundle.lists(name)
+        report.records += len(lists.made) - len(lists.hidden)
         anchors = [Anchor(head.trees[name], head.number) for head in good if name in head.trees]
-        report.findings += examine(lists, anchors)
+        found = examine(lists, anchors)
+        report.findings += found or (without_record(lists) if require_records else [])
         done += len(lists.made)
         told(min(done, total), total)
     return report
@@ -68,19 +99,21 @@ def verify_bundle(
 
 def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Sequence[Head] = ()) -> Report:
     """Verify one proof; arguments and errors as `verify_path`."""
-    report = Report(heads=1, leaves=1, records=1)
     try:
+        members(proof, PROOF_MEMBERS, {"keys", "consistency"})
         head = head_of(proof["head"])
-        record, index, size = proof["record"], int(proof["leaf_index"]), int(proof["tree_size"])
-        path = [bytes.fromhex(step) for step in proof["path"]]
+        record, index, size = proof["record"], count(proof["leaf_index"]), count(proof["tree_size"])
+        path = [hex_hash(step) for step in items(proof["path"])]
         leaf = leaf_of(record)
-        name = (str(record["topic"]), int(record["partition"]))
+        name = (record["topic"], record["partition"])
         says = header_of(record, "ce_id")
-        offset = int(record["offset"])
+        offset = record["offset"]
+        consistency = consistency_of(proof.get("consistency"))
     except MALFORMED as error:
-        raise Unreadable(f"This is no proof ({error!r}): make one with placet audit prove.") from error
+        raise Unreadable(f"This is no proof ({error}): make one with placet audit prove.") from error
+    report = Report(heads=1, leaves=1, records=1, tenant=head.tenant)
     believed = _believed(report, keys, lambda: _own_keys(proof))
-    _signed(report, [head, *kept], believed)
+    _signed(report, [head, *kept, *consistency.heads()], believed)
     tree = f"{name[0]}/{name[1]}"
     if says != proof.get("event_id"):
         report.findings.append(
@@ -93,9 +126,13 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
             Finding("not_the_signed_root", problem, tree, index, None, offset, head.number)
         )
     report.findings += _forks([head], kept)
+    report.findings += consistency.wrong(head)
     for other in kept:
-        if other.number != head.number:
-            report.findings += _inconsistent(proof, head, other)
+        if other.number != head.number and not consistency.begins_with(other):
+            problem = (
+                "nothing shows that the head kept elsewhere came before: fetch the proof with --since-head"
+            )
+            report.findings.append(Finding("broken_chain", problem, head=other.number))
     return report
 
 
@@ -145,30 +182,4 @@ def _forks(heads: Sequence[Head], kept: Sequence[Head]) -> list[Finding]:
         elif head.number > heads[-1].number:
             problem = f"the head kept elsewhere is newer than the newest here, head {heads[-1].number}"
             findings.append(Finding("tail_cut", problem, head=head.number))
-    return findings
-
-
-def _inconsistent(proof: Mapping[str, Any], head: Head, kept: Head) -> list[Finding]:
-    """What keeps a head kept elsewhere from being an earlier one of the proof's."""
-    first: Head | None = None
-    second: Head | None = None
-    steps: dict[TreeName, list[bytes]] = {}
-    try:
-        shown = proof["consistency"]
-        first, second = head_of(shown["first"]), head_of(shown["second"])
-        steps = {
-            (str(one["topic"]), int(one["partition"])): [bytes.fromhex(step) for step in one["path"]]
-            for one in shown["proofs"]
-        }
-    except MALFORMED:
-        first = None
-    if first is None or second is None or first.line != kept.line or second.line != head.line:
-        problem = "nothing shows that the head kept elsewhere came before: fetch the proof with --since-head"
-        return [Finding("broken_chain", problem, head=kept.number)]
-    findings = []
-    for name, old in kept.trees.items():
-        new = head.trees.get(name)
-        if new is None or not is_consistent(old.size, old.root, new.size, new.root, steps.get(name, [])):
-            problem = "this is not the tree that the head kept elsewhere was signed for"
-            findings.append(Finding("not_the_signed_root", problem, f"{name[0]}/{name[1]}", head=kept.number))
     return findings

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placet.audit.bundle import FORMAT, HASH_BYTES, Bundle
+from placet.audit.bundle import FORMAT, Bundle, compact
 from placet.audit.heads import TreeName, canonical, head_of
+from placet.audit.merkle import HASH_BYTES
 from placet.errors import PlacetError
 from placet.sync import Placet
 
@@ -107,7 +108,7 @@ class Fetch:
 def _line(item: dict[str, Any]) -> bytes:
     kept = {name: item[name] for name in ("index", "offset")}
     kept["record" if item["record"] else "leaf"] = item["record"] or item["leaf"]
-    return json.dumps(kept, separators=(",", ":")).encode() + b"\n"
+    return compact(kept).encode() + b"\n"
 
 
 def _whole_lines(path: Path) -> list[bytes]:

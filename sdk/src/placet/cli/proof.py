@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +13,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from placet.audit.bundle import Unreadable, read_heads, read_keys
+from placet.audit.consistency import MEMBERS as CONSISTENCY_MEMBERS
 from placet.audit.findings import Report
-from placet.audit.verify import verify_path
+from placet.audit.verify import PROOF_MEMBERS, verify_path
 from placet.cli import safe
 from placet.cli.fetching import Fetch
 from placet.cli.lists import audit_app
@@ -79,6 +80,9 @@ def verify(
     path: Annotated[Path, typer.Argument(exists=True, help="A directory of fetch, or a file of prove.")],
     key: KeyFile = None,
     head: HeadFile = None,
+    require_records: Annotated[
+        bool, typer.Option("--require-records", help="Fail where a leaf is here by its hash only.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Verify offline, and name the first record that is not what was signed: 0 verified, 1 not, 2 unreadable."""
@@ -88,7 +92,11 @@ def verify(
         with _bar("verifying", show=not as_json) as bar:
             task = bar.add_task("verifying", total=None)
             report = verify_path(
-                path, keys, kept, lambda done, of: bar.update(task, completed=done, total=of)
+                path,
+                keys,
+                kept,
+                lambda done, of: bar.update(task, completed=done, total=of),
+                require_records=require_records,
             )
     except Unreadable as error:
         print(safe.escaped(str(error)), file=sys.stderr)
@@ -122,15 +130,21 @@ def _once_signed(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def _proof(placet: Placet, event_id: str, since: int | None) -> dict[str, Any]:
     for _ in range(TRIES):
-        proof: dict[str, Any] = placet.fetch(f"/audit/{event_id}/proof")
+        proof = _only(PROOF_MEMBERS, placet.fetch(f"/audit/{event_id}/proof"))
         proof["keys"] = placet.fetch("/audit/keys")["keys"]
         if since is None:
             return proof
-        proof["consistency"] = placet.fetch("/audit/consistency", **{"from": str(since)})
+        answer = placet.fetch("/audit/consistency", **{"from": str(since)})
+        proof["consistency"] = _only(CONSISTENCY_MEMBERS, answer)
         # A head may be signed between the two questions.
         if proof["consistency"]["second"] == proof["head"]:
             return proof
     raise Unavailable("unavailable", 503, "heads are signed faster than they can be asked for: try again")
+
+
+def _only(names: Collection[str], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What belongs to a proof; an answer also has what belongs to its asking, such as a cursor."""
+    return {name: value for name, value in answer.items() if name in names}
 
 
 def _read_heads(path: Path | None) -> list[Any]:
@@ -148,8 +162,7 @@ def _tell(report: Report) -> None:
         print(f"! {safe.escaped(warning)}", file=sys.stderr)
     for finding in report.findings:
         print(safe.escaped(str(finding)))
-    what = f"{report.leaves:,} leaves ({report.records:,} with their records), {report.heads:,} heads"
-    print(f"{'verified' if report.is_verified else 'NOT verified'}: {what}")
+    print(f"{'verified' if report.is_verified else 'NOT verified'}: {safe.escaped(report.proved)}")
 
 
 def _bar(name: str, *, show: bool) -> Progress:
