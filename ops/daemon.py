@@ -11,12 +11,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from ops import process
 from ops.config import DataDir
 from ops.errors import OpsError, UsageError
 from ops.options import UpOptions
+from ops.private import keep_private
 from ops.status import Stack, read_stack
 
 POLL_S = 0.1
@@ -32,12 +33,13 @@ def start_detached(options: UpOptions) -> Stack:
         OpsError: It could not be started; the message says what to do.
     """
     log = options.directory.log("supervisor")
+    keep_private(options.directory.root)
     log.parent.mkdir(parents=True, exist_ok=True)
     hears, tells = os.pipe()
     with os.fdopen(hears, "rb") as answer, log.open("ab") as output:
         child = subprocess.Popen(  # noqa: S603 - the command is built here
-            [sys.executable, "-m", "ops.daemon", str(tells), to_json(options)],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-m", "ops.daemon", str(tells)],
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=PACKAGE_ROOT,
@@ -45,6 +47,9 @@ def start_detached(options: UpOptions) -> Stack:
             pass_fds=(tells,),
         )
         os.close(tells)
+        # Not in its arguments, which every user of the machine can list.
+        with cast("IO[bytes]", child.stdin) as asked:
+            asked.write(to_json(options).encode())
         said = answer.read()
     if said == b"ready":
         child.returncode = 0  # it outlives this process: nobody here waits for its end
@@ -77,7 +82,7 @@ def stop_stack(directory: DataDir) -> bool:
 
 
 def to_json(options: UpOptions) -> str:
-    """The options as one argument of a command line; every path absolute."""
+    """The options as text for another process; every path absolute."""
     paths = {name: getattr(options, name) for name in PATHS}
     return json.dumps(asdict(options) | {name: path and str(path.absolute()) for name, path in paths.items()})
 
@@ -125,4 +130,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), from_json(sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), from_json(sys.stdin.read())))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 
-def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+def write_text(path: Path, text: str, mode: int = 0o600) -> None:
     """Replace a file's content in one step.
 
     Args:

@@ -20,6 +20,7 @@ from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.files import write_text
 from ops.kafka.security import client_settings
+from ops.private import keep_private
 from ops.schema_registry import import_from_environment
 from ops.topics import ensure_topics
 from schemas.topics import Topics
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, required=True, help="the installation's placet.json")
     try:
         config = load_config(parser.parse_args(arguments).config)
+        keep_private(config.directory.root)
         install_keys(config.directory)
         install_topics(config)
     except OpsError as error:

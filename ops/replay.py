@@ -16,6 +16,7 @@ from rich.table import Table
 from ops.commands.common import DataDirOption, JsonOption, print_json
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
+from ops.private import hide_secrets
 from projections.audit.settings import AUDIT_ERRORS, signed_heads
 from projections.log_errors import LogError
 from projections.main import GC_THRESHOLD, kafka_address
@@ -25,6 +26,8 @@ from projections.store.port import ViewError
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.topics import Topics
 
+# What may hold a password, and the variable that says the same.
+SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--into": "PLACET_REPLAY_INTO"}
 EXIT_DIFFERS = 1
 EXIT_NOT_REACHABLE = 3
 
@@ -32,7 +35,11 @@ EXIT_NOT_REACHABLE = 3
 def replay(
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     into: Annotated[
-        str | None, typer.Option(help="Database URL to fill instead of the live view; it is compared too.")
+        str | None,
+        typer.Option(
+            envvar="PLACET_REPLAY_INTO",
+            help="Database URL to fill instead of the live view; it is compared too.",
+        ),
     ] = None,
     database_url: Annotated[
         str | None, typer.Option(envvar="DATABASE_URL", help="The live view; by default the stack's.")
@@ -45,6 +52,7 @@ def replay(
     json: JsonOption = False,
 ) -> None:
     """Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in."""
+    hide_secrets(SECRET_OPTIONS)
     try:
         config = load_config(DataDir(data_dir.expanduser().absolute()).config)
         settings = config.settings_for("replay") | _given(database_url, bootstrap_servers)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ops.config import StackConfig, load_config
 from ops.errors import OpsError
+from ops.private import UMASK
 
 Run = Callable[[Mapping[str, str]], None]
 
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    os.umask(UMASK)
     os.nice(NICENESS.get(parsed.role, 0))
     load_role(parsed.role)(config.settings_for(parsed.worker_id or parsed.role))
     return 0

@@ -23,6 +23,7 @@ from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
 from ops.options import UpOptions, check_port, settle
 from ops.ports import reachable
+from ops.private import keep_private
 from ops.roles import roles_of
 from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
 
@@ -58,6 +59,7 @@ class Supervisor:
         Raises:
             OpsError: It could not be started; nothing is left running.
         """
+        keep_private(self.directory.root)
         lock = lock_directory(self.directory.root)
         _on_signals(_raise_stop)
         try:

@@ -22,6 +22,7 @@ from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE
 from ops.options import UpOptions, oidc_environment
 from ops.ports import LOOPBACK
+from ops.private import hide_secrets
 from ops.status import READY, Stack, as_protocol, read_stack
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.topics import DEFAULT_PARTITIONS
@@ -51,6 +52,8 @@ HeadSeconds = Annotated[float, typer.Option(min=0.1, help="and so many seconds, 
 Notifications = Annotated[
     Path | None, typer.Option(help="A file that says what is told to whom.", dir_okay=False)
 ]
+# What may hold a password, and the variable that says the same.
+SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--audit-webhook": "PLACET_AUDIT_WEBHOOK"}
 LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
 
 
@@ -81,6 +84,7 @@ def up(
     json: JsonOption = False,
 ) -> None:
     """Start everything: Kafka (embedded unless a cluster is given), then one process a role."""
+    hide_secrets(SECRET_OPTIONS)
     options = UpOptions(
         data_dir=data_dir,
         port=port,

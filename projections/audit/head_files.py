@@ -80,7 +80,7 @@ class HeadFiles:
         path = self.path(head.tenant)
         is_new = not path.exists()
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "ab", buffering=0) as file:
                 _write_all(file.fileno(), head.line.encode())
                 os.fsync(file.fileno())

@@ -22,11 +22,15 @@ from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
 PARTS = {"kafka", *ROLES}
+SECRET = "canary-in-an-address"
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
-    with running_stack(tmp_path_factory.mktemp("stack"), "--partitions", "2") as running:
+    webhook = f"http://127.0.0.1:9/heads?key={SECRET}"
+    with running_stack(
+        tmp_path_factory.mktemp("stack"), "--partitions", "2", "--audit-webhook", webhook
+    ) as running:
         yield running
 
 
@@ -50,6 +54,23 @@ def test_up_writes_a_token_that_opens_the_gateway_and_only_its_owner_reads(stack
     )
     with urllib.request.urlopen(request, timeout=5) as answer:
         assert answer.status == 200
+
+
+def test_case_40_no_file_of_a_stack_is_for_others(stack: RunningStack) -> None:
+    stack.wait_ready()
+    wider = {
+        str(path): oct(path.lstat().st_mode)
+        for path in (stack.data_dir, *stack.data_dir.rglob("*"))
+        if not path.is_symlink() and path.lstat().st_mode & 0o077
+    }
+    assert wider == {}
+    assert SECRET in (stack.data_dir / "placet.json").read_text(encoding="utf-8")
+
+
+def test_case_40_no_argument_list_holds_a_secret(stack: RunningStack) -> None:
+    supervisor = read_stack(DataDir(stack.data_dir)).pid
+    pids = {supervisor, *(part["pid"] for part in stack.wait_ready().values())}
+    assert not [pid for pid in pids if SECRET in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")]
 
 
 def test_up_again_on_the_same_directory_is_a_usage_error(stack: RunningStack) -> None:
@@ -100,10 +121,12 @@ def test_down_ends_every_process_and_another_partition_count_is_refused_later(tm
 def test_up_in_the_foreground_stops_cleanly_on_an_interrupt(tmp_path: Path) -> None:
     stack = RunningStack(tmp_path)
     command = [str(PLACET), "up", "--data-dir", str(tmp_path), "--port", "0", "--partitions", "1"]
+    command += ["--audit-webhook", f"http://127.0.0.1:9/heads?key={SECRET}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline().startswith("Placet is ready at http://127.0.0.1:")
         pids = {part["pid"] for part in stack.components().values()}
+        assert SECRET not in Path(f"/proc/{running.pid}/cmdline").read_text(encoding="utf-8")
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
     assert not {pid for pid in pids if process.is_alive(pid)}
