@@ -56,6 +56,15 @@ class LikeHold(Resource):
     view_digest: str | None
 
 
+class Requirement(Resource):
+    """What some of several rules ask for, beside `quorum`: so many of those who have a role or are named."""
+
+    rules: list[str]
+    roles: list[str]
+    reviewers: list[str]
+    quorum: int
+
+
 class Hold(Resource):
     """Something that waits, or waited, for a person."""
 
@@ -78,6 +87,7 @@ class Hold(Resource):
     roles: list[str]
     reviewers: list[str]
     excluded: list[str]
+    requirements: list[Requirement]
     exclude_requester: bool
     claimed_by: str | None
     claimed_until: datetime | None

@@ -72,6 +72,8 @@ class HoldSeen:
     roles: tuple[str, ...] = ()
     delegated_to: str = ""
     handed: list[tuple[str, str]] = field(default_factory=list)
+    handed_with: list[frozenset[str]] = field(default_factory=list)
+    escalated: bool = False
     voters: list[Voter] = field(default_factory=list)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ops.checker.calls import HoldSeen, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
+from schemas.canonical import parse_strict
 
 REVIEWERS = frozenset({"reviewer", "operator", "admin"})
 
@@ -57,9 +58,36 @@ def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     voices = _voices(hold, people)
     if body.resolves and body.decision == "approve" and len(voices) < hold.opened.quorum:
         run.say("I10", fact, "resolved without its quorum", hold.opened.quorum, *sorted(voices))
+    if body.resolves and body.decision == "approve":
+        _check_requirements(run, hold, fact, people)
     if body.resolves:
         hold.state = "resolved"
     run.decided(fact)
+
+
+def _check_requirements(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
+    """Where several rules ask, each one's own people are among those who approved, in the number it asks for."""
+    for asked in parse_strict(hold.opened.requirements or "[]"):
+        roles = {*asked["roles"], *(asked["escalate_roles"] if hold.escalated else ())}
+        heard = {
+            person
+            for voter in hold.voters
+            for person, had in _speaking(hold, voter, people)
+            if had & roles or person in map(people.meant, asked["reviewers"])
+        }
+        if len(heard & _voices(hold, people)) < asked["quorum"]:
+            run.say("I10", fact, "resolved without the people whom a rule asks for", *asked["rules"])
+
+
+def _speaking(hold: HoldSeen, voter: Voter, people: PeopleAt) -> list[tuple[str, frozenset[str]]]:
+    """For whom a word may speak, with their roles then: who gave it, and who had handed the hold on to them."""
+    person = people.person(voter.by)
+    found = [(person, voter.roles)]
+    for (by, to), had in list(zip(hold.handed, hold.handed_with, strict=True))[: voter.handed][::-1]:
+        if people.meant(to) == person:
+            person = people.person(by)
+            found.append((person, had))
+    return found
 
 
 def _wanted(hold: HoldSeen) -> set[str]:
@@ -121,6 +149,7 @@ def _cancelled(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
 
 def _escalated(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     hold.roles = (*_wanted(hold), *fact.body.roles)
+    hold.escalated = True
     hold.deadline_at_ms = fact.body.deadline_at_ms
 
 
@@ -131,6 +160,7 @@ def _extended(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
 def _delegated(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     hold.delegated_to = fact.body.to
     hold.handed.append((fact.body.by, fact.body.to))
+    hold.handed_with.append(frozenset(fact.body.roles))
 
 
 def _rolled_back(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:

@@ -9,8 +9,8 @@ from projections.folds.shown import NOT_OPENED, shown_at_opening
 from schemas.events import holds as h
 from schemas.message import Message
 from schemas.record import Event
+from schemas.requirement import ANY_REVIEWER, escalated, requirements_from_text, requirements_to_text
 
-ANY_REVIEWER = ("reviewer", "operator", "admin")
 STAYS_OPEN = frozenset({"escalate", "wait"})
 
 # What a person sees of the held revision: copied from the call, whose row may move on to another revision.
@@ -93,6 +93,10 @@ def hold_json(row: Row) -> dict[str, Any]:
         "reviewers": json_value(row["reviewers"]),
         "excluded": json_value(row["excluded"]),
         "quorum": row["quorum"],
+        "requirements": [
+            {"rules": one.rules, "roles": one.roles, "reviewers": one.reviewers, "quorum": one.quorum}
+            for one in requirements_from_text(row["requirements"])
+        ],
         "exclude_requester": bool(row["exclude_requester"]),
         "votes": json_value(row["votes"]),
         "claimed_by": row["claimed_by"],
@@ -152,6 +156,7 @@ def _blank(event: Event, hold_id: str) -> Row:
         "reviewers": "[]",
         "excluded": "[]",
         "quorum": 1,
+        "requirements": None,
         "exclude_requester": 0,
         "deadline_at_ms": None,
         "on_timeout": "wait",
@@ -214,6 +219,7 @@ def _opened(
             "reviewers": json_text(body.reviewers),
             "excluded": json_text(body.excluded),
             "quorum": body.quorum,
+            "requirements": body.requirements,
             "exclude_requester": int(body.exclude_requester),
             "deadline_at_ms": body.deadline_at_ms,
             "on_timeout": body.on_timeout,
@@ -248,6 +254,7 @@ def _escalated(row: Row, body: h.HoldEscalated, event: Event) -> Row:
     return {
         "escalated": 1,
         "roles": json_text(tuple(dict.fromkeys((*asked, *body.roles)))),
+        "requirements": requirements_to_text(escalated(requirements_from_text(row["requirements"]))),
         "deadline_at_ms": body.deadline_at_ms,
         "escalate_at_ms": None,
         "on_timeout": "deny" if row["on_timeout"] == "escalate" else row["on_timeout"],

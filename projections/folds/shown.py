@@ -18,7 +18,16 @@ NOT_OPENED: Row = {
     "proposed_arguments": None,
     "opening": "{}",
 }
-_OF_OPENING = ("roles", "reviewers", "excluded", "deadline_at_ms", "on_timeout", "remember", "risk_level")
+_OF_OPENING = (
+    "roles",
+    "reviewers",
+    "excluded",
+    "deadline_at_ms",
+    "on_timeout",
+    "remember",
+    "risk_level",
+    "requirements",
+)
 
 
 def shown_at_opening(body: HoldOpened, call: Row | None, agent: str | None) -> Row:
@@ -93,6 +102,7 @@ def _held(row: Row, user: str, opening: dict[str, Any]) -> Held:
         escalate_roles=json_value(row["escalate_roles"]),
         on_reject=row["on_reject"],
         remember=opening["remember"],
+        requirements=opening.get("requirements"),
     )
 
 

@@ -150,6 +150,7 @@ HOLDS = Table(
         *_text("question", "options", "input_schema", "fields", "decision_type", "requester", "roles"),
         *_text("reviewers", "excluded"),
         *_int("quorum", "exclude_requester"),
+        *_maybe("requirements"),
         *_text("votes"),
         *_maybe("claimed_by"),
         *_maybe("claimed_until_ms", type="int"),

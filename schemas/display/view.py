@@ -16,6 +16,7 @@ from schemas.display.escape import Badges, escaped, escaped_lines
 from schemas.display.values import lines_of, scalar_text, whole_on_one_line
 from schemas.display.whole import must_be_read_whole
 from schemas.headers import rfc3339
+from schemas.requirement import requirements_from_text
 from schemas.sensitive import placeholders, pointer
 
 VERSION = 1
@@ -43,8 +44,9 @@ class Judged:
 class Held:
     """What a hold's view is made of, as it was when the hold opened.
 
-    `options`, `fields`, `default_value`, `remember`, `arguments` and `proposed_arguments` are JSON. `arguments` is
-    None for a request; `proposed_arguments` are the agent's own where a person has edited them, else empty.
+    `options`, `fields`, `default_value`, `remember`, `requirements`, `arguments` and `proposed_arguments` are JSON.
+    `arguments` is None for a request; `proposed_arguments` are the agent's own where a person has edited them, else
+    empty.
     """
 
     tenant: str
@@ -82,6 +84,7 @@ class Held:
     escalate_roles: Sequence[str]
     on_reject: str
     remember: str | None
+    requirements: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +266,11 @@ class _Body:
         self._names("reviewers", held.reviewers)
         self._names("excluded", held.excluded)
         self.lines.append(f"people needed: {held.quorum}")
+        for one in requirements_from_text(held.requirements):
+            self.lines.append(f"among them: {one.quorum}")
+            self._names("  asked by", one.rules)
+            self._names("  of the roles", one.roles)
+            self._names("  or reviewers", one.reviewers)
         self.lines.append(f"another person than the requester: {'yes' if held.exclude_requester else 'no'}")
         self._names("escalates to", held.escalate_roles)
         self.lines.append(f"opened: {rfc3339(held.opened_at_ms)}")

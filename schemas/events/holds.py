@@ -17,7 +17,8 @@ class HoldOpened(Message):
     For a call, `call_id`, `revision` and `digest` say what would run. For a request, `request_id` is set.
     `options`, `input_schema` and `default_value` are JSON. No deadline (None) waits for ever. `reviewers` may decide
     beside who has one of the `roles`; `excluded` may not. `view_digest` names what a reviewer is shown. `remember` is
-    JSON of what a decision may be remembered for, None for nothing.
+    JSON of what a decision may be remembered for, None for nothing. `requirements` is JSON of what each of several
+    rules asks for (`schemas.requirement`), None where one rule alone does.
     """
 
     hold_id: str
@@ -45,6 +46,7 @@ class HoldOpened(Message):
     view_digest: str = ""
     risk_level: str = ""
     remember: str | None = None
+    requirements: str | None = None
 
 
 class HoldClaimed(Message):
@@ -63,11 +65,12 @@ class HoldUnclaimed(Message):
 
 
 class HoldDelegated(Message):
-    """The hold was handed to another subject."""
+    """The hold was handed to another subject. `roles` are those of who handed it on."""
 
     hold_id: str
     by: str
     to: str
+    roles: tuple[str, ...] = ()
 
 
 class HoldExtended(Message):

@@ -3,10 +3,11 @@
 from schemas.actor import Actor, tool_role
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
+from schemas.requirement import ANY_REVIEWER
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
-from services.domain.voices import ANY_REVIEWER, REVIEWERS, asked_roles, edited_by
+from services.domain.voices import REVIEWERS, asked_roles, edited_by
 
 
 def acts_for_agent(actor: Actor, agent: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from schemas.ids import derived_id
 from schemas.policy_document import Remember
 from schemas.principals import TenantPeople
+from schemas.requirement import ANY_REVIEWER
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
 from services.domain.authority import people_behind
 from services.domain.context import Context
@@ -17,7 +18,6 @@ from services.domain.predicates import fits, has_sealed
 from services.domain.proposals import parsed
 from services.domain.standing_rules import maker_still_may
 from services.domain.state import Call, Execution
-from services.domain.voices import ANY_REVIEWER
 
 RISKS = ("low", "medium", "high")
 
@@ -64,6 +64,7 @@ def covers(
     return (
         verdict.effect == "hold"
         and terms is not None
+        and not terms.requirements
         and verdict.reason == "matched"
         and document.tool_version == call.tool_version
         and ctx.now_ms < document.expires_at_ms

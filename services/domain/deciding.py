@@ -11,22 +11,24 @@ from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
 from schemas.events.executions import ExecutionFailed
 from schemas.ids import derived_id
 from schemas.refusals import Refusal
+from schemas.requirement import Requirement
 from services.domain.authority import roles_as_asked
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
+from services.domain.policy.hold_terms import ON_REJECT_STRICTNESS
+from services.domain.policy.needed import Asks, Needed, all_of
 from services.domain.refusing import Events, refuse_decision
 from services.domain.remembering import contradictions, with_memory
 from services.domain.requests import provided
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
-from services.domain.voices import voices_with, word_of
+from services.domain.voices import approves, word_of
 
 ROLLED_BACK = "a call was rejected, and the run is rolled back"
 # The ids of so many calls are some 140 kB in one event, beside all that a rollback gives up (schemas/limits.py).
 ROLLBACK_MAX = 1_000
-ON_REJECT_STRICTNESS = ("feedback", "rollback", "halt")
 
 
 def decision_events(
@@ -79,8 +81,8 @@ def recorded(
 
 
 def completes(hold: Hold, ctx: Context) -> bool:
-    """Whether with the actor's word as many people have approved as the hold asks for."""
-    return voices_with(hold, ctx.people, word_of(hold, ctx.actor, ctx.people)) >= hold.quorum
+    """Whether with the actor's word all have approved whom the hold asks for."""
+    return approves(hold, ctx.people, word_of(hold, ctx.actor, ctx.people))
 
 
 def _approved(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
@@ -185,8 +187,8 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         None where the two name roles with nothing in common: no one person's word covers both.
     """
     terms = verdict.hold if verdict.effect == "hold" else None
-    common = _common_people(hold, terms)
-    if common is None:
+    needed = _needed_by_both(hold, terms)
+    if needed is None:
         return None
     source: Any = terms or hold
     escalate_roles = _common_escalation(hold, terms)
@@ -195,10 +197,11 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         kind=source.kind,
         question=terms.question if terms else "An edited call waits for another person's word.",
         options=(),
-        roles=common[0],
-        reviewers=common[1],
+        roles=needed.roles,
+        reviewers=needed.reviewers,
+        requirements=needed.requirements,
         excluded=tuple(dict.fromkeys((*hold.excluded, *(terms.excluded if terms else ())))),
-        quorum=max(hold.quorum, terms.quorum if terms else 1),
+        quorum=needed.quorum,
         exclude_requester=hold.exclude_requester or (terms.exclude_requester if terms else False),
         # The deadline is the old hold's: an edit never moves it.
         timeout_ms=None,
@@ -209,6 +212,16 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         on_reject=max(hold.on_reject, source.on_reject, key=ON_REJECT_STRICTNESS.index),
         remember=terms.remember if terms else None,
     )
+
+
+def _needed_by_both(hold: Hold, terms: HoldTerms | None) -> Needed | None:
+    """Whom the old hold and the new verdict need together; None where no one's word covers both."""
+    if hold.requirements or (terms is not None and terms.requirements):
+        asked: list[Asks] = [hold] if terms is None else [hold, terms]
+        return all_of((one, ()) for one in asked)
+    quorum = max(hold.quorum, terms.quorum if terms else 1)
+    common = _common_people(hold, terms)
+    return None if common is None else Needed(*common, quorum)
 
 
 def _common_people(hold: Hold, terms: HoldTerms | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -232,7 +245,11 @@ def _common_escalation(hold: Hold, terms: HoldTerms | None) -> tuple[str, ...]:
 
 def _editor_suffices(terms: HoldTerms, ctx: Context) -> bool:
     """Whether the editor's own word releases the edit."""
-    return terms.quorum <= 1 and _editor_counts(terms, ctx)
+    return (
+        terms.quorum <= 1
+        and _editor_counts(terms, ctx)
+        and all(one.quorum <= 1 and _is_asked(one, ctx) for one in terms.requirements)
+    )
 
 
 def _editor_counts(terms: HoldTerms, ctx: Context) -> bool:
@@ -245,11 +262,14 @@ def _editor_counts(terms: HoldTerms, ctx: Context) -> bool:
     if terms.exclude_requester or person in map(people.meant_by, terms.excluded):
         return False
     asks_anybody = not (terms.roles or terms.reviewers)
-    return (
-        asks_anybody
-        or bool(set(terms.roles) & set(actor.roles))
-        or person in map(people.meant_by, terms.reviewers)
-    )
+    return asks_anybody or _is_asked(terms, ctx)
+
+
+def _is_asked(asked: HoldTerms | Requirement, ctx: Context) -> bool:
+    """Whether the actor is one of those who are named."""
+    people, actor = ctx.people, ctx.actor
+    by_role = bool(set(asked.roles) & set(actor.roles))
+    return by_role or people.name_of(actor.subject) in map(people.meant_by, asked.reviewers)
 
 
 def _on_unknown_outcome(

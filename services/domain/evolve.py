@@ -13,6 +13,7 @@ from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events import rules as r
 from schemas.message import Message
+from schemas.requirement import escalated, requirements_from_text
 from schemas.standing_rule import standing_rule_from_text
 from services.domain import secrets
 from services.domain.authority import widened
@@ -200,6 +201,7 @@ def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Exec
 
 def _hold_opened(state: Execution, event: h.HoldOpened, at_ms: int) -> Execution:
     fields = {name: value for name, value in event.__dict__.items() if name != "question"}
+    fields["requirements"] = requirements_from_text(event.requirements)
     call = state.calls.get(event.call_id)
     must_read = _must_be_read(state, call, event)
     state = _with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, **fields))
@@ -229,7 +231,7 @@ def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
 
 def _delegated(state: Execution, event: h.HoldDelegated, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
-    delegations = (*hold.delegations, Delegation(event.by, event.to))
+    delegations = (*hold.delegations, Delegation(event.by, event.to, event.roles))
     hold = replace(hold, delegated_to=event.to, delegations=delegations, claimed_by="", claimed_until_ms=None)
     return _with_hold(state, hold)
 
@@ -245,6 +247,7 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
     hold = replace(
         hold,
         roles=widened(hold.roles, event.roles, hold.reviewers),
+        requirements=escalated(hold.requirements),
         deadline_at_ms=event.deadline_at_ms,
         escalate_at_ms=None,
         on_timeout=on_timeout,

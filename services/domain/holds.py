@@ -82,7 +82,8 @@ def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
         return None if another else (Refusal.INVALID, "name another person")
 
     def delegated(hold: Hold) -> Message:
-        return h.HoldDelegated(hold_id=hold.hold_id, by=ctx.actor.subject, to=command.to)
+        actor = ctx.actor
+        return h.HoldDelegated(hold_id=hold.hold_id, by=actor.subject, to=command.to, roles=actor.roles)
 
     return _on_open_hold(state, command, ctx, problem, delegated)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from schemas.events.holds import HoldCause, HoldOpened
 from schemas.ids import derived_id
+from schemas.requirement import requirements_to_text
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution
@@ -72,6 +73,7 @@ def call_hold(
         reviewers=terms.reviewers,
         excluded=terms.excluded,
         remember=terms.remember,
+        requirements=requirements_to_text(terms.requirements),
     )
 
 
@@ -107,6 +109,7 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
         on_reject="feedback",
         reviewers=earlier.reviewers if earlier else (),
         excluded=earlier.excluded if earlier else (),
+        requirements=requirements_to_text(earlier.requirements) if earlier else None,
     )
 
 

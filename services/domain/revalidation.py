@@ -1,6 +1,7 @@
 """Between release and consumption: a definition that became stricter takes the release back."""
 
 from schemas.canonical import call_digest
+from schemas.requirement import ANY_REVIEWER, Requirement
 from services.domain.authority import roles_as_asked
 from services.domain.context import Context
 from services.domain.covering import still_covered
@@ -10,7 +11,7 @@ from services.domain.proposals import arguments_misfit
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold
 from services.domain.verdicts import denial, release, revised, verdict_event
-from services.domain.voices import ANY_REVIEWER, voices_with
+from services.domain.voices import approves
 
 
 def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
@@ -43,7 +44,7 @@ def _lost_its_people(verdict: Verdict, decided: Hold | None, ctx: Context) -> bo
     """Whether people are asked for, and fewer than were still have what their word rested on."""
     if verdict.effect == "allow" or decided is None:
         return False
-    return voices_with(decided, ctx.people) < decided.quorum
+    return not approves(decided, ctx.people)
 
 
 def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> Events:
@@ -73,10 +74,18 @@ def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
     terms = verdict.hold
     if terms is None or call.released_by == "policy" or decided is None:
         return True
+    if not all(any(_meets(was, one) for was in decided.requirements) for one in terms.requirements):
+        return True
     more_people = terms.quorum > decided.quorum
     fewer_may = not set(terms.excluded) <= set(decided.excluded)
     excludes = fewer_may or (terms.exclude_requester and not decided.exclude_requester)
     return more_people or excludes or _asks_others(terms, decided)
+
+
+def _meets(was: Requirement, one: Requirement) -> bool:
+    """Whether who met the one requirement has met the other: no fewer people, and none whom it would not ask."""
+    may = {*one.roles, *one.escalate_roles}
+    return was.quorum >= one.quorum and set(was.roles) <= may and set(was.reviewers) <= set(one.reviewers)
 
 
 def _asks_others(terms: HoldTerms, decided: Hold) -> bool:
@@ -105,4 +114,5 @@ def _terms_of(hold: Hold) -> HoldTerms:
         on_reject=hold.on_reject,
         reviewers=hold.reviewers,
         excluded=hold.excluded,
+        requirements=hold.requirements,
     )

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from schemas.commands import RequestKind
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
+from schemas.requirement import Requirement
 
 CallStatus = Literal[
     "proposed",
@@ -82,10 +83,11 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class Delegation(Struct, frozen=True):
-    """A hold handed on: by which account, and to whom it named."""
+    """A hold handed on: by which account, with which roles, and to whom it named."""
 
     by: str
     to: str
+    roles: tuple[str, ...] = ()
 
 
 class Vote(Struct, frozen=True):
@@ -132,6 +134,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     view_digest: str = ""
     risk_level: str = ""
     remember: str | None = None
+    requirements: tuple[Requirement, ...] = ()
     must_read: bool = False
     status: HoldStatus = "open"
     claimed_by: str = ""

@@ -84,6 +84,7 @@ def _named(
         escalate_roles=opened.escalate_roles,
         on_reject=opened.on_reject,
         remember=opened.remember,
+        requirements=opened.requirements,
     )
     risk_level = "" if verdict is None else verdict.risk_level
     return opened.model_copy(update={"view_digest": view_of(held).digest, "risk_level": risk_level})

@@ -5,11 +5,10 @@ A word by delegation is the voice of who handed the hold on: else one who may de
 
 from schemas.actor import Actor
 from schemas.principals import TenantPeople
+from schemas.requirement import ANY_REVIEWER, Requirement
 from services.domain.state import Call, Execution, Hold, Vote
 
 REVIEWERS = ("reviewer", "operator")
-# Whom a hold without roles of its own asks.
-ANY_REVIEWER = (*REVIEWERS, "admin")
 
 
 def asked_roles(hold: Hold) -> tuple[str, ...]:
@@ -17,16 +16,52 @@ def asked_roles(hold: Hold) -> tuple[str, ...]:
     return hold.roles if hold.roles or hold.reviewers else ANY_REVIEWER
 
 
-def voices_with(hold: Hold, people: TenantPeople, *more: Vote) -> int:
-    """How many people approve by the words on the hold that still count, and by some more.
+def approves(hold: Hold, people: TenantPeople, *more: Vote) -> bool:
+    """Whether the words that count, with some more, are of as many people as the hold asks for, and of whom it asks.
 
-    A word counts no longer where its account may do nothing any more, is not its person's any more, or has lost the
-    role that it was given by. Of an account that nobody has published no role can be seen to be lost.
+    Where several rules ask, each rule's own people must be among them, in the number that it asks for. A word counts
+    no longer where its account may do nothing any more, is not its person's any more, or has lost the role that it
+    was given by. Of an account that nobody has published no role can be seen to be lost.
     """
-    counting = [vote for vote in hold.votes if _still_counts(hold, vote, people)] + list(more)
-    speaking = {people.name_of(vote.by) for vote in counting}
+    counting = _counting(hold, people, more)
+    return _voices_of(hold, counting, people) >= hold.quorum and all(
+        _voices_of(hold, [vote for vote in counting if _meets(hold, vote, one, people)], people) >= one.quorum
+        for one in hold.requirements
+    )
+
+
+def _counting(hold: Hold, people: TenantPeople, more: tuple[Vote, ...]) -> list[Vote]:
+    return [vote for vote in hold.votes if _still_counts(hold, vote, people)] + list(more)
+
+
+def _voices_of(hold: Hold, votes: list[Vote], people: TenantPeople) -> int:
+    speaking = {people.name_of(vote.by) for vote in votes}
     # Fewer of either: a principal may be published meanwhile that makes two of them one person.
-    return min(len(speaking), len({voice_of(hold, vote, people) for vote in counting}))
+    return min(len(speaking), len({voice_of(hold, vote, people) for vote in votes}))
+
+
+def _meets(hold: Hold, vote: Vote, one: Requirement, people: TenantPeople) -> bool:
+    """Whether a word is of one of those whom a requirement names, by themselves or by their delegate."""
+    person = people.name_of(vote.by)
+    if _is_asked(hold.reviewers, asked_roles(hold), vote.by, vote.roles, people):
+        return _is_asked(one.reviewers, one.roles, vote.by, vote.roles, people)
+    for handed in reversed(hold.delegations[: vote.delegations]):
+        if people.meant_by(handed.to) == person:
+            person = people.name_of(handed.by)
+            if _is_asked(one.reviewers, one.roles, handed.by, handed.roles, people):
+                return True
+    return False
+
+
+def _is_asked(
+    reviewers: tuple[str, ...], asked: tuple[str, ...], by: str, had: tuple[str, ...], people: TenantPeople
+) -> bool:
+    """Whether an account is named, or has one of the roles that are asked: then, and now where that can be seen."""
+    if people.name_of(by) in map(people.meant_by, reviewers):
+        return True
+    roles = people.roles_of(by)
+    counting = set(asked) & set(had)
+    return bool(counting if roles is None else counting & set(roles))
 
 
 def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:

@@ -1,13 +1,14 @@
 """Policy tests: calls and the verdicts that they must get, as YAML (docs/policy.md, "Testing a policy")."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from schemas.policy_document import Effect, PolicyDocument, PolicyModel
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
+from schemas.requirement import Requirement
 from schemas.strict_yaml import MalformedYaml, load_yaml
 from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.compiled import policy_alone
@@ -37,14 +38,32 @@ class CallCase(PolicyModel):
     now: AwareDatetime = DEFAULT_NOW
 
 
+class ExpectedRequirement(PolicyModel):
+    """What one of several rules asks for; `rules` are their ids."""
+
+    rules: tuple[StrictStr, ...]
+    roles: tuple[StrictStr, ...] = ()
+    reviewers: tuple[StrictStr, ...] = ()
+    quorum: StrictInt = 1
+
+
 class Expectation(PolicyModel):
-    """What the verdict must be; only what is written is compared. `rule` is a rule's id, "" for none."""
+    """What the verdict must be; only what is written is compared. `rule` is a rule's id, "" for none.
+
+    `roles` and `reviewers` are all who may decide, in any order; `requirements` are, where several rules ask, what
+    each of them asks for.
+    """
 
     effect: Effect
     rule: str | None = None
     reason: Reason | None = None
     risk_level: RiskLevel | None = None
     question: str | None = None
+    roles: tuple[StrictStr, ...] | None = None
+    reviewers: tuple[StrictStr, ...] | None = None
+    quorum: StrictInt | None = None
+    exclude_requester: StrictBool | None = None
+    requirements: tuple[ExpectedRequirement, ...] | None = None
 
 
 class Case(PolicyModel):
@@ -128,16 +147,52 @@ def run_policy_tests(
 
 
 def _differences(expect: Expectation, verdict: Verdict) -> tuple[str, ...]:
-    found: dict[str, Literal[""] | str] = {
+    hold = verdict.hold
+    found: dict[str, Any] = {
         "effect": verdict.effect,
-        "rule": verdict.rules[0].rsplit("/", 1)[1] if verdict.rules else "",
+        "rule": _id_of(verdict.rules[0]) if verdict.rules else "",
         "reason": verdict.reason,
         "risk_level": verdict.risk.level,
-        "question": verdict.hold.question if verdict.hold else "",
+        "question": hold.question if hold else "",
+        "roles": sorted(hold.roles) if hold else [],
+        "reviewers": sorted(hold.reviewers) if hold else [],
+        "quorum": hold.quorum if hold else 0,
+        "exclude_requester": hold.exclude_requester if hold else False,
+        "requirements": [_as_expected(one) for one in hold.requirements] if hold else [],
     }
-    wanted = expect.model_dump(exclude_none=True)
+    wanted = {name: _unordered(value) for name, value in expect.model_dump(exclude_none=True).items()}
     return tuple(
         f"{name}: expected {value!r}, found {found[name]!r} ({verdict.detail})"
         for name, value in wanted.items()
         if found[name] != value
     )
+
+
+def _as_expected(one: Requirement) -> dict[str, Any]:
+    return {
+        "rules": [_id_of(rule) for rule in one.rules],
+        "roles": sorted(one.roles),
+        "reviewers": sorted(one.reviewers),
+        "quorum": one.quorum,
+    }
+
+
+def _unordered(value: Any) -> Any:
+    """The expected value, its names in an order of their own."""
+    if not isinstance(value, tuple):
+        return value
+    if all(isinstance(item, str) for item in value):
+        return sorted(value)
+    return [
+        {
+            **one,
+            "rules": list(one["rules"]),
+            "roles": sorted(one["roles"]),
+            "reviewers": sorted(one["reviewers"]),
+        }
+        for one in value
+    ]
+
+
+def _id_of(rule: str) -> str:
+    return rule.rsplit("/", 1)[1]

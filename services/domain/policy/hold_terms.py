@@ -1,16 +1,76 @@
-"""From a rule's hold block to the terms of one hold."""
+"""From the hold blocks of the rules that ask to the terms of one hold."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from schemas.canonical import canonical
 from schemas.policy_document import DefaultAnswer, Defaults, Hold, Remember
+from services.domain.policy.needed import all_of
 from services.domain.policy.question import render
 from services.domain.policy.verdict import HoldTerms
 
 DEFAULT_QUESTION = "Run {{tool.name}} for {{agent}}?"
+# From lenient to strict: what a rejection does to the run, and what a deadline does to the call.
+ON_REJECT_STRICTNESS = ("feedback", "rollback", "halt")
+_ON_TIMEOUT_STRICTNESS = ("wait", "escalate", "default", "deny", "halt")
 _PLAIN = Hold()
+
+
+def terms_of_all(
+    asking: Sequence[tuple[str, Hold | None]], defaults: Defaults, variables: Mapping[str, Any]
+) -> HoldTerms:
+    """How a hold is to be decided that several rules may ask for.
+
+    Each rule's people are needed; of everything else the strictest counts, and the question is the first rule's.
+    Nothing of such a hold is remembered.
+
+    Args:
+        asking: the rules, as they are cited, with their blocks; none for a hold that no rule describes.
+        defaults: of the policy.
+        variables: what the question may name, as in `question.render`.
+    """
+    if len({block for _, block in asking}) <= 1:
+        return terms_of(asking[0][1] if asking else None, defaults, variables)
+    every = [terms_of(block, defaults, variables) for _, block in asking]
+    needed = all_of((terms, (rule,)) for terms, (rule, _) in zip(every, asking, strict=True))
+    ends = max(every, key=lambda terms: _ON_TIMEOUT_STRICTNESS.index(terms.on_timeout))
+    named = next(
+        (terms for terms, (_, block) in zip(every, asking, strict=True) if block and block.question), every[0]
+    )
+    escalate_after = [terms.escalate_after_ms for terms in every if terms.escalate_after_ms is not None]
+    return HoldTerms(
+        kind=every[0].kind if len({terms.kind for terms in every}) == 1 else "permission",
+        question=named.question,
+        roles=needed.roles,
+        reviewers=needed.reviewers,
+        excluded=_distinct(name for terms in every for name in terms.excluded),
+        quorum=needed.quorum,
+        requirements=needed.requirements,
+        exclude_requester=any(terms.exclude_requester for terms in every),
+        timeout_ms=_shortest(every),
+        on_timeout=ends.on_timeout,
+        on_timeout_default=ends.on_timeout_default,
+        # Not before the last of them would: others are asked later, never earlier, than their rule says.
+        escalate_after_ms=max(escalate_after, default=None),
+        escalate_roles=_escalation(every),
+        on_reject=max((terms.on_reject for terms in every), key=ON_REJECT_STRICTNESS.index),
+    )
+
+
+def _shortest(every: Iterable[HoldTerms]) -> int | None:
+    ending = [
+        terms.timeout_ms for terms in every if terms.on_timeout != "wait" and terms.timeout_ms is not None
+    ]
+    return min(ending, default=None)
+
+
+def _escalation(every: Sequence[HoldTerms]) -> tuple[str, ...]:
+    return _distinct(role for terms in every for role in terms.escalate_roles)
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
 
 
 def terms_of(hold: Hold | None, defaults: Defaults, variables: Mapping[str, Any]) -> HoldTerms:

@@ -3,12 +3,15 @@
 1. Choose the policy by scope; none: hold.
 2. Take the first rule that fits the tool, its hints and its condition; none: hold.
 3. A condition that fails or does not end in time: at least what `defaults.error` says. The rules after it are
-   still read, and can only make the verdict stricter, so that failing on purpose gains nothing.
+   still read, and can only make the verdict stricter; and the people of every rule that failed are needed beside
+   those of the rule that then matches, so that failing on purpose gains nothing.
 4. An unknown tool: at least what `defaults.unknown_tool` says, whatever the rule allows.
-5. What the agent claims of its own tool is judged too, and the stricter of the two verdicts counts.
+5. What the agent claims of its own tool is judged too, and the stricter of the two verdicts counts; of two that
+   hold, the people of both are needed.
 6. While a policy of the tenant cannot be read, nothing is allowed: it might be for this call, and say no.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -19,7 +22,7 @@ from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet, Unreadable
 from services.domain.policy.failures import EvaluationFailed, PolicyTimeout
-from services.domain.policy.hold_terms import terms_of
+from services.domain.policy.hold_terms import terms_of_all
 from services.domain.policy.paths import PathResolver
 from services.domain.policy.risk import Risk
 from services.domain.policy.scopes import ScopeFacts
@@ -48,11 +51,22 @@ class _Case(msgspec.Struct, frozen=True):
 
 
 class _Failure(msgspec.Struct, frozen=True):
-    """A rule whose condition gave no answer."""
+    """Rules whose conditions gave no answer; reason and detail are the first one's."""
 
-    rule: CompiledRule
+    rules: tuple[CompiledRule, ...]
     reason: Reason
     detail: str
+
+
+class _Finding(msgspec.Struct, frozen=True):
+    """What one policy says of one view: the rules to cite, and which of them ask for people."""
+
+    case: _Case
+    effect: Effect
+    reason: Reason
+    detail: str
+    rules: tuple[CompiledRule, ...] = ()
+    asking: tuple[CompiledRule, ...] = ()
 
 
 def judge(
@@ -78,9 +92,7 @@ def judge(
         views = tool_views(call.tool, call.tool_definition, call.tool_version, call.claimed_annotations)
         policy = policies.select(ScopeFacts(call.tenant, call.project, call.workspace, call.user, call.agent))
         cases = [_Case(call, view, views[-1].risk, policy, _variables(call, view)) for view in views]
-        verdicts = [_judge(case, now_ms, evaluate, resolve_path) for case in cases]
-        # max keeps the first of equals: claims change a verdict only where they make it stricter.
-        verdict = max(verdicts, key=lambda verdict: STRICTNESS[verdict.effect])
+        verdict = _strictest([_judge(case, now_ms, evaluate, resolve_path) for case in cases])
         unread = policies.unreadable_of(call.tenant) if verdict.effect == "allow" else None
         return verdict if unread is None else _unread(cases[-1], unread)
     except Exception as error:
@@ -110,94 +122,119 @@ def _variables(call: CallFacts, view: ToolView) -> dict[str, Any]:
     }
 
 
-def _judge(case: _Case, now_ms: int, evaluate: Evaluator, resolve_path: PathResolver | None) -> Verdict:
+def _strictest(findings: list[_Finding]) -> Verdict:
+    # max keeps the first of equals: claims change a verdict only where they make it stricter.
+    first = max(findings, key=lambda finding: STRICTNESS[finding.effect])
+    if first.effect != "hold":
+        return _verdict(first)
+    # Two views that are held for different rules: whoever either of them asks is needed.
+    holding = [finding for finding in findings if finding.effect == "hold"]
+    rules = _distinct(rule for finding in holding for rule in finding.rules)
+    asking = _distinct(rule for finding in holding for rule in finding.asking)
+    return _verdict(msgspec.structs.replace(first, rules=rules, asking=asking))
+
+
+def _judge(case: _Case, now_ms: int, evaluate: Evaluator, resolve_path: PathResolver | None) -> _Finding:
     if case.policy is None:
-        return _verdict(case, "hold", "no_policy", "no policy is published for this call")
+        return _Finding(case, "hold", "no_policy", "no policy is published for this call")
     rules = case.policy.rules_of(case.call.tool)
     bindings = Bindings(case.variables, now_ms, rules.reads, resolve_path)
     failure: _Failure | None = None
     for rule in rules.rules:
         if not rule.fits_hints(case.view.hints):
             continue
-        # One wait is enough: after a timeout, only rules without a condition are read.
+        # One wait is enough: after a timeout, a condition counts as failed without being evaluated.
         if rule.when is not None and failure is not None and failure.reason == "policy_timeout":
+            failure = _also(failure, rule)
             continue
         try:
             matched = rule.when is None or evaluate(rule.when, bindings) is True
         except Exception as error:
-            failure = failure or _failure(rule, error)
+            failure = _failure(rule, error, failure)
         else:
             if matched:
                 return _failed(case, failure, rule) if failure else _matched(case, rule)
     return _failed(case, failure, None) if failure else _unmatched(case)
 
 
-def _matched(case: _Case, rule: CompiledRule) -> Verdict:
+def _matched(case: _Case, rule: CompiledRule) -> _Finding:
     effect = rule.rule.then
     if case.known:
-        return _verdict(
-            case, effect, "matched", f"rule {rule.rule.id} says {effect}", (rule,), rule.rule.hold
+        return _Finding(
+            case, effect, "matched", f"rule {rule.rule.id} says {effect}", (rule,), _asking((rule,))
         )
     detail = f"the tool is not published; rule {rule.rule.id} says {effect}"
     at_least = _stricter(effect, case.defaults.unknown_tool)
-    return _verdict(case, at_least, "unknown_tool", detail, (rule,), rule.rule.hold)
+    return _Finding(case, at_least, "unknown_tool", detail, (rule,), _asking((rule,)))
 
 
-def _unmatched(case: _Case) -> Verdict:
+def _unmatched(case: _Case) -> _Finding:
     if case.known:
-        return _verdict(case, "hold", "no_match", "no rule matches this call")
+        return _Finding(case, "hold", "no_match", "no rule matches this call")
     detail = "the tool is not published, and no rule matches"
-    return _verdict(case, case.defaults.unknown_tool, "unknown_tool", detail)
+    return _Finding(case, case.defaults.unknown_tool, "unknown_tool", detail)
 
 
-def _failure(rule: CompiledRule, error: Exception) -> _Failure:
+def _failure(rule: CompiledRule, error: Exception, before: _Failure | None) -> _Failure:
+    late = isinstance(error, PolicyTimeout)
+    if before is not None:
+        also = _also(before, rule)
+        return msgspec.structs.replace(also, reason="policy_timeout") if late else also
     kind = "" if isinstance(error, EvaluationFailed) else f"{type(error).__name__}: "
     detail = f"the condition of rule {rule.rule.id} failed: {kind}{error}"
-    return _Failure(rule, "policy_timeout" if isinstance(error, PolicyTimeout) else "policy_error", detail)
+    return _Failure((rule,), "policy_timeout" if late else "policy_error", detail)
 
 
-def _failed(case: _Case, failure: _Failure, later: CompiledRule | None) -> Verdict:
+def _also(failure: _Failure, rule: CompiledRule) -> _Failure:
+    return msgspec.structs.replace(failure, rules=(*failure.rules, rule))
+
+
+def _failed(case: _Case, failure: _Failure, later: CompiledRule | None) -> _Finding:
     effect: Effect = case.defaults.error
     if not case.known:
         effect = _stricter(effect, case.defaults.unknown_tool)
-    rules: tuple[CompiledRule, ...] = (failure.rule,)
-    hold = failure.rule.rule.hold
+    rules = failure.rules
     if later is not None and later.rule.then != "allow":
         effect = _stricter(effect, later.rule.then)
-        rules, hold = (failure.rule, later), hold or later.rule.hold
-    return _verdict(case, effect, failure.reason, failure.detail, rules, hold)
+        rules = (*rules, later)
+    # Any of the rules that failed might have been the one that decides: everybody whom they ask is needed.
+    others = ", ".join(rule.rule.id for rule in failure.rules[1:])
+    detail = f"{failure.detail}; nor is it known of {others}" if others else failure.detail
+    return _Finding(case, effect, failure.reason, detail, rules, _asking(rules))
+
+
+def _asking(rules: tuple[CompiledRule, ...]) -> tuple[CompiledRule, ...]:
+    return tuple(rule for rule in rules if rule.rule.then == "hold")
+
+
+def _distinct(rules: Iterable[CompiledRule]) -> tuple[CompiledRule, ...]:
+    return tuple({rule.rule.id: rule for rule in rules}.values())
 
 
 def _stricter(one: Effect, other: Effect) -> Effect:
     return max(one, other, key=STRICTNESS.__getitem__)
 
 
-def _verdict(
-    case: _Case,
-    effect: Effect,
-    reason: Reason,
-    detail: str,
-    rules: tuple[CompiledRule, ...] = (),
-    hold: Hold | None = None,
-) -> Verdict:
+def _verdict(finding: _Finding) -> Verdict:
+    case = finding.case
     label = case.policy.label if case.policy else ""
+    asking = [(f"{label}/{rule.rule.id}", rule.rule.hold or Hold()) for rule in finding.asking]
     return Verdict(
-        effect=effect,
-        rules=tuple(f"{label}/{rule.rule.id}" for rule in rules),
+        effect=finding.effect,
+        rules=tuple(f"{label}/{rule.rule.id}" for rule in finding.rules),
         policy_version=label,
         risk=case.risk,
         trust=case.call.trust,
-        reason=reason,
-        detail=_plain(detail),
-        hold=terms_of(hold, case.defaults, case.variables) if effect == "hold" else None,
+        reason=finding.reason,
+        detail=_plain(finding.detail),
+        hold=terms_of_all(asking, case.defaults, case.variables) if finding.effect == "hold" else None,
     )
 
 
 def _unread(case: _Case, policy: Unreadable) -> Verdict:
     """What a readable policy would allow, and one that nobody can read may not."""
-    verdict = _verdict(
-        case, "hold", "policy_error", f"the policy {policy.label} cannot be read: {policy.why}"
-    )
+    detail = f"the policy {policy.label} cannot be read: {policy.why}"
+    verdict = _verdict(_Finding(case, "hold", "policy_error", detail))
     return msgspec.structs.replace(verdict, policy_version=policy.label)
 
 

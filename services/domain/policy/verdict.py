@@ -7,6 +7,7 @@ import msgspec
 
 from schemas.commands import RequestKind
 from schemas.policy_document import Effect
+from schemas.requirement import Requirement
 from services.domain.policy.risk import Risk
 
 Reason = Literal[
@@ -48,6 +49,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
     """How a hold is to be decided. Neither roles nor reviewers: any reviewer. `excluded` never may.
 
+    `requirements` say, where several rules ask, of whom those must be who approve (`services.domain.policy.needed`).
+
     `remember` is JSON of what an approval may be remembered for (`schemas.policy_document`), None for nothing.
     """
 
@@ -66,6 +69,7 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
     reviewers: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     remember: str | None = None
+    requirements: tuple[Requirement, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,6 +50,7 @@ CHANGED: dict[str, Any] = {
     "options": "[]",
     "default_value": "1",
     "remember": None,
+    "requirements": '[{"rules":["p@1/r"],"roles":["cfo"],"reviewers":[],"quorum":1}]',
 }
 ONLY_OF_REQUESTS = {"request_id", "fields", "decision_type"}
 
