@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -70,7 +70,14 @@ SECURITY_HEADERS = (
 
 def routed_app() -> FastAPI:
     """An application with the routes and nothing behind them: what the documents are made of."""
-    app = FastAPI(title=TITLE, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title=TITLE,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        # The address of a redirect would be made of what the client says that our host is.
+        redirect_slashes=False,
+    )
     for router in ROUTERS:
         app.include_router(router)
     return app
@@ -83,6 +90,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.router.routes.append(WebSocketRoute("/v1/ws", ws.endpoint))
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _internal_error)
     app.add_middleware(Observed, metrics=gateway.metrics)
     app.state.openapi = openapi_document(app)
@@ -128,6 +136,11 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         return response(not_found("resource"))
     return _other(error.status_code, "method_not_allowed", str(error.detail), dict(error.headers or {}))
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    # The client went away in the middle of its body: nobody reads this answer, and nothing is wrong here.
+    return _other(400, "malformed", "the body ended early", {})
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:

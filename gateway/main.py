@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import uvicorn
 import uvloop
@@ -22,6 +23,8 @@ from gateway.kafka_cluster import PartitionsDiffer
 from gateway.kafka_tail import LogLost
 from gateway.policy import GatewayPolicyRefused
 from gateway.rest.system import not_ready
+from gateway.server.http import BoundedHttp
+from gateway.server.websocket import BoundedWebSocket
 from gateway.service import Gateway, assemble
 from gateway.settings import GatewaySettings, SettingsRefused, read_settings
 from gateway.sockets.ws import FRAME_MAX_BYTES
@@ -136,11 +139,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 def server_config(gateway: Gateway) -> uvicorn.Config:
     """How the HTTP server runs."""
+    bounds = gateway.settings.limits.bounds
     return uvicorn.Config(
         create_app(gateway),
         loop="none",
-        http="httptools",
-        ws="websockets-sansio",
+        http=partial(BoundedHttp, bounds=bounds, strangers=gateway.strangers),  # type: ignore[arg-type]
+        ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
         ws_max_size=FRAME_MAX_BYTES,
         ws_per_message_deflate=False,
         lifespan="off",

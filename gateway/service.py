@@ -43,6 +43,7 @@ from gateway.outbox import Outbox
 from gateway.policy import load_gateway_policy
 from gateway.quotas import ProposalQuotas
 from gateway.rates import Buckets
+from gateway.server.visitors import Strangers
 from gateway.settings import GatewaySettings, read_kafka_settings
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
@@ -83,6 +84,7 @@ class Gateway:
     audit: AuditReads
     desk: Desk
     keeper: Keeper
+    strangers: Strangers
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
@@ -284,6 +286,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         ),
         desk,
         Keeper(desk, views),
+        Strangers(settings.limits.bounds),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gateway.identity.oidc_settings import OidcSettings, OidcSettingsRefused, read_oidc
+from gateway.server.bounds import Bounds
 from projections.audit.heads import DEFAULT_SECONDS
 from projections.audit.settings import heads_dir
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
@@ -42,6 +43,7 @@ class Limits:
         sockets: of one subject, open at once.
         agent_proposals_per_minute: sustained rate of calls that one agent proposes, by whatever door.
         tenant_proposals_per_minute: likewise of all agents of a tenant together.
+        bounds: of a connection, before and beside all that is asked over it.
     """
 
     requests_per_s: int = DEFAULT_REQUESTS_PER_S
@@ -53,6 +55,7 @@ class Limits:
     sockets: int = 2_000
     agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
     tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +110,9 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             origins=tuple(settings.get("gateway_origins", "").split()),
             oidc=read_oidc(settings),
             log_level=settings.get("log_level") or "INFO",
-            limits=Limits(
-                **{name: int(settings.get(f"gateway_{name}") or each) for name, each in RATES.items()}
+            limits=replace(
+                Limits(),
+                **{name: int(settings.get(f"gateway_{name}") or each) for name, each in RATES.items()},
             ),
         )
     except OidcSettingsRefused as error:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
+from gateway.server.visitors import greet
 from gateway.service import Gateway
 from gateway.sockets.cursor import CursorRefused
 from gateway.strictjson import BODY_MAX_BYTES, parse_object
@@ -165,6 +166,7 @@ async def door_of(request: Request) -> Door:
             "a token in a URL ends up in logs: it is refused, and should be withdrawn",
         )
     claims = await gateway.authenticator.of_header(request.headers.get("authorization", ""))
+    greet(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have taken the roles that the token claims.
         raise still_reading()
@@ -180,6 +182,8 @@ async def door_of(request: Request) -> Door:
 
 async def read_raw(request: Request) -> bytes | None:
     """A request's body; None where it is over 1 MiB, of which no more is read."""
+    if int(request.headers.get("content-length") or 0) > BODY_MAX_BYTES:
+        return None
     parts: list[bytes] = []
     size = 0
     async for part in request.stream():

@@ -21,6 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from gateway.problems import Problem, response
 from gateway.rates import Buckets
 from gateway.rest.door import URL_TOKENS
+from gateway.server.visitors import greet
 from gateway.service import Gateway
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
@@ -47,6 +48,7 @@ async def endpoint(websocket: WebSocket) -> None:
     with suppress(WebSocketDisconnect):
         try:
             claims = await _authenticate(websocket, gateway)
+            greet(websocket.scope)
             with gateway.seats.seat(claims.actor):
                 await _serve(websocket, gateway, claims)
         except Problem as refused:

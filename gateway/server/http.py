@@ -1,0 +1,218 @@
+"""HTTP/1.1 with bounds: uvicorn's protocol, which sets none, fed in pieces and under a clock.
+
+The parser gives a header away when it is whole, and keeps every byte of it until then; so the bytes of a head are
+counted here. A connection is in its head from its first moment, and again from the end of a request on; it is in its
+body from the end of the head to the end of the body. Each has its time. A request that is over its bounds is answered
+with a problem document, and the connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from gateway.server.bounds import Bounds
+from gateway.server.polite import PoliteTransport, as_transport
+from gateway.server.visitors import STATE, Strangers, Visitor
+
+# So much is parsed in one go; between two pieces the bounds are looked at.
+PIECE_BYTES = 16 * 1024
+# The WebSocket library takes no longer line of a handshake.
+UPGRADE_LINE_BYTES = 8_000
+
+
+class OverBounds(Exception):
+    """Raised within the parser, which then stops."""
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """One HTTP connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        bounds: Bounds,
+        strangers: Strangers,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.bounds = bounds
+        self.strangers = strangers
+        self.visitor: Visitor | None = None
+        self._in_body = False
+        self._head_bytes = 0
+        self._wire_bytes = 0
+        self._body_bytes = 0
+        self._dropped_bytes = 0
+        self._is_upgraded = False
+        self._refusal = (400, "malformed", "this is no HTTP request")
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there."""
+        self.polite = PoliteTransport(transport, self, self.bounds)
+        super().connection_made(as_transport(self.polite))
+        self.visitor = Visitor(self.client[0] if self.client else "", self.polite.abort, self.strangers)
+        self.app_state = {**self.app_state, STATE: self.visitor}
+        self._allow(self.bounds.head_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._stop_clock()
+        if self.visitor is not None:
+            self.visitor.left()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, piece by piece."""
+        if not self._in_body and self._timer is None:
+            self._allow(self.bounds.head_s)
+        view = memoryview(data)
+        for start in range(0, len(data), PIECE_BYTES):
+            if self._is_upgraded or self.polite.is_closing():
+                return
+            self._take(bytes(view[start : start + PIECE_BYTES]))
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over to the WebSocket's protocol."""
+        self._stop_clock()
+        lines = (len(name) + len(value) for name, value in self.scope["headers"])
+        if max(lines, default=0) > UPGRADE_LINE_BYTES or len(self.url) > UPGRADE_LINE_BYTES:
+            self._refuse(
+                431, "header_too_large", f"a line of a handshake may have {UPGRADE_LINE_BYTES} bytes"
+            )
+            return
+        self._is_upgraded = True
+        super().handle_websocket_upgrade()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be parsed, or is over its bounds."""
+        self._refuse(*self._refusal)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        if len(self.pipeline) >= self.bounds.pipelined:
+            raise OverBounds("pipelined")
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Some of the request's target."""
+        super().on_url(url)
+        if len(self.url) > self.bounds.line_bytes:
+            self._refusal = (
+                414,
+                "uri_too_long",
+                f"a request's target may have {self.bounds.line_bytes} bytes",
+            )
+            raise OverBounds("target")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header, or a trailer after a body in chunks."""
+        super().on_header(name, value)
+        if len(self.headers) > self.bounds.headers:
+            self._refusal = (431, "header_too_large", f"a request may have {self.bounds.headers} headers")
+            raise OverBounds("headers")
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        if (
+            len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            > self.bounds.head_bytes
+        ):
+            self._refusal = (431, "header_too_large", self._head_detail())
+            raise OverBounds("head")
+        self._in_body = True
+        self._wire_bytes = self._body_bytes = 0
+        self._allow(self.bounds.body_s)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Some of the body."""
+        self._body_bytes += len(body)
+        if self.cycle is not None and self.cycle.response_complete:
+            self._dropped_bytes += len(body)
+            if self._dropped_bytes > self.bounds.linger_bytes:
+                self.polite.abort()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._in_body = False
+        self._head_bytes = self._dropped_bytes = 0
+        self._stop_clock()
+        super().on_message_complete()
+
+    def _take(self, piece: bytes) -> None:
+        was_in_body = self._in_body
+        self.polite.still_sending = True
+        super().data_received(piece)
+        if self._is_upgraded or self.polite.is_closing():
+            return
+        self.polite.still_sending = self._in_body
+        if self._in_body:
+            self._wire_bytes += len(piece)
+            if self._wire_bytes > self.bounds.framing_bytes + 2 * (self._body_bytes + PIECE_BYTES):
+                self._refuse(400, "malformed", "the body's chunks are too small")
+        elif not was_in_body:
+            self._head_bytes += len(piece)
+            if self._head_bytes > self.bounds.head_bytes:
+                self._refuse(431, "header_too_large", self._head_detail())
+
+    def _head_detail(self) -> str:
+        return f"a request's line and headers may have {self.bounds.head_bytes} bytes together"
+
+    def _allow(self, seconds: float) -> None:
+        self._stop_clock()
+        self._timer = self.loop.call_later(seconds, self._too_slow)
+
+    def _stop_clock(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self._in_body or self._head_bytes:
+            part = "body" if self._in_body else "head"
+            seconds = self.bounds.body_s if self._in_body else self.bounds.head_s
+            self._refuse(408, "timeout", f"the request's {part} did not come within {seconds:g} seconds")
+        else:
+            self.polite.close()
+
+    def _refuse(self, status: int, code: str, detail: str) -> None:
+        """Answer with a problem and end; where another answer is under way, only end."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            is_of_another = cycle.response_started or not self._in_body or bool(self.pipeline)
+            cycle.disconnected = True
+            cycle.message_event.set()
+            if is_of_another:
+                self.polite.abort()
+                return
+        elif cycle is not None and self._in_body:
+            # It was answered already.
+            self.polite.abort()
+            return
+        document = {
+            "type": f"/problems/{code}",
+            "title": code.replace("_", " "),
+            "status": status,
+            "code": code,
+            "detail": detail,
+        }
+        body = orjson.dumps(document)
+        head = (
+            b"content-type: application/problem+json\r\nx-content-type-options: nosniff\r\n"
+            b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+        )
+        self.polite.write(STATUS_LINE[status] + head + body)
+        self.polite.still_sending = True
+        self.polite.close()

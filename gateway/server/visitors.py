@@ -1,0 +1,107 @@
+"""Who is connected, and whom nobody has vouched for yet.
+
+A connection is a stranger until one of its requests carried a believed token. Strangers are bounded in number, for
+each address and in all: for one too many, the oldest of the address that has the most is closed. A client with a
+token is a stranger for the moment between connecting and its first request only, so that whoever fills the places
+with silence pushes out its own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from gateway.server.bounds import Bounds
+
+STATE = "visitor"
+
+
+def _nothing() -> None:
+    return
+
+
+class Visitor:
+    """One connection, as the application sees it.
+
+    Attributes:
+        on_known: called once, when its token is believed.
+    """
+
+    __slots__ = ("_abort", "_strangers", "address", "is_known", "on_known")
+
+    def __init__(self, address: str, abort: Callable[[], None], strangers: Strangers) -> None:
+        self.address = address
+        self.is_known = False
+        self.on_known: Callable[[], None] = _nothing
+        self._abort = abort
+        self._strangers = strangers
+        strangers.enter(self)
+
+    def known(self) -> None:
+        """A request of this connection carried a believed token."""
+        if not self.is_known:
+            self.is_known = True
+            self._strangers.leave(self)
+            self.on_known()
+
+    def left(self) -> None:
+        """The connection is gone."""
+        self._strangers.leave(self)
+
+    def turn_out(self) -> None:
+        """Close the connection at once."""
+        self._abort()
+
+
+class Strangers:
+    """The connections of strangers, by address, the oldest first."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        """Begin with none.
+
+        Args:
+            bounds: how many there may be.
+        """
+        self._bounds = bounds
+        self._by_address: dict[str, OrderedDict[Visitor, None]] = {}
+        self._count = 0
+
+    def enter(self, visitor: Visitor) -> None:
+        """Take in a new connection; where there are too many now, one is closed."""
+        places = self._by_address.setdefault(visitor.address, OrderedDict())
+        places[visitor] = None
+        self._count += 1
+        if len(places) > self._bounds.strangers_each:
+            self._turn_out_oldest(places)
+        elif self._count > self._bounds.strangers:
+            self._turn_out_oldest(max(self._by_address.values(), key=len))
+
+    def leave(self, visitor: Visitor) -> None:
+        """It is a stranger no more, or gone."""
+        places = self._by_address.get(visitor.address)
+        if places is None or visitor not in places:
+            return
+        del places[visitor]
+        self._count -= 1
+        if not places:
+            del self._by_address[visitor.address]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _turn_out_oldest(self, places: OrderedDict[Visitor, None]) -> None:
+        oldest = next(iter(places))
+        self.leave(oldest)
+        oldest.turn_out()
+
+
+def greet(scope: MutableMapping[str, Any]) -> None:
+    """Say that the token of a request or socket was believed.
+
+    Args:
+        scope: the ASGI scope of the request or socket.
+    """
+    visitor = scope.get("state", {}).get(STATE)
+    if isinstance(visitor, Visitor):
+        visitor.known()

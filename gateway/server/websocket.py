@@ -1,0 +1,131 @@
+"""A WebSocket with bounds: uvicorn's protocol, fed in slices that let others through.
+
+What was read is parsed as the application takes messages: while one waits for it, nothing more is parsed. A slice
+takes two milliseconds at most, and the next has to wait as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn._types import ASGIReceiveEvent
+from uvicorn.config import Config
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+from websockets.frames import Frame
+
+from gateway.server.bounds import Bounds
+from gateway.server.polite import PoliteTransport
+from gateway.server.visitors import STATE, Visitor
+
+PIECE_BYTES = 4 * 1024
+SLICE_S = 0.002
+# What may be written and not taken by the client's side yet; small messages are written together.
+WRITTEN_BYTES = 16 * 1024
+
+
+class BoundedWebSocket(WebSocketsSansIOProtocol):
+    """One WebSocket connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        bounds: Bounds,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.bounds = bounds
+        self.visitor: Visitor = app_state[STATE]
+        self._unparsed = bytearray()
+        self._next_slice: asyncio.Handle | None = None
+        self._controls = 0
+        if not self.visitor.is_known:
+            self.visitor.on_known = self._open_wide
+            self.conn.max_message_size = bounds.first_bytes
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The handshake comes next."""
+        super().connection_made(transport)
+        self.polite = cast(PoliteTransport, transport)
+        self.polite.transport.set_write_buffer_limits(high=WRITTEN_BYTES)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self.visitor.left()
+        self._unparsed.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, in slices."""
+        self._unparsed += data
+        if self._next_slice is None:
+            self._parse_slice()
+        if not self.handshake_initiated and not self._unparsed:
+            # The library gives no answer to a handshake that it cannot read.
+            self.polite.abort()
+        if not self.visitor.is_known and len(self._unparsed) > 2 * self.bounds.first_bytes:
+            self.polite.abort()
+
+    def handle_cont(self, event: Frame) -> None:
+        """One more part of a message."""
+        super().handle_cont(event)
+        if len(self.frames) > self.bounds.fragments:
+            self.polite.abort()
+
+    def handle_ping(self) -> None:
+        """Answer a ping."""
+        self._count_control()
+        super().handle_ping()
+
+    def handle_pong(self, event: Frame) -> None:
+        """Note an answer to a ping."""
+        self._count_control()
+        super().handle_pong(event)
+
+    def handle_parser_exception(self) -> None:
+        """Say what is wrong with what came, and close."""
+        self.polite.still_sending = True
+        super().handle_parser_exception()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """The next message; the application is given it before the next is parsed."""
+        message = await self.queue.get()
+        if self.read_paused and self.queue.empty():
+            self.read_paused = False
+            if not self._unparsed:
+                self.transport.resume_reading()
+            elif self._next_slice is None:
+                self._next_slice = self.loop.call_soon(self._parse_slice)
+        return message
+
+    async def send(self, message: Any) -> None:
+        """Send, and return when the client's side has taken all but a little of it."""
+        await super().send(message)
+        await self.writable.wait()
+
+    def _open_wide(self) -> None:
+        self.conn.max_message_size = self.config.ws_max_size
+
+    def _count_control(self) -> None:
+        self._controls += 1
+        is_stranger = not self.visitor.is_known and self._controls > self.bounds.first_controls
+        if is_stranger or self.transport.get_write_buffer_size() > self.bounds.first_bytes:
+            self.polite.abort()
+
+    def _parse_slice(self) -> None:
+        self._next_slice = None
+        until = self.loop.time() + SLICE_S
+        while self._unparsed and not self.read_paused and not self.polite.is_closing():
+            if self.loop.time() > until:
+                self.transport.pause_reading()
+                self._next_slice = self.loop.call_later(SLICE_S, self._parse_slice)
+                return
+            piece = bytes(self._unparsed[:PIECE_BYTES])
+            del self._unparsed[:PIECE_BYTES]
+            super().data_received(piece)
+        if not self._unparsed and not self.read_paused and not self.polite.is_closing():
+            self.transport.resume_reading()
