@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +110,7 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             origins=tuple(settings.get("gateway_origins", "").split()),
             oidc=read_oidc(settings),
             log_level=settings.get("log_level") or "INFO",
-            limits=replace(
-                Limits(),
-                **{name: int(settings.get(f"gateway_{name}") or each) for name, each in RATES.items()},
-            ),
+            limits=Limits(**_rates(settings)),
         )
     except OidcSettingsRefused as error:
         raise SettingsRefused(str(error)) from error
@@ -139,6 +136,10 @@ def read_kafka_settings(path: Path | None) -> dict[str, Any]:
         return client_settings(path)
     except KafkaSettingsRefused as error:
         raise SettingsRefused(str(error)) from error
+
+
+def _rates(settings: Mapping[str, str]) -> dict[str, Any]:
+    return {name: int(settings.get(f"gateway_{name}") or each) for name, each in RATES.items()}
 
 
 def _path(settings: Mapping[str, str], name: str) -> Path | None:
