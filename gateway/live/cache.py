@@ -80,8 +80,7 @@ class Cache:
             fact.call = after
             self.put_call(key, after)
         if hold_id:
-            agent = None if execution is None else execution["agent"]
-            fact.hold = hold_resource(hold, event, call=call, agent=agent)
+            fact.hold = hold_resource(hold, event, call=call, execution=execution)
             if fact.hold is not None:
                 self.put_hold(fact.hold)
 

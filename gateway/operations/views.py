@@ -10,7 +10,7 @@ from gateway.operations.plan import Gate, Reply
 from gateway.problems import Problem
 from projections.folds.rows import Row, json_value
 from projections.folds.shown import view_of_row
-from schemas.display.view import VERSION, View
+from schemas.display.view import View
 from schemas.refusals import Refusal
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def view_reply(gate: Gate, row: Row, execution: Row, at: str | None) -> Reply:
     seen = json_value(row["votes"])
     if at == AT_DECISION and not seen:
         raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see what waits")
-    view = view_of_row(row, execution["user_id"])
+    view = view_of_row(row, execution)
     if row["view_digest"] and view.digest != row["view_digest"]:
         logger.critical("the view of hold %s is not the one in the log: rebuild the views", row["hold_id"])
         detail = "what this gateway would show is not what the log names: an operator must run placet replay"
@@ -57,7 +57,7 @@ def view_json(row: Row, view: View, seen: list[dict[str, Any]]) -> dict[str, Any
     """The view of the outward interface."""
     return {
         "hold_id": row["hold_id"],
-        "version": VERSION,
+        "version": view.version,
         "view_digest": row["view_digest"] or None,
         "text": view.text,
         "badges": view.badges,

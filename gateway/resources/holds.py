@@ -66,10 +66,11 @@ class Requirement(Resource):
 
 
 class Hold(Resource):
-    """Something that waits, or waited, for a person."""
+    """Something that waits, or waited, for a person; `request` is what the run was started for."""
 
     hold_id: str
     execution_id: str
+    request: str | None
     call_id: str | None
     request_id: str | None
     kind: RequestKind
@@ -96,6 +97,7 @@ class Hold(Resource):
     deadline_at: datetime | None
     on_timeout: str
     view_digest: str | None
+    view_version: int | None
     must_read: bool
     badges: list[Badge]
     cursor: str | None = None

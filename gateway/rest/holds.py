@@ -12,6 +12,7 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.bodies import read_body
 from gateway.identity.doors import check_reads, check_sees, reads_project
+from gateway.operations import executions
 from gateway.operations.holds import (
     plan_bulk_decision,
     plan_change,
@@ -91,6 +92,10 @@ async def get_hold(door: AtDoor, hold_id: str) -> Response:
     await door.settle_after()
     row = await door.gate.reader.read(subject_of(door.actor, hold_id))
     check_sees(door.actor, row)
+    if row["request"] is None:
+        # Its run was not at hand when it opened.
+        run = await door.gate.reader.read(executions.subject_of(door.actor, row["execution_id"]))
+        row = row | {"request": run["request"]}
     return answer(door.gate.json(hold_json(row)))
 
 

@@ -53,11 +53,10 @@ def fold_event(event: Event, rows: Rows) -> Folded:
     if not call_id and hold is not None:
         call_id = hold["call_id"] or ""
     call = rows.call(key, call_id) if call_id and not _first_of_call(event.body) else None
-    agent = None if execution is None else execution["agent"]
     return Folded(
         _changed(execution, execution_resource(execution, event, hold=hold)),
         _changed(call, call_resource(call, event)) if call_id else None,
-        _changed(hold, hold_resource(hold, event, call=call, agent=agent)) if hold_id else None,
+        _changed(hold, hold_resource(hold, event, call=call, execution=execution)) if hold_id else None,
         audit_entry(event, execution=execution, call=call, hold=hold),
     )
 

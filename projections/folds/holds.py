@@ -35,7 +35,7 @@ _NO_CALL: Row = dict.fromkeys(SHOWN_OF_CALL) | NOT_OPENED
 
 
 def hold_resource(
-    previous: Row | None, event: Event, *, call: Row | None = None, agent: str | None = None
+    previous: Row | None, event: Event, *, call: Row | None = None, execution: Row | None = None
 ) -> Row | None:
     """The hold's row after an event.
 
@@ -43,16 +43,16 @@ def hold_resource(
         previous: the row of the hold that the event is about, or None before its first event.
         event: any event of the hold's execution; one about another hold changes nothing.
         call: the held call's row before the event; needed where a call's hold opens.
-        agent: the execution's agent; needed where a request opens.
+        execution: the execution's row; needed where a hold opens.
 
     Returns:
         The row; None while there is none.
     """
     body: Any = event.body
     if isinstance(body, h.HumanInputRequested):
-        return _requested(body, event, agent)
+        return _requested(body, event, execution)
     if isinstance(body, h.HoldOpened):
-        return _opened(previous, body, event, call, agent)
+        return _opened(previous, body, event, call, execution)
     change = _CHANGES.get(type(body))
     if change is None or previous is None or previous["hold_id"] != body.hold_id:
         return previous
@@ -68,6 +68,7 @@ def hold_json(row: Row) -> dict[str, Any]:
         "project": row["project"],
         "hold_id": row["hold_id"],
         "execution_id": row["execution_id"],
+        "request": row["request"],
         "call_id": row["call_id"],
         "request_id": row["request_id"],
         "revision": row["revision"],
@@ -115,6 +116,7 @@ def hold_json(row: Row) -> dict[str, Any]:
         "updated_at": moment(row["updated_at_ms"]),
         "closed_at": moment(row["closed_at_ms"]),
         "view_digest": row["view_digest"] or None,
+        "view_version": row["view_version"] if row["view_digest"] else None,
         "must_read": bool(row["must_read"]),
         "badges": json_value(row["badges"]),
     }
@@ -139,10 +141,11 @@ def request_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _blank(event: Event, hold_id: str) -> Row:
+def _blank(event: Event, hold_id: str, execution: Row | None) -> Row:
     return {
         **owner_of(event),
         "hold_id": hold_id,
+        "request": None if execution is None else execution["request"],
         "call_id": None,
         "request_id": None,
         "revision": 0,
@@ -182,8 +185,8 @@ def _blank(event: Event, hold_id: str) -> Row:
     } | _NO_CALL
 
 
-def _requested(body: h.HumanInputRequested, event: Event, agent: str | None) -> Row:
-    return _blank(event, body.hold_id) | {
+def _requested(body: h.HumanInputRequested, event: Event, execution: Row | None) -> Row:
+    return _blank(event, body.hold_id, execution) | {
         "request_id": body.request_id,
         "kind": body.kind,
         "question": body.question,
@@ -191,19 +194,20 @@ def _requested(body: h.HumanInputRequested, event: Event, agent: str | None) -> 
         "fields": body.fields,
         "decision_type": body.decision_type,
         "requester": body.by,
-        "agent": agent,
+        "agent": None if execution is None else execution["agent"],
     }
 
 
 def _opened(
-    previous: Row | None, body: h.HoldOpened, event: Event, call: Row | None, agent: str | None
+    previous: Row | None, body: h.HoldOpened, event: Event, call: Row | None, execution: Row | None
 ) -> Row:
-    base = _blank(event, body.hold_id) if previous is None else previous
+    base = _blank(event, body.hold_id, execution) if previous is None else previous
+    agent = None if execution is None else execution["agent"]
     shown = {name: call[name] for name in SHOWN_OF_CALL} if call is not None else {"agent": agent}
     return (
         base
         | shown
-        | shown_at_opening(body, call, base["agent"] if call is None else None)
+        | shown_at_opening(body, call, base["agent"] if call is None else None, base["request"])
         | {
             "call_id": body.call_id or None,
             "request_id": body.request_id or None,

@@ -7,12 +7,13 @@ the hold opened, so they are kept beside, in `opening`.
 from typing import Any
 
 from projections.folds.rows import Row, json_text, json_value
-from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, view_of
+from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, texts_of, view_of
 from schemas.display.whole import look_at
 from schemas.events.holds import HoldOpened
 
 NOT_OPENED: Row = {
     "view_digest": "",
+    "view_version": 1,
     "must_read": 0,
     "badges": "[]",
     "proposed_arguments": None,
@@ -30,14 +31,16 @@ _OF_OPENING = (
 )
 
 
-def shown_at_opening(body: HoldOpened, call: Row | None, agent: str | None) -> Row:
-    """The columns about what is shown, from the opening and the held call's row."""
-    texts = [body.question, agent or ""]
+def shown_at_opening(body: HoldOpened, call: Row | None, agent: str | None, asked: str | None) -> Row:
+    """The columns about what is shown, from the opening, the held call's row, and the run's request."""
+    words = [body.question, agent or ""]
     if call is not None:
-        texts = [body.question, call["agent"], call["tool"], call["reason"]]
+        words = [body.question, call["agent"], call["tool"], call["reason"]]
+    texts = texts_of(body.view_version, asked or "", *words)
     look = look_at("{}" if call is None else call["arguments"], texts)
     return {
         "view_digest": body.view_digest,
+        "view_version": body.view_version,
         # What an earlier version opened has no view that could be named.
         "must_read": int(bool(body.view_digest) and look.must_read),
         "badges": json_text(look.badges),
@@ -55,21 +58,22 @@ def proposed_arguments(previous: Row, arguments: str) -> str | None:
     return edited
 
 
-def view_of_row(row: Row, user: str) -> View:
+def view_of_row(row: Row, execution: Row) -> View:
     """The view of a hold.
 
     Args:
         row: the hold's, at any time after it opened.
-        user: of its execution.
+        execution: its execution's.
     """
-    return view_of(_held(row, user, json_value(row["opening"])))
+    return view_of(_held(row, execution, json_value(row["opening"])), row["view_version"])
 
 
-def _held(row: Row, user: str, opening: dict[str, Any]) -> Held:
+def _held(row: Row, execution: Row, opening: dict[str, Any]) -> Held:
     return Held(
         tenant=row["tenant"],
         project=row["project"],
         execution_id=row["execution_id"],
+        asked=execution["request"],
         hold_id=row["hold_id"],
         call_id=row["call_id"] or "",
         request_id=row["request_id"] or "",
@@ -83,7 +87,7 @@ def _held(row: Row, user: str, opening: dict[str, Any]) -> Held:
         decision_type=row["decision_type"],
         requester=row["requester"],
         agent=row["agent"] or "",
-        user=user,
+        user=execution["user_id"],
         tool=row["tool"] or "",
         tool_version=row["tool_version"] or "",
         reason=row["reason"] or "",

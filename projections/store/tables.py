@@ -142,7 +142,7 @@ HOLDS = Table(
     (
         *_OWNER,
         *_text("hold_id", "execution_id"),
-        *_maybe("call_id", "request_id"),
+        *_maybe("request", "call_id", "request_id"),
         *_int("revision"),
         *_text("digest", "kind", "cause", "status"),
         *_maybe("agent", "tool", "tool_version", "arguments", "reason"),
@@ -165,7 +165,7 @@ HOLDS = Table(
         *_int("timed_out", "updated_at_ms"),
         *_maybe("closed_at_ms", type="int"),
         *_text("view_digest", "badges", "opening"),
-        *_int("must_read"),
+        *_int("view_version", "must_read"),
         *_maybe("proposed_arguments"),
     ),
     key=("tenant", "project", "hold_id"),

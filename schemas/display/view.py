@@ -1,8 +1,9 @@
 """The view of a hold: what a person is shown before deciding, as one fixed text made of facts of the log.
 
 It says how things stood when the hold opened, so it never changes: an extension, an escalation or an erased secret
-is not in it. `view_digest` is the SHA-256 of its UTF-8 bytes, and stands in HoldOpened. A text of another form is
-another version; this one stays byte for byte what it is (tests/golden/views).
+is not in it. `view_digest` is the SHA-256 of its UTF-8 bytes, and stands in HoldOpened beside the version of the
+text. A text of another form is another version; those that were ever shown stay byte for byte what they are
+(tests/golden/views). Version 2 begins with the run's request, which version 1 does not say.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from schemas.headers import rfc3339
 from schemas.requirement import requirements_from_text
 from schemas.sensitive import placeholders, pointer
 
-VERSION = 1
+VERSION = 2
+# The first version that shows what the run was asked for.
+SHOWS_REQUEST_FROM = 2
 NUL, STORED_AS = "\x00", "\ufffd"
 UNKNOWN_OUTCOME = "outcome_unknown"
 
@@ -46,12 +49,13 @@ class Held:
 
     `options`, `fields`, `default_value`, `remember`, `requirements`, `arguments` and `proposed_arguments` are JSON.
     `arguments` is None for a request; `proposed_arguments` are the agent's own where a person has edited them, else
-    empty.
+    empty. `asked` is the run's request: what its user asked the agent for.
     """
 
     tenant: str
     project: str
     execution_id: str
+    asked: str
     hold_id: str
     call_id: str
     request_id: str
@@ -114,6 +118,7 @@ class View:
     redactions: tuple[Redaction, ...]
     difference: tuple[Difference, ...]
     must_read: bool
+    version: int
 
     @property
     def digest(self) -> str:
@@ -121,27 +126,35 @@ class View:
         return sha256_hex(self.text)
 
 
-def view_of(held: Held) -> View:
-    """Render what a person is shown."""
+def texts_of(version: int, asked: str, *words: str) -> tuple[str, ...]:
+    """The texts beside the arguments of which a view shows that something is hidden in them."""
+    return (*words, asked) if version >= SHOWS_REQUEST_FROM else words
+
+
+def view_of(held: Held, version: int = VERSION) -> View:
+    """Render what a person is shown, as the text of a version."""
     badges = Badges()
-    body = _Body(held, badges)
+    body = _Body(held, version, badges)
     body.write()
     found = badges.sorted()
-    head = [f"placet-view {VERSION}", f"badges: {', '.join(found) or 'none'}"]
+    head = [f"placet-view {version}", f"badges: {', '.join(found) or 'none'}"]
+    texts = texts_of(version, held.asked, held.agent, held.tool, held.reason, held.question)
     return View(
         "\n".join([*head, *body.lines, ""]),
         found,
         tuple(body.redactions),
         tuple(body.difference),
-        must_be_read_whole(held.arguments or "{}", (held.agent, held.tool, held.reason, held.question)),
+        must_be_read_whole(held.arguments or "{}", texts),
+        version,
     )
 
 
 class _Body:
     """Everything below the badges, which are known only once it is written."""
 
-    def __init__(self, held: Held, badges: Badges) -> None:
+    def __init__(self, held: Held, version: int, badges: Badges) -> None:
         self._held = held
+        self._version = version
         self._badges = badges
         self.lines: list[str] = []
         self.redactions: list[Redaction] = []
@@ -149,6 +162,8 @@ class _Body:
 
     def write(self) -> None:
         held = self._held
+        if self._version >= SHOWS_REQUEST_FROM:
+            self._text("asked of the agent", held.asked)
         self._line("hold", held.hold_id)
         self._line("execution", f"{held.tenant}/{held.project}/{held.execution_id}")
         self._line("kind", held.kind)

@@ -16,9 +16,9 @@ class HoldOpened(Message):
 
     For a call, `call_id`, `revision` and `digest` say what would run. For a request, `request_id` is set.
     `options`, `input_schema` and `default_value` are JSON. No deadline (None) waits for ever. `reviewers` may decide
-    beside who has one of the `roles`; `excluded` may not. `view_digest` names what a reviewer is shown. `remember` is
-    JSON of what a decision may be remembered for, None for nothing. `requirements` is JSON of what each of several
-    rules asks for (`schemas.requirement`), None where one rule alone does.
+    beside who has one of the `roles`; `excluded` may not. `view_digest` names what a reviewer is shown, a text of
+    `view_version`. `remember` is JSON of what a decision may be remembered for, None for nothing. `requirements` is JSON
+    of what each of several rules asks for (`schemas.requirement`), None where one rule alone does.
     """
 
     hold_id: str
@@ -47,6 +47,7 @@ class HoldOpened(Message):
     risk_level: str = ""
     remember: str | None = None
     requirements: str | None = None
+    view_version: Long = 1
 
 
 class HoldClaimed(Message):

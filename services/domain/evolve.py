@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from schemas.canonical import sha256_hex
 from schemas.commands import ProposeToolCall, StartExecution
+from schemas.display.view import texts_of
 from schemas.display.whole import must_be_read_whole
 from schemas.events import calls as c
 from schemas.events import executions as x
@@ -19,6 +20,9 @@ from services.domain import secrets
 from services.domain.authority import widened
 from services.domain.deadlines import call_due, due_id_of_call, hold_due, is_reserving
 from services.domain.state import TERMINAL_CALLS, Call, Delegation, Execution, Hold, Reservation, Vote
+
+# What a person is shown and no decision looks at.
+NOT_KEPT_OF_HOLDS = frozenset({"question", "view_version"})
 
 Step = Callable[[Execution, Any, int], Execution]
 
@@ -200,7 +204,7 @@ def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Exec
 
 
 def _hold_opened(state: Execution, event: h.HoldOpened, at_ms: int) -> Execution:
-    fields = {name: value for name, value in event.__dict__.items() if name != "question"}
+    fields = {name: value for name, value in event.__dict__.items() if name not in NOT_KEPT_OF_HOLDS}
     fields["requirements"] = requirements_from_text(event.requirements)
     call = state.calls.get(event.call_id)
     must_read = _must_be_read(state, call, event)
@@ -216,8 +220,10 @@ def _must_be_read(state: Execution, call: Call | None, event: h.HoldOpened) -> b
     if not event.view_digest:
         return False
     if call is None:
-        return must_be_read_whole("{}", (state.agent, event.question))
-    return must_be_read_whole(call.arguments or "{}", (call.agent, call.tool, call.reason, event.question))
+        texts = texts_of(event.view_version, state.request, state.agent, event.question)
+        return must_be_read_whole("{}", texts)
+    own = (call.agent, call.tool, call.reason, event.question)
+    return must_be_read_whole(call.arguments or "{}", texts_of(event.view_version, state.request, *own))
 
 
 def _hold(**changes: Any) -> Step:

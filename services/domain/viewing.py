@@ -3,7 +3,7 @@
 It is done in one place at the end of a decision, so that no way of opening a hold can forget it.
 """
 
-from schemas.display.view import Held, Judged, view_of
+from schemas.display.view import VERSION, Held, Judged, view_of
 from schemas.events.calls import PolicyVerdictIssued, ToolCallProposed
 from schemas.events.holds import HoldOpened, HumanInputRequested
 from services.domain.context import Context
@@ -52,6 +52,7 @@ def _named(
         tenant=state.tenant,
         project=state.project,
         execution_id=state.execution_id,
+        asked=state.request,
         hold_id=opened.hold_id,
         call_id=opened.call_id,
         request_id=opened.request_id,
@@ -86,8 +87,12 @@ def _named(
         remember=opened.remember,
         requirements=opened.requirements,
     )
-    risk_level = "" if verdict is None else verdict.risk_level
-    return opened.model_copy(update={"view_digest": view_of(held).digest, "risk_level": risk_level})
+    named = {
+        "view_digest": view_of(held).digest,
+        "view_version": VERSION,
+        "risk_level": "" if verdict is None else verdict.risk_level,
+    }
+    return opened.model_copy(update=named)
 
 
 def _judged(verdict: PolicyVerdictIssued) -> Judged:

@@ -57,6 +57,20 @@ def test_view_of_a_hold_is_the_text_that_the_log_names(bot: Caller, anna: Caller
     assert recorded["risk_level"] == hold["risk"]["level"]
 
 
+def test_view_and_hold_say_first_what_the_run_was_asked_for(bot: Caller, anna: Caller) -> None:
+    run = bot.post("/v1/executions", {"request": "Pay the March invoice."}).json()["execution_id"]
+    call = bot.propose(run, arguments={"amount": 5})
+    hold = anna.get(f"/v1/holds/{call['hold_id']}").json()
+    shown = view(anna, hold)
+    assert hold["request"] == "Pay the March invoice."
+    assert (hold["view_version"], shown["version"]) == (2, 2)
+    assert shown["text"].splitlines()[2] == "asked of the agent: Pay the March invoice."
+    assert opened(anna, hold)["view_version"] == 2
+    items = anna.get("/v1/holds?status=open&limit=500").json()["items"]
+    (listed,) = [one for one in items if one["hold_id"] == hold["hold_id"]]
+    assert listed["request"] == hold["request"]
+
+
 def test_view_after_everything_that_follows_is_still_the_same(
     bot: Caller, anna: Caller, doors: Doors
 ) -> None:

@@ -130,11 +130,12 @@ class Execution:
 
 @dataclass(frozen=True)
 class Hold:
-    """Something that waits, or waited, for a person."""
+    """Something that waits, or waited, for a person; `request` is what its run was started for."""
 
     hold_id: str
     status: str = ""
     execution_id: str = ""
+    request: str = ""
     call_id: str = ""
     kind: str = ""
     agent: str = ""

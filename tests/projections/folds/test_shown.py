@@ -14,15 +14,17 @@ from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed
 from tests.domain.test_machine import Machine
 from tests.domain.world import BOT, OLGA, RITA, World, names, published, the
 
+NO_RUN = {"user_id": "", "request": ""}
+
 
 def check_views(world: World) -> ExecutionState:
     """Every hold's view, rebuilt from its row, against the log."""
     state = fold_all(world.events)
-    user = state.execution["user_id"] if state.execution else ""
+    execution = state.execution or NO_RUN
     for event in world.events:
         if isinstance(event.body, HoldOpened):
             row = state.holds[event.body.hold_id]
-            assert view_of_row(row, user).digest == event.body.view_digest == row["view_digest"]
+            assert view_of_row(row, execution).digest == event.body.view_digest == row["view_digest"]
             assert bool(row["must_read"]) is world.state().holds[row["hold_id"]].must_read
     return state
 
@@ -47,6 +49,34 @@ def test_view_is_rebuilt_after_an_extension_an_escalation_and_the_end() -> None:
     assert check_views(world).holds[hold.hold_id]["roles"] != "[]"
 
 
+@pytest.mark.parametrize("hostile", ["Pay\u202e \x00 it.", "x" * 3000, "\n" * 80])
+def test_view_is_rebuilt_with_what_the_run_was_asked_for(hostile: str) -> None:
+    world = World()
+    world.ask(k.StartExecution(agent="bot", user="ann", request=hostile))
+    hold = held(world)
+    row = check_views(world).holds[hold.hold_id]
+    assert (row["view_version"], hold.view_version) == (2, 2)
+    assert row["must_read"]
+    assert view_of_row(row, {"user_id": "ann", "request": "another"}).digest != hold.view_digest
+
+
+def test_view_of_a_hold_that_version_1_opened_is_rebuilt_as_version_1() -> None:
+    world = World()
+    world.ask(k.StartExecution(agent="bot", request="Pay\u202e it."))
+    hold = held(world)
+    old = [
+        event._replace(body=HoldOpened.model_validate({**event.body.__dict__, "view_version": 1}))
+        if isinstance(event.body, HoldOpened)
+        else event
+        for event in world.events
+    ]
+    state = fold_all(old)
+    row = state.holds[hold.hold_id]
+    view = view_of_row(row, state.execution or NO_RUN)
+    assert view.text.startswith("placet-view 1\nbadges: none\nhold: ")
+    assert (view.version, row["must_read"], row["badges"]) == (1, 0, "[]")
+
+
 def test_view_is_rebuilt_for_an_edit_that_waits_for_another() -> None:
     world = started()
     ask_two(world)
@@ -58,9 +88,9 @@ def test_view_is_rebuilt_for_an_edit_that_waits_for_another() -> None:
     ]
     again = decided(world, opened, "edit", TESSA, edited_arguments='{"amount":8}')
     row = check_views(world).holds[opened.hold_id]
-    assert '- "/amount": 5' in view_of_row(row, "").text
+    assert '- "/amount": 5' in view_of_row(row, NO_RUN).text
     assert any(isinstance(event, HoldOpened) for event in again)
-    text = view_of_row(check_views(world).holds[the(again, "HoldOpened").hold_id], "").text
+    text = view_of_row(check_views(world).holds[the(again, "HoldOpened").hold_id], NO_RUN).text
     assert '- "/amount": 5' in text, "against what the agent proposed, not against the last edit"
     assert '+ "/amount": 8' in text
 
@@ -92,7 +122,7 @@ def test_view_is_rebuilt_after_its_secrets_are_erased() -> None:
     erased = world.ask(k.EraseSecrets(call_id="c", request_id="", reason="asked for"), OLGA)
     assert names(erased) == ["SecretsErased"]
     (row,) = check_views(world).holds.values()
-    assert f"[redacted sha256:{sealed['commitment']} {sealed['handle']}]" in view_of_row(row, "").text
+    assert f"[redacted sha256:{sealed['commitment']} {sealed['handle']}]" in view_of_row(row, NO_RUN).text
 
 
 def test_view_is_rebuilt_for_a_hold_that_a_changed_tool_opens_again() -> None:
@@ -134,4 +164,4 @@ def test_hold_of_an_earlier_version_has_no_view_that_could_be_named() -> None:
     ]
     (row,) = fold_all(old).holds.values()
     assert (row["view_digest"], row["must_read"]) == ("", 0)
-    assert "verdict: (none)" in view_of_row(row, "").text
+    assert "verdict: (none)" in view_of_row(row, NO_RUN).text

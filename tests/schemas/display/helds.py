@@ -22,6 +22,7 @@ PLAIN = Held(
     tenant="acme",
     project="default",
     execution_id="invoice-march",
+    asked="Pay the March invoice of ACME.",
     hold_id="5d4b9c3e-93a2-5a5e-8d27-7ac9f2d1b001",
     call_id="call-1",
     request_id="",
@@ -68,7 +69,13 @@ HOSTILE = canonical(
 )
 HELDS: dict[str, Held] = {
     "plain": PLAIN,
-    "hostile": replace(PLAIN, arguments=HOSTILE, reason="first\nsecond\u202e", question="\\u{202e}"),
+    "hostile": replace(
+        PLAIN,
+        arguments=HOSTILE,
+        reason="first\nsecond\u202e",
+        question="\\u{202e}",
+        asked="Pay\u202e it.\nToday.",
+    ),
     "edited": replace(
         PLAIN,
         revision=2,
