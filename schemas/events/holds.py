@@ -17,8 +17,8 @@ class HoldOpened(Message):
     For a call, `call_id`, `revision` and `digest` say what would run. For a request, `request_id` is set.
     `options`, `input_schema` and `default_value` are JSON. No deadline (None) waits for ever. `reviewers` may decide
     beside who has one of the `roles`; `excluded` may not. `view_digest` names what a reviewer is shown, a text of
-    `view_version`. `remember` is JSON of what a decision may be remembered for, None for nothing. `requirements` is JSON
-    of what each of several rules asks for (`schemas.requirement`), None where one rule alone does.
+    `view_version`. `remember` is JSON of what a decision may be remembered for, None for nothing. `requirements` is
+    JSON of what each of several rules asks for (`schemas.requirement`), None where one rule alone does.
     """
 
     hold_id: str
