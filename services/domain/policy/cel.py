@@ -7,12 +7,13 @@ from typing import Any
 
 import cel
 
+from schemas.policy_problems import did_you_mean
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, shape_of
 from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, tokenize
 from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge
-from services.domain.policy.sql import is_dialect
+from services.domain.policy.sql_dialects import OFFERED
 
 MAX_COST = 20_000
 # Work units a character: text is compared in blocks; SQL is parsed, at about two microseconds a character.
@@ -79,8 +80,10 @@ def _check_dialects(tokens: tuple[Token, ...]) -> None:
     for index, token in enumerate(tokens):
         if token.text == "sql_kind":
             dialect = call_arguments(tokens, index + 1)[1:]
-            if dialect and not is_dialect(dialect[0][0].text.strip("'\"")):
-                raise DoesNotCompile(f"unknown SQL dialect {dialect[0][0].text}")
+            name = dialect[0][0].text.strip("'\"") if dialect else ""
+            if dialect and name not in OFFERED:
+                known = f"what a select may contain is known of {', '.join(OFFERED)}"
+                raise DoesNotCompile(f"unknown SQL dialect {name!r}{did_you_mean(name, OFFERED)}; {known}")
 
 
 def _check_constant(expression: CompiledExpression) -> None:

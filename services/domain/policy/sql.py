@@ -1,14 +1,33 @@
-"""`sql_kind()`: what an SQL text does at most, by sqlglot; what is not surely read-only is not "select"."""
+"""`sql_kind()`: what an SQL text does at most, by sqlglot; what is not surely read-only is not "select".
+
+A statement is "select" only where all of it is on its dialect's list (`services.domain.policy.sql_dialects`): each
+node of its tree, each clause, each word before a bracket, each type and table.
+"""
 
 import re
+from collections import Counter
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlglot import Dialect, ParseError, TokenError, exp, parse
+from sqlglot import Dialect as Grammar
+from sqlglot import Token, TokenType, exp, parse
+
+from services.domain.policy.sql_dialects import (
+    CLAUSES,
+    DIALECTS,
+    FILES,
+    GRAMMAR,
+    GRAMMAR_BEHIND,
+    NODES,
+    OFFERED,
+    SEQUENCES,
+    Dialect,
+)
 
 MAX_CHARS = 20_000
 # From harmless to strict; a text of several statements is as strict as its strictest.
 KINDS = ("select", "insert", "update", "delete", "ddl", "other")
+_OTHER_KINDS = frozenset({"ddl", "other"})
 _READS = frozenset({"SELECT", "WITH", "VALUES", "("})
 _DML = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _DDL = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE", "COMMENT", "RENAME"})
@@ -35,22 +54,6 @@ _COMMON_TEXT = re.compile(
         )*+""",
     re.VERBOSE | re.ASCII,
 )
-_PURE_FUNCTIONS: tuple[type[Any], ...] = (
-    exp.And, exp.Or, exp.Xor, exp.Abs, exp.Avg, exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Ceil,
-    exp.Coalesce, exp.Concat, exp.ConcatWs, exp.Contains, exp.Count, exp.CountIf, exp.CumeDist,
-    exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Date, exp.DateAdd, exp.DateDiff,
-    exp.DateSub, exp.DateTrunc, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear,
-    exp.DenseRank, exp.EndsWith, exp.Exists, exp.Exp, exp.Extract, exp.First, exp.FirstValue,
-    exp.Floor, exp.Greatest, exp.GroupConcat, exp.Hour, exp.Initcap, exp.JSONExtract,
-    exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.Lag, exp.Last,
-    exp.LastValue, exp.Lead, exp.Least, exp.Left, exp.Length, exp.Ln, exp.Log, exp.Lower, exp.Max,
-    exp.Median, exp.Min, exp.Minute, exp.Month, exp.NthValue, exp.Ntile, exp.Nullif,
-    exp.PercentRank, exp.PercentileCont, exp.PercentileDisc, exp.Pow, exp.Quarter, exp.Rank,
-    exp.RegexpLike, exp.Replace, exp.Reverse, exp.Right, exp.Round, exp.RowNumber, exp.Second,
-    exp.Sign, exp.SplitPart, exp.Sqrt, exp.StartsWith, exp.Stddev, exp.StddevPop, exp.StddevSamp,
-    exp.StrPosition, exp.Substring, exp.Sum, exp.TimeToStr, exp.Timestamp, exp.TimestampTrunc,
-    exp.ToChar, exp.Trim, exp.Upper, exp.Variance, exp.Week, exp.Year, exp.ArrayAgg,
-)  # fmt: skip
 _WRITES: tuple[tuple[type[Any], str], ...] = (
     (exp.Insert, "insert"),
     (exp.Update, "update"),
@@ -67,9 +70,11 @@ _TSQL_WORDS = """
     WRITETEXT
 """
 _TSQL_STARTS = frozenset(_TSQL_WORDS.split())
-# SELECT ... INTO, row locks, user variables (@x := 1), and statements that sqlglot keeps as text.
-_NEVER_READS = (exp.Into, exp.Lock, exp.PropertyEQ, exp.Command, exp.DML)
 _READING_ROOTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+_PLAIN_NAME = re.compile(r"[^\W\d][\w $#-]*")
+_NAME = re.compile(r"\w|[^\x00-\x7f]")
+_TEXT_TOKENS = frozenset({TokenType.STRING, TokenType.NUMBER, TokenType.NATIONAL_STRING})
+_OWN_TYPES = frozenset({exp.DataType.Type.USERDEFINED, exp.DataType.Type.UNKNOWN})
 
 
 class UnreadableSql(ValueError):
@@ -82,7 +87,7 @@ def sql_kind(sql: str, dialect: str = "") -> str:
 
     Args:
         sql: one or more statements, at most 20,000 characters.
-        dialect: sqlglot's name of the database's dialect; empty: only text that all dialects read alike.
+        dialect: one of `OFFERED`; empty: only text that all dialects read alike.
 
     Returns:
         "select" (surely without side effects), "insert", "update", "delete", "ddl", or "other".
@@ -92,74 +97,154 @@ def sql_kind(sql: str, dialect: str = "") -> str:
     """
     if not isinstance(sql, str) or len(sql) > MAX_CHARS:
         raise UnreadableSql(f"sql_kind() reads a text of at most {MAX_CHARS} characters")
+    if dialect not in DIALECTS:
+        raise UnreadableSql(
+            f"what a select may contain is not known of the dialect {dialect[:40]!r}; "
+            f"name one of {', '.join(OFFERED)}"
+        )
     if not dialect and _COMMON_TEXT.fullmatch(sql) is None:
         raise UnreadableSql(
             "databases differ about comments, backslashes or quotes in this SQL; name the dialect"
         )
     try:
         statements = _statements(sql, dialect)
-        kinds = [_statement_kind(statement, dialect) for statement in statements]
-    except (ParseError, TokenError, RecursionError) as error:
+        kinds = [_statement_kind(statement, DIALECTS[dialect]) for statement in statements]
+    except UnreadableSql:
+        raise
+    except Exception as error:
+        # Of some texts sqlglot's own code fails, by IndexError and others, beside what it says of bad syntax.
         raise UnreadableSql(f"the SQL cannot be parsed: {str(error)[:200]}") from error
     if not kinds:
         raise UnreadableSql("the SQL is empty")
     return max(kinds, key=KINDS.index)
 
 
-def is_dialect(name: str) -> bool:
-    """Whether sqlglot knows the dialect."""
-    return bool(name) and Dialect.get(name) is not None
+class _Statement(NamedTuple):
+    """One statement: its text, and its tokens as they stand there."""
+
+    text: str
+    tokens: tuple[Token, ...]
+
+    @property
+    def first(self) -> str:
+        """Its first word."""
+        return self.tokens[0].text.upper()
 
 
-def _statements(sql: str, dialect: str) -> list[tuple[str, str]]:
-    """The statements as (first word, text), split where the dialect's own tokens say."""
-    tokens = Dialect.get_or_raise(dialect or None).tokenize(sql)
+def _statements(sql: str, dialect: str) -> list[_Statement]:
+    """The statements, split where the dialect's own tokens say."""
+    tokens = Grammar.get_or_raise(dialect or None).tokenize(sql)
     # MySQL runs some comments, and `--1` is one only to some; sqlglot drops them all.
     if "/*!" in sql or "/*M!" in sql or any(token.comments for token in tokens):
         raise UnreadableSql("write the SQL without comments")
-    statements: list[tuple[str, str]] = []
+    statements: list[_Statement] = []
     start = 0
     for index in range(len(tokens) + 1):
         if index == len(tokens) or tokens[index].text == ";":
             if index > start:
                 text = sql[tokens[start].start : tokens[index - 1].end + 1]
-                statements.append((tokens[start].text.upper(), text))
+                statements.append(_Statement(text, tuple(tokens[start:index])))
             start = index + 1
     return statements
 
 
-def _statement_kind(statement: tuple[str, str], dialect: str) -> str:
-    first, text = statement
+def _statement_kind(statement: _Statement, dialect: Dialect) -> str:
+    first = statement.first
     if first in _OTHER:
         return "other"
     if first in _DDL:
         return "ddl"
     if first not in _READS and first not in _DML:
         raise UnreadableSql(f"{first[:40]!r} does not begin a statement that can be read")
-    trees = parse(text, read=dialect or None)
-    if len(trees) != 1 or trees[0] is None:
+    trees = parse(statement.text, read=dialect.name or None)
+    tree = trees[0]
+    if len(trees) != 1 or tree is None:
         raise UnreadableSql("one statement was parsed as several")
-    return _tree_kind(trees[0])
+    kind = _tree_kind(tree, dialect)
+    if kind in _OTHER_KINDS or (
+        _calls_are_known(statement, tree, dialect) and _names_are_columns(tree, dialect)
+    ):
+        return kind
+    return "other"
 
 
-def _tree_kind(tree: Any) -> str:
-    kinds = {_node_kind(node) for node in tree.walk()}
+def _tree_kind(tree: Any, dialect: Dialect) -> str:
+    kinds = {_node_kind(node, dialect) for node in tree.walk()}
     if not isinstance(tree, (*_READING_ROOTS, exp.Insert, exp.Update, exp.Delete)):
         return "other"
     return max(kinds, key=KINDS.index)
 
 
-def _node_kind(node: Any) -> str:
+def _node_kind(node: Any, dialect: Dialect) -> str:
     for kind, name in _WRITES:
         if isinstance(node, kind):
             return name
-    if isinstance(node, _NEVER_READS):
-        return "other"
-    if isinstance(node, exp.Func) and not isinstance(node, _PURE_FUNCTIONS):
-        return "other"
-    if isinstance(node, exp.Identifier | exp.Var) and not node.args.get("quoted"):
-        return "other" if node.name.upper() in _TSQL_STARTS else "select"
+    return "select" if _only_reads(node, dialect) else "other"
+
+
+def _only_reads(node: Any, dialect: Dialect) -> bool:
+    kind = type(node)
+    if kind not in NODES:
+        return False
+    clauses = CLAUSES.get(kind)
+    if clauses is not None and any(value and name not in clauses for name, value in node.args.items()):
+        return False
+    if kind is exp.Identifier or kind is exp.Var:
+        name = node.name.upper()
+        return name not in SEQUENCES and (bool(node.args.get("quoted")) or name not in _TSQL_STARTS)
+    if kind is exp.Table:
+        return _is_plain_table(node)
+    if kind is exp.Parameter:
+        # `$1`; `@name` may be given a value where it stands.
+        return isinstance(node.this, exp.Literal) or dialect.name == "bigquery"
+    if kind is exp.DataType:
+        # Casting to a type of somebody's own calls its function.
+        return isinstance(node.parent, exp.Cast | exp.Convert | exp.DataType) and node.this not in _OWN_TYPES
     # `schema.lower(x)` is somebody's own function with a known name.
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-        return "other"
-    return "select"
+    return kind is not exp.Dot or isinstance(node.expression, exp.Identifier)
+
+
+def _is_plain_table(table: Any) -> bool:
+    """Whether it is named as tables are, not as files or what is fetched from elsewhere."""
+    parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
+    names = [part.name for part in parts]
+    if len(parts) != len(table.parts) or not all(map(_PLAIN_NAME.fullmatch, names)):
+        return False
+    return len(names) == 1 or not FILES & {name.upper() for name in names}
+
+
+def _calls_are_known(statement: _Statement, tree: Any, dialect: Dialect) -> bool:
+    """Whether each word before a bracket is grammar, a function on the list, or the name of a list of columns."""
+    unknown: Counter[str] = Counter()
+    for index, token in enumerate(statement.tokens[1:]):
+        before = statement.tokens[index]
+        if token.token_type is not TokenType.L_PAREN or not _NAME.match(before.text):
+            continue
+        if before.token_type in _TEXT_TOKENS:
+            continue
+        word = before.text.upper()
+        quoted = before.token_type is TokenType.IDENTIFIER
+        behind = GRAMMAR_BEHIND.get(word, frozenset())
+        is_grammar = word in GRAMMAR or (index > 0 and statement.tokens[index - 1].text.upper() in behind)
+        if quoted or not (is_grammar or word in dialect.functions):
+            unknown[before.text] += 1
+    named = Counter(alias.name for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns"))
+    named += Counter(
+        schema.this.name for schema in tree.find_all(exp.Schema) if isinstance(schema.this, exp.Table)
+    )
+    return unknown <= named
+
+
+def _names_are_columns(tree: Any, dialect: Dialect) -> bool:
+    """Where no dialect is named: whether no name looks like a function that Oracle calls without brackets."""
+    if dialect.name:
+        return True
+    tables = list(tree.find_all(exp.Table))
+    known = {table.alias_or_name for table in tables} | {table.name for table in tables}
+    known |= {alias.name for alias in tree.find_all(exp.TableAlias)}
+    columns = list(tree.find_all(exp.Column))
+    return (
+        (bool(tables) or not columns)
+        and "DUAL" not in {name.upper() for name in known}
+        and all(not column.table or column.table in known for column in columns)
+    )

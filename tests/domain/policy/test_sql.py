@@ -1,10 +1,14 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot.expressions import FUNCTION_BY_NAME
 
+from schemas.strict_yaml import load_yaml
 from services.domain.policy.sql import KINDS, MAX_CHARS, UnreadableSql, sql_kind
+from services.domain.policy.sql_dialects import DIALECTS, GRAMMAR, GRAMMAR_BEHIND, OFFERED
 
 
 @pytest.mark.parametrize(
@@ -160,3 +164,73 @@ def test_sql_kind_any_words_have_a_kind_or_an_error(words: list[str]) -> None:
     assert kind in KINDS
     if {"insert", "update", "delete", "drop", "into"} & set(words) and "'" not in sql and '"' not in sql:
         assert kind != "select"
+
+
+CORPUS = load_yaml((Path(__file__).parent / "corpus" / "sql.yaml").read_text(encoding="utf-8"))
+EVERY = ("", *OFFERED)
+
+
+def kind_or_refused(sql: str, dialect: str) -> str:
+    """The kind, or "refused" where it cannot be told."""
+    try:
+        return sql_kind(sql, dialect)
+    except UnreadableSql:
+        return "refused"
+
+
+@pytest.mark.parametrize("dialect", EVERY)
+@pytest.mark.parametrize("sql", CORPUS["reads"])
+def test_sql_kind_what_every_database_reads_is_select(sql: str, dialect: str) -> None:
+    assert sql_kind(sql, dialect) == "select"
+
+
+@pytest.mark.parametrize("dialect", EVERY)
+@pytest.mark.parametrize("case", CORPUS["more"], ids=lambda case: case["sql"])
+def test_case_33_sql_that_more_than_reads_is_select_in_no_dialect(case: dict[str, str], dialect: str) -> None:
+    found = kind_or_refused(case["sql"], dialect)
+
+    assert found != "select"
+    assert found == case.get("kind", found)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "case"),
+    [(dialect, case) for dialect, cases in CORPUS["of"].items() for case in cases],
+    ids=lambda value: value if isinstance(value, str) else value["sql"],
+)
+def test_case_33_sql_of_one_dialect_has_its_kind(dialect: str, case: dict[str, str]) -> None:
+    found = kind_or_refused(case["sql"], dialect)
+
+    assert found == case["kind"] if "kind" in case else found != "select"
+
+
+@pytest.mark.parametrize("sql", CORPUS["without_a_dialect"])
+def test_case_33_what_oracle_may_take_for_a_call_is_other_without_a_dialect(sql: str) -> None:
+    assert sql_kind(sql) == "other"
+
+
+def test_case_33_corpus_has_every_dialect_that_is_offered() -> None:
+    assert set(CORPUS["of"]) == set(OFFERED)
+
+
+@pytest.mark.parametrize("dialect", ["oracle", "hive", "clickhouse", "nonsense"])
+def test_case_33_dialect_without_a_list_is_an_error(dialect: str) -> None:
+    with pytest.raises(UnreadableSql, match="name one of bigquery"):
+        sql_kind("select 1", dialect)
+
+
+@pytest.mark.parametrize("dialect", OFFERED)
+def test_case_33_function_of_another_dialect_is_other(dialect: str) -> None:
+    functions = DIALECTS[dialect].functions
+    foreign = {name for every in DIALECTS.values() for name in every.functions} - functions - GRAMMAR
+
+    for name in sorted(foreign):
+        assert kind_or_refused(f"select {name}(a, b) from t", dialect) != "select", name
+
+
+@pytest.mark.parametrize("dialect", EVERY)
+def test_case_33_every_function_that_sqlglot_knows_is_other_unless_listed(dialect: str) -> None:
+    listed = DIALECTS[dialect].functions | GRAMMAR | GRAMMAR_BEHIND.keys()
+
+    for name in sorted(set(FUNCTION_BY_NAME) - listed):
+        assert kind_or_refused(f"select {name}(a) from t", dialect) != "select", name
