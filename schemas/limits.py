@@ -30,3 +30,6 @@ SECRETS_LEASE_MS = 5 * 60 * 1000
 INPUT_SCHEMA_MAX_BYTES = 64 * 1024
 # How many definitions an adoption names; its offset covers the others too.
 ADOPTED_NAMED_MAX = 1_000
+
+# How far the broker's clock, a decider's and the log's own time may differ before nothing is decided any more.
+CLOCK_LEAD_MAX_MS = 2_000

@@ -9,15 +9,18 @@ from typing import Any
 
 from schemas.headers import rfc3339
 
+# It runs and is connected, but does not do its work; `reason` says why.
+STALLED = "stalled"
 
-def write_status(path: str | Path | None, state: str, address: str | None = None, **facts: int) -> None:
+
+def write_status(path: str | Path | None, state: str, address: str | None = None, **facts: int | str) -> None:
     """Write `{"pid", "state", "address", "at", …}`; does nothing without a path.
 
     Args:
         path: the status file; None or "" where nobody asks.
-        state: starting, ready or stopping.
+        state: starting, ready, stalled or stopping.
         address: where the role listens, if it does.
-        facts: more of what people may want to know.
+        facts: more of what people may want to know; `reason` says why it is stalled.
     """
     if not path:
         return

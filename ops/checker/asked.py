@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Any
 
 from ops.checker.facts import Fact
 from ops.checker.violations import Violation
 from schemas import codec
+from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.record import RawRecord, UnreadableRecord
 from services.runtime.log import TopicPartition
 
@@ -35,16 +37,35 @@ class Asked:
 
     tp: TopicPartition
     commands: dict[int, Command] = field(default_factory=dict)
+    incredible: frozenset[int] = frozenset()
 
     def appended_ms(self, offset: int) -> int | None:
-        """The broker's time of a command, if it is (still) there."""
+        """The broker's time of a command, if it is (still) there and can be true."""
         command = self.commands.get(offset)
-        return None if command is None else command.appended_ms
+        return None if command is None or offset in self.incredible else command.appended_ms
 
 
-def read_commands(tp: TopicPartition, raws: Iterable[RawRecord]) -> Asked:
-    """A commands partition."""
-    return Asked(tp, {raw.offset: _command(raw) for raw in raws})
+def read_commands(tp: TopicPartition, raws: Iterable[RawRecord], newest_ms: int | None = None) -> Asked:
+    """A commands partition; `newest_ms` is the newest time that anything in the log was decided at."""
+    commands = {raw.offset: _command(raw) for raw in raws}
+    return Asked(tp, commands, _incredible(list(commands.values()), newest_ms))
+
+
+def _incredible(commands: Sequence[Command], newest_ms: int | None) -> frozenset[int]:
+    """Offsets of commands that the broker stamped while its clock was wrong: later ones, or all that was decided,
+    are older, or earlier ones newer.
+
+    By less than the clocks may differ the order of stamps says nothing.
+    """
+    newest = list(accumulate((command.appended_ms for command in commands), max))
+    last = [] if newest_ms is None else [newest_ms]
+    stamps = (command.appended_ms for command in reversed(commands))
+    oldest = list(accumulate(chain(last, stamps), min))[len(last) :][::-1]
+    return frozenset(
+        command.offset
+        for command, before, after in zip(commands, newest, oldest, strict=True)
+        if command.appended_ms < before - CLOCK_LEAD_MAX_MS or command.appended_ms > after + CLOCK_LEAD_MAX_MS
+    )
 
 
 def _command(raw: RawRecord) -> Command:

@@ -83,12 +83,14 @@ def check(
     book = published(fact for facts in definitions.values() for fact in facts)
     letters = _dead_letters(events_by_partition, names)
     every: list[Fact] = []
+    decided = (*definitions.values(), *_facts(events_by_partition, names.executions).values())
+    newest_ms = max((fact.at_ms for facts in decided for fact in facts), default=0)
     for events, commands in (
         (names.definitions, names.definition_commands),
         (names.executions, names.commands),
     ):
         for tp, facts in _facts(events_by_partition, events).items():
-            asked = _asked(events_by_partition, TopicPartition(commands, tp.partition))
+            asked = _asked(events_by_partition, TopicPartition(commands, tp.partition), newest_ms)
             seen = PartitionSeen(book, asked, found.append, of_executions=events == names.executions)
             seen.read(facts)
             _check_commands(asked, facts, letters, at_rest_ms is not None, found.append)
@@ -109,8 +111,8 @@ def _facts(records: Records, topic: str) -> dict[TopicPartition, list[Fact]]:
     return {tp: counting(tp, raws) for tp, raws in sorted(records.items()) if tp.topic == topic}
 
 
-def _asked(records: Records, tp: TopicPartition) -> Asked | None:
-    return read_commands(tp, records[tp]) if tp in records else None
+def _asked(records: Records, tp: TopicPartition, newest_ms: int) -> Asked | None:
+    return read_commands(tp, records[tp], newest_ms) if tp in records else None
 
 
 def _dead_letters(records: Records, names: Topics) -> frozenset[str]:

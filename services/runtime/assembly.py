@@ -15,6 +15,7 @@ from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, CommandFeed, Log, TopicPartition
+from services.runtime.log_time import LogTime, asking
 from services.runtime.rounds import Rounds
 from services.runtime.snapshots import LedgerSnapshots, Snapshots
 from services.runtime.writer import PartitionWriter
@@ -73,6 +74,7 @@ class Assembly:
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
             deadlines=deadlines,
+            time=self._time(commands_tp.partition, clock),
             carrier=Carrier(
                 executions=executions,
                 published=Published(lambda: self.book.current.standing, self.book.answered),
@@ -83,7 +85,6 @@ class Assembly:
             ),
             snapshots=LedgerSnapshots(Snapshots(self.log, events_tp), ledger, executions),
             recovering=self._recovering,
-            clock=clock,
         )
 
     def _definitions_writer(
@@ -100,5 +101,10 @@ class Assembly:
             adoption=None,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
-            clock=LogClock(self.local_ms),
+            time=self._time(0, LogClock(self.local_ms)),
         )
+
+    def _time(self, partition: int, clock: LogClock) -> LogTime:
+        """The definitions' time is asked for on the first partition of the executions' commands, where nudges go."""
+        ask = asking(self.log, TopicPartition(self.log.topics.commands, partition), self.partitions)
+        return LogTime(clock, ask, partition, self.partitions)

@@ -15,6 +15,7 @@ What aiokafka 0.14 does, and what this module does about it:
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerClosed
@@ -26,6 +27,13 @@ from services.runtime.kafka_client import KafkaSettings, finish, start, stop
 from services.runtime.log import AppendFailed, BatchTooLarge, TopicPartition
 
 SENDER_CANCELS = 10
+
+
+class Landed(NamedTuple):
+    """Where a batch begins, and the time of its topic: the broker's on one with LogAppendTime."""
+
+    offset: int
+    at_ms: int
 
 
 class KafkaAppender:
@@ -47,11 +55,15 @@ class KafkaAppender:
 
     async def append(self, tp: TopicPartition, records: Sequence[OutRecord]) -> int:
         """See `Appender.append`."""
+        return (await self.land(tp, records)).offset
+
+    async def land(self, tp: TopicPartition, records: Sequence[OutRecord]) -> Landed:
+        """Append as `append` does; where the batch stands, and the broker's time."""
         if self._spoiled:
             raise AppendFailed(tp, self._spoiled)
         batch = _batch_of(self._producer, tp, records)
         try:
-            base_offset = await self._deliver(tp, batch)
+            landed = await self._deliver(tp, batch)
         except asyncio.CancelledError:
             self._spoiled = "an append was cancelled"
             raise
@@ -60,9 +72,9 @@ class KafkaAppender:
         except Exception as error:
             # Not only KafkaError: a partition that does not exist is an AssertionError.
             raise self._spoil(tp, f"{type(error).__name__} {error}".strip()) from error
-        if base_offset < 0:
+        if landed.offset < 0:
             raise self._spoil(tp, "acknowledged without an offset")
-        return base_offset
+        return landed
 
     async def abandon(self) -> None:
         """See `Appender.abandon`."""
@@ -76,11 +88,11 @@ class KafkaAppender:
             self._spoiled = "it was abandoned"
             await stop(self._producer)
 
-    async def _deliver(self, tp: TopicPartition, batch: BatchBuilder) -> int:
+    async def _deliver(self, tp: TopicPartition, batch: BatchBuilder) -> Landed:
         async with asyncio.timeout(self._timeout_ms / 1000):
             delivery = await self._producer.send_batch(batch, tp.topic, partition=tp.partition)
             metadata = await delivery
-        return int(metadata.offset)
+        return Landed(int(metadata.offset), int(metadata.timestamp))
 
     def _spoil(self, tp: TopicPartition, reason: str) -> AppendFailed:
         self._spoiled = self._spoiled or reason

@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from services.runtime.kafka_appender import KafkaAppender, open_appender
+from services.runtime.kafka_appender import KafkaAppender, Landed, open_appender
 from services.runtime.kafka_client import KafkaSettings
 from services.runtime.kafka_cluster import Cluster
 from services.runtime.kafka_feed import KafkaFeed, open_feed
@@ -92,12 +92,19 @@ class KafkaLog:
 
     async def send(self, tp: TopicPartition, record: OutRecord) -> int:
         """See `Log.send`."""
+        return (await self._send(tp, record)).offset
+
+    async def send_stamped(self, tp: TopicPartition, record: OutRecord) -> int:
+        """See `Log.send_stamped`."""
+        return (await self._send(tp, record)).at_ms
+
+    async def _send(self, tp: TopicPartition, record: OutRecord) -> Landed:
         await self._check_exists(tp)
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + SEND_FOR_S
         while True:
             try:
-                return await (await self._choose_sender()).append(tp, [record])
+                return await (await self._choose_sender()).land(tp, [record])
             except (AppendFailed, LogUnreachable) as error:
                 self._check_open()
                 if loop.time() > give_up_at:

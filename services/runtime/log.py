@@ -327,6 +327,18 @@ class Log(Protocol):
         """
         ...
 
+    async def send_stamped(self, tp: TopicPartition, record: OutRecord) -> int:
+        """Append one record as `send` does, where the topic has the broker's time.
+
+        Returns:
+            The time that the broker stamped it with, in milliseconds since the epoch.
+
+        Raises:
+            TopicMissing: there is no such partition.
+            LogUnreachable: it was not acknowledged in time.
+        """
+        ...
+
     async def feed(self, group: str, member: str, topics: Sequence[str]) -> CommandFeed:
         """Join a group that shares the partitions of the topics.
 

@@ -20,7 +20,7 @@ from schemas.envelope import Signer, Verifier
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable, load_published
 from schemas.members import member_name
-from schemas.status_file import write_status
+from schemas.status_file import STALLED, write_status
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -121,12 +121,14 @@ async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]
 
 
 async def _tell_status(worker: Worker, path: str) -> None:
-    told: tuple[str, int] | None = None
+    told: tuple[str, str, int] | None = None
     while True:
-        state = ("ready" if worker.settled else "starting", len(worker.writing))
-        if state != told:
-            write_status(path, state[0], partitions=state[1])
-            told = state
+        reason = worker.trouble
+        state = "starting" if not worker.settled else STALLED if reason else "ready"
+        now = (state, reason, len(worker.writing))
+        if now != told:
+            write_status(path, state, reason=reason, partitions=now[2])
+            told = now
         await asyncio.sleep(STATUS_EVERY_S if worker.settled else STATUS_EVERY_S / 20)
 
 

@@ -90,6 +90,11 @@ class MemoryLog:
         await asyncio.sleep(0)
         return self.land(tp, [record])
 
+    async def send_stamped(self, tp: TopicPartition, record: OutRecord) -> int:
+        """See `Log.send_stamped`."""
+        offset = await self.send(tp, record)
+        return self.partition(tp).slice(offset, offset + 1)[0].timestamp_ms
+
     async def feed(self, group: str, member: str, topics: Sequence[str]) -> MemoryFeed:
         """See `Log.feed`."""
         partitions = [partition.tp for topic in topics for partition in self._topic(topic).partitions]

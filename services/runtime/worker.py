@@ -87,6 +87,12 @@ class Worker:
         """Whether every partition that the group gave has a writer that serves it."""
         return bool(self._slots) and len(self.writing) == len(self._slots)
 
+    @property
+    def trouble(self) -> str:
+        """Why a writer of this worker decides nothing although it could; empty while none is hindered."""
+        writers = (slot.writer for slot in self._slots.values() if slot.writer is not None)
+        return next((writer.time.wrong for writer in writers if writer.time.wrong), "")
+
     def ends(self) -> dict[int, int]:
         """Partition of the executions → one past its last event, of each that a writer of this worker serves now."""
         return {

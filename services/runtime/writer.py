@@ -4,8 +4,9 @@ The steps, in the order that makes them safe (design, section 1):
 
 1.–3. Claim (see `claim.py`): read to the end, append a claim, read back to it.
 4. Adopt the definitions that stand at their high watermark.
-5. Serve, round by round: dead letters first, then one batch. Go on only when the batch was acknowledged exactly
-   where the last one ended: anything else means that somebody else may be writing.
+5. Serve, while the clocks agree (see `log_time.py`), round by round: dead letters first, then one batch. Go on only
+   when the batch was acknowledged exactly where the last one ended: anything else means that somebody else may be
+   writing.
 6. Carry to other partitions what acknowledged batches ask for (see `carrier.py`).
 """
 
@@ -21,11 +22,11 @@ from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
 from services.runtime.carrier import Carrier
 from services.runtime.claim import claim
-from services.runtime.clock import LogClock
 from services.runtime.dead_letters import send_dead_letters
 from services.runtime.deadlines import Deadlines
 from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, Log, TopicPartition
+from services.runtime.log_time import LogTime
 from services.runtime.rounds import Round, Rounds
 
 ALIVE_EVERY_S = 60.0
@@ -76,6 +77,7 @@ class PartitionWriter:
     """Writes one events partition from one commands partition, under one term at a time.
 
     Attributes:
+        time: what is believed of the log's time; while it is wrong, nothing is decided.
         log: where both are.
         commands_tp, events_tp: the pair.
         worker_id: named in the claim: a name that no other process has.
@@ -98,10 +100,10 @@ class PartitionWriter:
     adoption: Adoption | None
     start_commands: Callable[[int], None]
     fresh_id: Callable[[], str]
+    time: LogTime
     deadlines: Deadlines | None = None
     snapshots: Snapshotting | None = None
     carrier: Carrier | None = None
-    clock: LogClock = field(default_factory=LogClock)
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     recovering: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
@@ -181,12 +183,12 @@ class PartitionWriter:
             await self.adoption.catch_up()
 
     async def _wait(self) -> None:
-        if self._inbox or self.stopping:
+        if (self._inbox and not self.time.wrong) or self.stopping:
             return
-        timeout_s = ALIVE_EVERY_S
-        if self.deadlines is not None:
+        timeout_s = min(ALIVE_EVERY_S, self.time.wait_s())
+        if self.deadlines is not None and not self.time.wrong:
             timeout_s = min(timeout_s, self.deadlines.wait_ms() / 1000)
-        if self.carrier is not None:
+        if self.carrier is not None and not self.time.wrong:
             timeout_s = min(timeout_s, self.carrier.wait_ms() / 1000)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -194,13 +196,16 @@ class PartitionWriter:
         self._wake.clear()
 
     async def _serve(self) -> None:
+        await self.time.settle(self._inbox, self.ledger.now_ms)
+        if self.time.wrong:
+            return
         # Under load there is always something to decide: deadlines get their turn all the same.
         now_s = _loop_time_s()
         if self.deadlines is not None and (not self._inbox or now_s - self._nudged_at_s >= NUDGE_EVERY_S):
             self._nudged_at_s = now_s
             await self.deadlines.nudge_due(self._send_nudge)
         if self._careful and self._inbox:
-            await self._carefully(self._take())
+            await self._carefully()
         else:
             await self._round(self._drain())
         if self.carrier is not None:
@@ -213,23 +218,31 @@ class PartitionWriter:
         return offset
 
     def _drain(self) -> Iterator[RawRecord]:
-        while self._inbox:
-            yield self._take()
+        while (raw := self._take()) is not None:
+            yield raw
 
-    def _take(self) -> RawRecord:
+    def _take(self) -> RawRecord | None:
+        """The next command, with the time that it counts as appended at; None while that is in doubt."""
+        if not self._inbox:
+            return None
+        at_ms = self.time.of(self._inbox[0], self.ledger.now_ms)
+        if at_ms is None:
+            return None
         raw = self._inbox.popleft()
+        self.time.taken(raw)
         # Only a nudge that was just sent tells the time exactly: one of an earlier writer is as old as it is.
         own = raw.offset in self._own_nudges
         self._own_nudges.discard(raw.offset)
-        self.clock.observe(raw.timestamp_ms, exact=own)
-        return raw
+        self.time.clock.observe(at_ms, exact=own and at_ms == raw.timestamp_ms)
+        return raw._replace(timestamp_ms=at_ms)
 
-    async def _carefully(self, raw: RawRecord) -> None:
+    async def _carefully(self) -> None:
         """Decide one command alone, having said so first; one that others ended of is given up.
 
         Those are processes that the log knows to have tried it so, and earlier writers of this one that died of it.
         """
-        if raw.offset <= self.ledger.commands_through:
+        raw = self._take()
+        if raw is None or raw.offset <= self.ledger.commands_through:
             return
         async with self.alone:
             deaths = self.ledger.deaths_at(raw.offset, self.worker_id) + self.died_of.get(raw.offset, 0)

@@ -108,7 +108,9 @@ class Lab:
         empty = Definitions(policies=PolicySet())
         book = DefinitionsBook(log, empty)
         await book.load()
-        clock = {} if self.local_ms is None else {"local_ms": self.local_ms}
+        # A log in memory stamps by a clock of its own: whoever is not told otherwise has the same.
+        local_ms = self.local_ms or getattr(log, "_now_ms", None)
+        clock = {} if local_ms is None else {"local_ms": local_ms}
         assembly = Assembly(
             log=log,
             verifier=self.verifier(),

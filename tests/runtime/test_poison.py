@@ -227,7 +227,8 @@ async def test_repeat_that_careful_writers_died_on_is_not_recorded_as_abandoned(
     await lab.ask("x", k.StartExecution(agent="bot"), command_id="start")
     await first.stop()
     await lab.send("x", k.StartExecution(agent="bot"), command_id="start")
-    await dead_writers(lab, attempting=1, deaths=ABANDON_AFTER_DEATHS)
+    _, end = await lab.log.bounds(lab.commands_tp("x"))
+    await dead_writers(lab, attempting=end - 1, deaths=ABANDON_AFTER_DEATHS)
 
     await lab.start_worker("two")
     await lab.ask("x", k.PauseExecution(), lab.olga)

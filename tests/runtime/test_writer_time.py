@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from schemas import commands as k
+from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.topics import Topics
 from services.runtime.memory_log import MemoryLog
-from tests.runtime.lab import Lab, body_of, said, types
+from tests.runtime.lab import Lab, Running, body_of, said, types
 
 START_MS = 1_780_000_000_000
 MINUTE_MS = 60_000
@@ -24,9 +25,10 @@ class Hands:
 
     log_ms: int = START_MS
     local_ahead_ms: int = 0
+    broker_ahead_ms: int = 0
 
     def now(self) -> int:
-        return self.log_ms
+        return self.log_ms + self.broker_ahead_ms
 
     def local(self) -> int:
         return self.log_ms + self.local_ahead_ms
@@ -110,8 +112,8 @@ async def test_deadline_passes_when_nothing_else_arrives(timed: Lab, hands: Hand
     assert expired.meta.at_ms == hands.log_ms
 
 
-@pytest.mark.parametrize("ahead_ms", [3 * HOUR_MS, -3 * HOUR_MS])
-async def test_decider_whose_clock_is_wrong_expires_nothing_early(
+@pytest.mark.parametrize("ahead_ms", [CLOCK_LEAD_MAX_MS, -CLOCK_LEAD_MAX_MS])
+async def test_decider_whose_clock_is_a_little_wrong_expires_nothing_early(
     timed: Lab, hands: Hands, ahead_ms: int
 ) -> None:
     hands.local_ahead_ms = ahead_ms
@@ -124,12 +126,10 @@ async def test_decider_whose_clock_is_wrong_expires_nothing_early(
     await held(timed, "another")
 
     decided = await timed.ask("x", approval(hold), timed.rita)
-    commands = await timed.raws(timed.commands_tp("x"))
 
     assert types(decided) == ["DecisionRecorded", "ToolCallReleased"]
     assert "HoldExpired" not in types(await timed.facts(timed.events_tp("x")))
-    nudges = [raw for raw in commands if dict(raw.headers)["ce_type"].endswith(b"ExpireDue")]
-    assert len(nudges) <= 2, "a wrong clock is learnt, not nudged against for ever"
+    assert len(await nudges(timed)) <= 2, "a wrong clock is learnt, not nudged against for ever"
 
 
 async def test_writer_restarted_with_open_holds_still_watches_their_deadlines(
@@ -166,18 +166,96 @@ async def test_consumed_call_without_a_result_waits_for_a_person(timed: Lab, han
     assert [said(e).cause for e in facts if e.type == "HoldOpened"] == ["policy", "outcome_unknown"]
 
 
-async def test_log_time_never_runs_backwards(timed: Lab, hands: Hands) -> None:
-    """A broker whose clock is set back must not bring an expired hold to life."""
-    await timed.start_worker("one")
+@pytest.mark.parametrize("ahead_ms", [3 * HOUR_MS, -3 * HOUR_MS])
+async def test_case_28_broker_clock_that_is_hours_off_for_a_while_releases_nothing_past_its_deadline(
+    timed: Lab, hands: Hands, ahead_ms: int
+) -> None:
+    """What comes meanwhile waits; afterwards time goes on from where it was, not from where the clock had been."""
+    running = await timed.start_worker("one")
+    await timed.publish_basics()
+    await timed.ask("x", k.StartExecution(agent="bot"))
+    late = await held(timed, "late")
+    hands.log_ms += 11 * MINUTE_MS - 5_000
+    fresh = await held(timed, "fresh")
+
+    hands.broker_ahead_ms = ahead_ms
+    too_late = await timed.send("x", approval(late), timed.rita)
+    await troubled(running)
+    hands.log_ms += 10_000
+    waiting = await timed.send(
+        "x", k.ProposeToolCall(call_id="meanwhile", tool="send_money", arguments='{"amount":5}')
+    )
+    assert "clock" in running.worker.trouble
+    hands.broker_ahead_ms = 0
+    hold = body_of(await timed.trace("x", waiting), "HoldOpened")
+    released = await timed.ask("x", approval(fresh), timed.rita)
+
+    assert body_of(await timed.trace("x", too_late), "DecisionRefused").code == "expired"
+    assert hold.deadline_at_ms == hands.log_ms + 10 * MINUTE_MS
+    assert "ToolCallReleased" in types(released)
+    assert running.worker.trouble == ""
+    facts = await timed.facts(timed.events_tp("x"))
+    assert max(event.meta.at_ms for event in facts) <= hands.log_ms + CLOCK_LEAD_MAX_MS
+
+
+@pytest.mark.parametrize("ahead_ms", [3 * HOUR_MS, -3 * HOUR_MS])
+async def test_case_28_decider_whose_clock_is_hours_off_decides_nothing_and_says_so(
+    timed: Lab, hands: Hands, ahead_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It cannot know which of the two clocks is wrong, and what it wrote would stay in the log for ever."""
+    first = await timed.start_worker("one")
     await timed.publish_basics()
     await timed.ask("x", k.StartExecution(agent="bot"))
     hold = await held(timed)
+    await first.stop()
+
+    hands.local_ahead_ms = ahead_ms
+    running = await timed.start_worker("two")
+    approved = await timed.send("x", approval(hold), timed.rita)
+    await troubled(running)
+    assert approved not in [e.meta.command_id for e in await timed.facts(timed.events_tp("x"))]
+    assert "nothing is decided: the " in caplog.text
+    assert "180 min" in caplog.text
+    hands.local_ahead_ms = 0
+
+    assert "ToolCallReleased" in types(await timed.trace("x", approved))
+    facts = await timed.facts(timed.events_tp("x"))
+    assert max(event.meta.at_ms for event in facts) == hands.log_ms
+
+
+async def test_case_28_log_whose_time_is_ahead_of_both_clocks_is_decided_when_they_have_caught_up(
+    timed: Lab, hands: Hands
+) -> None:
+    """A machine whose clock was hours ahead, for the broker and the decider alike, and was then set right."""
+    running = await timed.start_worker("one")
+    await timed.publish_basics()
+    await timed.ask("x", k.StartExecution(agent="bot"))
     hands.log_ms += HOUR_MS
-    await timed.ask("x", k.PauseExecution(), timed.olga)
-
+    hold = await held(timed)
     hands.log_ms -= HOUR_MS
-    trace = await timed.ask("x", approval(hold), timed.rita)
 
-    assert body_of(trace, "DecisionRefused").code == "expired"
+    approved = await timed.send("x", approval(hold), timed.rita)
+    await troubled(running)
+    assert "the log's time is 60 min ahead" in running.worker.trouble
+    assert approved not in [e.meta.command_id for e in await timed.facts(timed.events_tp("x"))]
+    hands.log_ms += HOUR_MS + 10 * MINUTE_MS
+
+    assert body_of(await timed.trace("x", approved), "DecisionRefused").code == "expired"
     times = [event.meta.at_ms for event in await timed.facts(timed.events_tp("x"))]
     assert times == sorted(times)
+
+
+async def troubled(running: Running) -> None:
+    async with asyncio.timeout(20):
+        while not running.worker.trouble:
+            await asyncio.sleep(0.01)
+
+
+async def nudges(lab: Lab) -> list[Any]:
+    """The timer's nudges, without those that only ask for the time."""
+    found = []
+    for raw in await lab.raws(lab.commands_tp("x")):
+        is_nudge = dict(raw.headers)["ce_type"].endswith(b"ExpireDue")
+        if is_nudge and not raw.key.startswith(b"placet/clock/"):
+            found.append(raw)
+    return found

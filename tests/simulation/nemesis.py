@@ -13,7 +13,7 @@ from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from tests.simulation.workers import SESSION_S, Machine
 
-CLOCK_STEP_MS = 120_000
+CLOCK_STEP_MS = 3 * 3_600_000
 
 
 @dataclass
@@ -24,7 +24,14 @@ class Broker:
     moved_ms: int = 0
 
     def now_ms(self) -> int:
-        return self.start_ms + self.moved_ms + int(asyncio.get_running_loop().time() * 1000)
+        return self.true_ms() + self.moved_ms
+
+    def true_ms(self) -> int:
+        """What the machines' clocks say, more or less."""
+        return self.start_ms + int(asyncio.get_running_loop().time() * 1000)
+
+    def move(self, by_ms: int) -> None:
+        self.moved_ms = by_ms
 
 
 @dataclass
@@ -99,7 +106,8 @@ class Nemesis:
         self._machine().start()
 
     def _move_clock(self) -> None:
-        self.broker.moved_ms += self.rng.choice((-CLOCK_STEP_MS, -5_000, 1_000, 5_000))
+        self.broker.move(self.rng.choice((-CLOCK_STEP_MS, -5_000, -500, 500, 5_000, CLOCK_STEP_MS)))
+        asyncio.get_running_loop().call_later(self.rng.uniform(1.0, 12.0), self.broker.move, 0)
         self.happened["clock_moved"] += 1
 
     def _spoil_snapshot(self) -> None:

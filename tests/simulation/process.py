@@ -104,6 +104,10 @@ class ProcessLog:
         await self._wait()
         return offset
 
+    async def send_stamped(self, tp: TopicPartition, record: OutRecord) -> int:
+        offset = await self.send(tp, record)
+        return self.log.partition(tp).slice(offset, offset + 1)[0].timestamp_ms
+
     async def feed(self, group: str, member: str, topics: Sequence[str]) -> ProcessFeed:
         await self._over_the_network()
         feed = await self.log.feed(group, member, topics)
