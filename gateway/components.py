@@ -12,7 +12,7 @@ from typing import Any
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable
 from gateway.kafka_cluster import broker_addresses
 from schemas.headers import rfc3339
-from schemas.status_file import read_status
+from schemas.status_file import STALLED, read_status
 
 KEPT_S = 1.0
 
@@ -61,6 +61,7 @@ async def kafka_component(config: KafkaConfig) -> Component:
         "state": "ready" if addresses else "unreachable",
         "address": ",".join(addresses) or config.bootstrap_servers,
         "at": rfc3339(time.time_ns() // 1_000_000),
+        "reason": None,
     }
 
 
@@ -77,6 +78,16 @@ def read_status_files(directory: Path) -> list[Component]:
                     "state": status["state"],
                     "address": status.get("address"),
                     "at": status.get("at"),
+                    "reason": status.get("reason") or None,
                 }
             )
     return found
+
+
+def stalled(directory: Path) -> list[str]:
+    """Each role that runs and does not do its work, with its own word on why."""
+    return [
+        f"{part['name']}: {part['reason']}"
+        for part in read_status_files(directory)
+        if part["state"] == STALLED
+    ]

@@ -78,8 +78,8 @@ class RoleChild:
         """How it is now, by its own status file."""
         if self._process is None or self._start_at is not None:
             return Component(self.name, None, BACKING_OFF, None, self.restarts)
-        state, address = role_state(self._directory, self.name, self._process.pid)
-        return Component(self.name, self._process.pid, state, address, self.restarts)
+        state, address, reason = role_state(self._directory, self.name, self._process.pid)
+        return Component(self.name, self._process.pid, state, address, self.restarts, reason)
 
     def last_words(self) -> str:
         """The last line that it printed."""

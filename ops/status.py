@@ -25,6 +25,7 @@ class Component:
         state: starting, ready, restarting or stopped.
         address: Where it listens, if it does.
         restarts: How often the supervisor had to start it again.
+        reason: Why it does not do its work although it runs.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Component:
     state: str
     address: str | None = None
     restarts: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,16 @@ def read_stack(directory: DataDir) -> Stack:
     return Stack(STOPPED, url=stack.url, bootstrap_servers=stack.bootstrap_servers, components=gone)
 
 
-def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None]:
-    """A role's own word on its state and address, if it comes from this process."""
+def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None, str]:
+    """A role's own word on its state, its address and what hinders it, if it comes from this process."""
     written = read_json(directory.status(name))
     if written is None or written.get("pid") != pid:
-        return STARTING, None
-    return str(written.get("state", STARTING)), written.get("address") or None
+        return STARTING, None, ""
+    return (
+        str(written.get("state", STARTING)),
+        written.get("address") or None,
+        str(written.get("reason") or ""),
+    )
 
 
 def as_protocol(stack: Stack) -> dict[str, Any]:
@@ -104,5 +110,5 @@ def _observed(part: Component, directory: DataDir) -> Component:
         return replace(part, pid=None, state=state, address=None)
     if part.name == KAFKA:
         return part
-    state, address = role_state(directory, part.name, part.pid)
-    return replace(part, state=state, address=address)
+    state, address, reason = role_state(directory, part.name, part.pid)
+    return replace(part, state=state, address=address, reason=reason)

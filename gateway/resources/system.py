@@ -19,6 +19,7 @@ class Component(Resource):
     state: str
     address: str | None
     at: datetime
+    reason: str | None = None
 
 
 class Health(Resource):

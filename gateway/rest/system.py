@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
+from gateway.components import stalled
 from gateway.identity.doors import check_reads, is_owner
 from gateway.kafka_client import KafkaUnreachable
 from gateway.problems import Problem
@@ -91,6 +92,7 @@ async def not_ready(gateway: Gateway) -> list[str]:
         problems.append(f"{lag} records of the log were not read yet")
     if not await _can_send(gateway):
         problems.append("commands cannot be sent: there is no connection to Kafka")
+    problems += await asyncio.to_thread(stalled, gateway.components.directory)
     try:
         await gateway.views.read(lambda moment: moment.positions())
     except Problem as problem:

@@ -52,8 +52,9 @@ def read_commands(tp: TopicPartition, raws: Iterable[RawRecord], newest_ms: int 
 
 
 def _incredible(commands: Sequence[Command], newest_ms: int | None) -> frozenset[int]:
-    """Offsets of commands that the broker stamped while its clock was wrong: later ones, or all that was decided,
-    are older, or earlier ones newer.
+    """Offsets of commands that the broker stamped while its clock was wrong.
+
+    Later ones, or all that was decided, are older; or earlier ones are newer.
 
     By less than the clocks may differ the order of stamps says nothing.
     """

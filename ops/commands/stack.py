@@ -167,3 +167,6 @@ def _print_table(stack: Stack) -> None:
     for part in stack.components:
         table.add_row(part.name, str(part.pid or ""), part.state, part.address or "", str(part.restarts))
     console.print(table)
+    for part in stack.components:
+        if part.reason:
+            console.print(f"{part.name}: {part.reason}")

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from gateway import resources as r
-from gateway.components import KEPT_S, Components
+from gateway.components import KEPT_S, Components, stalled
 from gateway.kafka_client import KafkaConfig
-from schemas.status_file import write_status
+from schemas.status_file import STALLED, write_status
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
@@ -159,3 +159,12 @@ def test_components_asked_often_are_one_answer_and_never_an_old_one(doors: Doors
     seen = [_parts(caller)["kafka"]["at"] for _ in range(20)]
     assert len(set(seen)) < len(seen)
     wait_for(lambda: _parts(caller)["kafka"]["at"], lambda at: at > seen[-1])
+
+
+def test_stalled_names_each_role_that_does_not_do_its_work_and_why(tmp_path: Path) -> None:
+    write_status(
+        tmp_path / "decider.json", STALLED, reason="the broker's clock is 180 min ahead of this decider's"
+    )
+    write_status(tmp_path / "projector.json", "ready")
+
+    assert stalled(tmp_path) == ["decider: the broker's clock is 180 min ahead of this decider's"]

@@ -11,6 +11,7 @@ import pytest
 from schemas import commands as k
 from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.topics import Topics
+from services.runtime.clock import wall_ms
 from services.runtime.memory_log import MemoryLog
 from tests.runtime.lab import Lab, Running, body_of, said, types
 
@@ -221,6 +222,20 @@ async def test_case_28_decider_whose_clock_is_hours_off_decides_nothing_and_says
     assert "ToolCallReleased" in types(await timed.trace("x", approved))
     facts = await timed.facts(timed.events_tp("x"))
     assert max(event.meta.at_ms for event in facts) == hands.log_ms
+
+
+async def test_case_28_decider_beside_a_broker_whose_clock_differs_decides_once_they_agree(lab: Lab) -> None:
+    """On a real broker too: its stamps are what is compared."""
+    off_ms, clock = [-3 * HOUR_MS], getattr(lab.log, "_now_ms", wall_ms)
+    lab.local_ms = lambda: clock() + off_ms[0]
+    running = await lab.start_worker("one")
+    start = await lab.send("x", k.StartExecution(agent="bot"))
+    await troubled(running)
+    assert "ExecutionStarted" not in types(await lab.facts(lab.events_tp("x")))
+
+    off_ms[0] = 0
+
+    assert types(await lab.trace("x", start)) == ["ExecutionStarted"]
 
 
 async def test_case_28_log_whose_time_is_ahead_of_both_clocks_is_decided_when_they_have_caught_up(
