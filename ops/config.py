@@ -14,7 +14,9 @@ from gateway.settings import (
 )
 from ops.errors import UsageError
 from ops.files import read_json, write_json
+from ops.kafka.acl import SNAPSHOTS
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
+from schemas.kafka_settings import settings_file
 from schemas.topics import DEFAULT_PARTITIONS
 
 DEFAULT_DATA_DIR = Path(".placet")
@@ -36,6 +38,11 @@ class DataDir:
     def kafka(self) -> Path:
         """The embedded broker's directory: the truth."""
         return self.root / "kafka"
+
+    @property
+    def kafka_clients(self) -> Path:
+        """How each principal signs in at the embedded broker: a file of client settings each, mode 600."""
+        return self.kafka / "clients"
 
     @property
     def keys(self) -> Path:
@@ -69,7 +76,8 @@ class StackConfig:
         data_dir: Absolute path of its directory.
         bootstrap_servers: The Kafka cluster.
         embedded_kafka: Whether the stack runs the broker itself.
-        kafka_settings: Absolute path of a JSON file with client settings (SASL, TLS); empty for none.
+        kafka_settings: Absolute path of a JSON file with client settings (SASL, TLS), or of a directory with one
+            for each role; empty for none.
         topic_prefix: First word of the topics' names.
         partitions: Partitions of the log, fixed for its life.
         replication_factor: Copies of each partition when topics are created.
@@ -120,12 +128,22 @@ class StackConfig:
         """The data directory's layout."""
         return DataDir(Path(self.data_dir))
 
-    def settings_for(self, worker_id: str) -> dict[str, str]:
-        """The plain text settings that a role's `run` is called with (docs/architecture.md, Processes)."""
+    def kafka_settings_of(self, principal: str) -> Path | None:
+        """The client settings with which a principal signs in at the cluster; None where none are needed."""
+        return settings_file(self.kafka_settings, principal)
+
+    def settings_for(self, worker_id: str, principal: str = "") -> dict[str, str]:
+        """The plain text settings that a role's `run` is called with (docs/architecture.md, Processes).
+
+        Args:
+            worker_id: its name among several of the same role.
+            principal: who it is to the cluster, which is its role; by default its name.
+        """
         return {
             "data_dir": self.data_dir,
             "bootstrap_servers": self.bootstrap_servers,
-            "kafka_settings": self.kafka_settings,
+            "kafka_settings": _text(self.kafka_settings_of(principal or worker_id)),
+            "kafka_settings_of_snapshots": _text(self.kafka_settings_of(SNAPSHOTS)),
             "topic_prefix": self.topic_prefix,
             "partitions": str(self.partitions),
             "database_url": self.database_url,
@@ -148,6 +166,10 @@ class StackConfig:
             "log_level": self.log_level,
             **{f"{PREFIX}{name}": text for name, text in self.oidc.items()},
         }
+
+
+def _text(path: Path | None) -> str:
+    return str(path) if path else ""
 
 
 def save_config(config: StackConfig) -> None:

@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError
 
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError
+from ops.kafka.acl import READER
 from ops.kafka.jars import cache_dir, is_intact
 from ops.kafka.java import find_java
 from ops.kafka.manifest import KAFKA_VERSION, pinned_jars
@@ -190,4 +191,4 @@ async def _newest_of(consumer: AIOKafkaConsumer, partitions: list[TopicPartition
 
 
 def _security(config: StackConfig) -> dict[str, object]:
-    return client_settings(Path(config.kafka_settings) if config.kafka_settings else None)
+    return client_settings(config.kafka_settings_of(READER))

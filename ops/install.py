@@ -19,6 +19,7 @@ from gateway.identity.keys import KeysUnreadable
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.files import write_text
+from ops.kafka.acl import INSTALLATION
 from ops.kafka.security import client_settings
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
@@ -56,7 +57,7 @@ def install_topics(config: StackConfig) -> None:
             partitions=config.partitions,
             replication_factor=config.replication_factor,
             min_insync_replicas=min(2, config.replication_factor),
-            security=client_settings(Path(config.kafka_settings) if config.kafka_settings else None),
+            security=client_settings(config.kafka_settings_of(INSTALLATION)),
         )
     )
 

@@ -71,7 +71,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         gateway_port=port,
         url=f"http://{reachable(options.host)}:{port}",
         gateway_host=options.host,
-        kafka_settings=_absolute(options.kafka_settings),
+        kafka_settings=_kafka_settings(options),
         gateway_policy=_absolute(options.gateway_policy),
         gateway_origins=" ".join(options.gateway_origins),
         gateway_requests_per_s=options.gateway_requests_per_s,
@@ -126,6 +126,14 @@ def _webhook(url: str) -> str:
         return checked_address(url) if url else ""
     except WebhookRefused as error:
         raise UsageError(str(error)) from error
+
+
+def _kafka_settings(options: UpOptions) -> str:
+    if options.bootstrap_servers:
+        return _absolute(options.kafka_settings)
+    if options.kafka_settings:
+        raise UsageError("--kafka-settings is for the cluster that --bootstrap-servers names: name it.")
+    return str(options.directory.kafka_clients)
 
 
 def _absolute(path: Path | None) -> str:

@@ -16,6 +16,7 @@ from rich.table import Table
 from ops.commands.common import DataDirOption, JsonOption, print_json
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
+from ops.kafka.acl import READER
 from ops.private import hide_secrets
 from projections.audit.settings import AUDIT_ERRORS, signed_heads
 from projections.log_errors import LogError
@@ -55,7 +56,7 @@ def replay(
     hide_secrets(SECRET_OPTIONS)
     try:
         config = load_config(DataDir(data_dir.expanduser().absolute()).config)
-        settings = config.settings_for("replay") | _given(database_url, bootstrap_servers)
+        settings = config.settings_for("replay", READER) | _given(database_url, bootstrap_servers)
         plan = Plan(settings["database_url"], into or settings["database_url"], force, signed_heads(settings))
         outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
     except OpsError as error:

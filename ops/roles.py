@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     os.umask(UMASK)
     os.nice(NICENESS.get(parsed.role, 0))
-    load_role(parsed.role)(config.settings_for(parsed.worker_id or parsed.role))
+    load_role(parsed.role)(config.settings_for(parsed.worker_id or parsed.role, parsed.role))
     return 0
 
 

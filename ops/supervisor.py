@@ -19,6 +19,7 @@ from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError
 from ops.install import install_keys, install_topics
+from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
 from ops.options import UpOptions, check_port, settle
@@ -26,6 +27,7 @@ from ops.ports import reachable
 from ops.private import keep_private
 from ops.roles import roles_of
 from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
+from schemas.topics import Topics
 
 START_TIMEOUT_S = 90.0
 TICK_S = 0.1
@@ -94,7 +96,9 @@ class Supervisor:
 
     def _start_kafka(self) -> str:
         self._say("Starting Kafka")
-        self._kafka = KafkaChild(self.directory.kafka)
+        self._kafka = KafkaChild(
+            self.directory.kafka, Access(self.directory.kafka_clients, Topics(self.options.topic_prefix))
+        )
         return self._kafka.start()
 
     def _wait_ready(self, config: StackConfig) -> None:

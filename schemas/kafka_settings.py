@@ -1,4 +1,4 @@
-"""SASL and TLS for a cluster that asks for them: one JSON file for every process that talks to Kafka.
+"""SASL and TLS for a cluster that asks for them: a JSON file for each process that talks to Kafka, or one for all.
 
 The file holds `security_protocol`, `sasl_mechanism`, `sasl_plain_username`, `sasl_plain_password`, and for TLS the
 paths `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`: the names that aiokafka's clients use.
@@ -15,6 +15,18 @@ TLS = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})
 
 class KafkaSettingsRefused(ValueError):
     """The file cannot be used; the message names it and says what to mend."""
+
+
+def settings_file(path: str | Path | None, principal: str) -> Path | None:
+    """The file that holds the settings of one principal.
+
+    Args:
+        path: a file for all, or a directory with one for each, `<principal>.json`; None or "" for none.
+        principal: the role.
+    """
+    if not path:
+        return None
+    return Path(path) / f"{principal}.json" if Path(path).is_dir() else Path(path)
 
 
 def client_settings(path: str | Path | None) -> dict[str, Any]:

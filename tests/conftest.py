@@ -67,7 +67,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """An embedded broker of the test's own: to kill, pause, resume and restart."""
-    own = Broker(BrokerConfig(tmp_path_factory.mktemp("broker")))
+    own = Broker(BrokerConfig(tmp_path_factory.mktemp("broker"), access=None))
     own.start()
     try:
         yield own

@@ -42,7 +42,7 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _read_all(site: Site) -> list[RawRecord]:
-    tail = KafkaTail(KafkaAddress(site.bootstrap_servers))
+    tail = KafkaTail(KafkaAddress(site.bootstrap_servers, site.security))
     await tail.open()
     try:
         partitions = await tail.partitions(Topics(site.topic_prefix).executions)

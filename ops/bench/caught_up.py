@@ -19,7 +19,7 @@ async def until_projected(site: Site) -> None:
     Raises:
         TimeoutError: it did not get there.
     """
-    tail = KafkaTail(KafkaAddress(site.bootstrap_servers))
+    tail = KafkaTail(KafkaAddress(site.bootstrap_servers, site.security))
     await tail.open()
     view = open_view(site.database_url)
     try:

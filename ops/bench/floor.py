@@ -7,12 +7,13 @@ needs two: the command to the decider, the events back. The process between them
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -62,14 +63,14 @@ class Floor:
 
 
 @asynccontextmanager
-async def opened_floor(bootstrap_servers: str) -> AsyncIterator[Floor]:
+async def opened_floor(site: Site) -> AsyncIterator[Floor]:
     """Topics of their own on the stack's broker, a relay process, and clients."""
     start = f"bench-{uuid.uuid4().hex[:8]}"
     asked, answered, filled = (f"{start}.{name}" for name in ("asked", "answered", "filled"))
-    await _create(bootstrap_servers, (asked, answered, filled))
-    relay = await _start_relay(bootstrap_servers, asked, answered)
-    producer = new_producer(bootstrap_servers)
-    consumer = await new_consumer(bootstrap_servers, answered)
+    await _create(site, (asked, answered, filled))
+    relay = await _start_relay(site, asked, answered)
+    producer = new_producer(site)
+    consumer = await new_consumer(site, answered)
     await producer.start()
     try:
         yield Floor(producer, consumer, asked, filled)
@@ -81,20 +82,25 @@ async def opened_floor(bootstrap_servers: str) -> AsyncIterator[Floor]:
         await relay.wait()
 
 
-def new_producer(bootstrap_servers: str) -> AIOKafkaProducer:
+def new_producer(site: Site) -> AIOKafkaProducer:
     """A producer as safe as Placet's own."""
     return AIOKafkaProducer(
-        bootstrap_servers=bootstrap_servers, enable_idempotence=True, acks="all", linger_ms=0
+        bootstrap_servers=site.bootstrap_servers,
+        enable_idempotence=True,
+        acks="all",
+        linger_ms=0,
+        **site.security,
     )
 
 
-async def new_consumer(bootstrap_servers: str, topic: str) -> AIOKafkaConsumer:
+async def new_consumer(site: Site, topic: str) -> AIOKafkaConsumer:
     """A started consumer that stands at the end of every partition of a topic."""
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap_servers,
+        bootstrap_servers=site.bootstrap_servers,
         enable_auto_commit=False,
         auto_offset_reset="none",
         isolation_level="read_committed",
+        **site.security,
     )
     await consumer.start()
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
@@ -110,7 +116,7 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
     site = Site(**job["site"])
     times: list[float] = []
     rates: list[float] = []
-    async with opened_floor(site.bootstrap_servers) as floor:
+    async with opened_floor(site) as floor:
         await floor.hops(job["warm"])
         await floor.produce_rate(job["records"] // 4)
         for _ in range(ROUNDS):
@@ -138,8 +144,8 @@ def measure(bench: Bench) -> Result:
     )
 
 
-async def _create(bootstrap_servers: str, names: tuple[str, ...]) -> None:
-    async with admin_client(bootstrap_servers) as admin:
+async def _create(site: Site, names: tuple[str, ...]) -> None:
+    async with admin_client(site.bootstrap_servers, site.security) as admin:
         await admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names])
         async with asyncio.timeout(VISIBLE_WITHIN_S):
             while True:
@@ -149,13 +155,15 @@ async def _create(bootstrap_servers: str, names: tuple[str, ...]) -> None:
                 await asyncio.sleep(POLL_S)
 
 
-async def _start_relay(bootstrap_servers: str, asked: str, answered: str) -> asyncio.subprocess.Process:
+async def _start_relay(site: Site, asked: str, answered: str) -> asyncio.subprocess.Process:
     relay = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ops.bench.relay", bootstrap_servers, asked, answered),
+        *(sys.executable, "-m", "ops.bench.relay", asked, answered),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
+    assert relay.stdin is not None
     assert relay.stdout is not None
+    relay.stdin.write(json.dumps(asdict(site)).encode() + b"\n")
     if await relay.stdout.readline() != b"ready\n":
         raise RuntimeError("the floor's relay did not start")
     return relay

@@ -63,7 +63,7 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
     """Measure everything in turns, so that a neighbour's load falls on floor and gate alike."""
     site = Site(**job["site"])
     async with AsyncExitStack() as opened:
-        floor = await opened.enter_async_context(opened_floor(site.bootstrap_servers))
+        floor = await opened.enter_async_context(opened_floor(site))
         socket = await opened.enter_async_context(opened_socket(site.url, site.agent_token, run_id()))
         connections = [Rest(site.url, site.agent_token) for _ in range(IN_FLIGHT)]
         for connection in connections:

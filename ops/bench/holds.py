@@ -107,7 +107,7 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
     """Measure producing and cycles in turns, then one cycle at a time."""
     site = Site(**job["site"])
     async with AsyncExitStack() as opened:
-        floor = await opened.enter_async_context(opened_floor(site.bootstrap_servers))
+        floor = await opened.enter_async_context(opened_floor(site))
         parts = await opened_parts(opened, site)
         name = run_id()
         await _cycles(parts, f"{name}-w", job["warm"])

@@ -1,24 +1,26 @@
 """The process between the floor's two hops, where the decider stands: it passes on what it reads.
 
-python -m ops.bench.relay BOOTSTRAP_SERVERS FROM TO; says `ready`, and ends with its input.
+python -m ops.bench.relay FROM TO reads the site (JSON, one line), says `ready`, and ends with its input.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 
 import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from ops.bench.floor import new_consumer, new_producer
+from ops.bench.site import Site
 
 
-async def relay(bootstrap_servers: str, source: str, target: str) -> None:
+async def relay(site: Site, source: str, target: str) -> None:
     """Pass records on until the input ends."""
-    producer = new_producer(bootstrap_servers)
+    producer = new_producer(site)
     await producer.start()
-    consumer = await new_consumer(bootstrap_servers, source)
+    consumer = await new_consumer(site, source)
     passing = asyncio.create_task(_pass_on(consumer, producer, target))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -38,4 +40,4 @@ async def _pass_on(consumer: AIOKafkaConsumer, producer: AIOKafkaProducer, targe
 
 
 if __name__ == "__main__":
-    uvloop.run(relay(*sys.argv[1:4]))
+    uvloop.run(relay(Site(**json.loads(sys.stdin.readline())), *sys.argv[1:3]))

@@ -50,7 +50,7 @@ async def seed(
     """
     key = load_or_create(site.directory.keys).gateway
     signer = Signer(key.kid, key.private_key)
-    producer = new_producer(site.bootstrap_servers)
+    producer = new_producer(site)
     await producer.start()
     try:
         drafts = _drafts(site, _names(site, name, executions, partition), tool_of, default_tool)
@@ -68,7 +68,10 @@ async def until_held(site: Site, count: int) -> None:
     """
     topic, kind = Topics(site.topic_prefix).executions, codec.SUBJECTS[HoldOpened].encode()
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=site.bootstrap_servers, enable_auto_commit=False, auto_offset_reset="none"
+        bootstrap_servers=site.bootstrap_servers,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        **site.security,
     )
     await consumer.start()
     try:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ops.config import DataDir
+from ops.config import DataDir, load_config
+from ops.kafka.acl import INSTALLATION
+from ops.kafka.security import client_settings
 from ops.status import read_stack
 
 TENANT = PROJECT = "default"
@@ -32,6 +35,11 @@ class Site:
     def directory(self) -> DataDir:
         """The stack's data directory."""
         return DataDir(Path(self.data_dir))
+
+    @property
+    def security(self) -> dict[str, Any]:
+        """How the owner signs in at the stack's broker."""
+        return client_settings(load_config(self.directory.config).kafka_settings_of(INSTALLATION))
 
     def pids(self) -> dict[str, int]:
         """Process ids of the broker, decider, projector and gateway that run now."""

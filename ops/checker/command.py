@@ -20,6 +20,7 @@ from ops.checker.violations import INVARIANTS, Violation
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
+from ops.kafka.acl import READER
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.topics import Topics
 from services.runtime.kafka_log import KafkaLog
@@ -42,7 +43,9 @@ def audit_log(
     """Read the whole log and say every broken invariant: exit code 0 when there is none, 1 otherwise."""
     with errors_as_exit_codes():
         lines = [line for path in history or () for line in read_history(path)]
-        settings = load_config(DataDir(data_dir.expanduser().absolute()).config).settings_for("audit-log")
+        settings = load_config(DataDir(data_dir.expanduser().absolute()).config).settings_for(
+            "audit-log", READER
+        )
         if bootstrap_servers:
             settings["bootstrap_servers"] = bootstrap_servers
         topics = Topics(settings["topic_prefix"])

@@ -35,7 +35,8 @@ DatabaseUrl = Annotated[
 ]
 Partitions = Annotated[int, typer.Option(min=1, help="Partitions of a new log; fixed for its life.")]
 KafkaSettings = Annotated[
-    Path | None, typer.Option(help="JSON file of SASL and TLS settings for the cluster.", dir_okay=False)
+    Path | None,
+    typer.Option(help="JSON file of SASL and TLS settings for the cluster, or a directory with ROLE.json."),
 ]
 GatewayPolicy = Annotated[
     Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)

@@ -1,7 +1,8 @@
 """One embedded KRaft node: prepared, started, waited for, stopped. Its data directory outlives it.
 
 A start is: 1 take the directory's lock · 2 choose ports · 3 have the jars · 4 format once · 5 start the JVM ·
-6 wait until it serves.
+6 wait until it serves ·
+7 tell it whom it lets in.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ops import process
 from ops.errors import DiskFullError, PortTakenError
+from ops.kafka.access import Access
 from ops.kafka.diagnosis import explain
 from ops.kafka.jars import cache_dir, ensure_jars
 from ops.kafka.java import find_java
 from ops.kafka.probe import brokers_alive
-from ops.kafka.settings import Layout, Ports, write_settings
+from ops.kafka.settings import BROKER_USER, Layout, Ports, write_settings
+from ops.kafka.wire import PLAIN, SignIn
 from ops.locks import lock_directory
 from ops.ports import LOOPBACK, free_port, is_free
 
@@ -45,12 +49,14 @@ class BrokerConfig:
         data_dir: Its own directory, made when missing; durable.
         port: Where it listens on loopback; 0 keeps the last one, or chooses a free one.
         heap_mb: The JVM's heap ceiling in MiB.
+        access: Who is let in; None for everybody, as on the clusters that tests bring along.
         cache: Where the jars are kept; `PLACET_CACHE` or the user's cache by default.
     """
 
     data_dir: Path
     port: int = 0
     heap_mb: int = 512
+    access: Access | None = field(kw_only=True)
     cache: Path | None = None
 
 
@@ -63,6 +69,7 @@ class Broker:
         self.ports: Ports | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: int | None = None
+        self._password: str | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -91,6 +98,7 @@ class Broker:
         try:
             self._launch()
             self._wait_ready(timeout_s)
+            self._let_in()
         except BaseException:
             self.kill()
             raise
@@ -130,7 +138,10 @@ class Broker:
         class_path = os.pathsep.join(map(str, jars))
         for stale in (self.layout.log, self.layout.output):
             stale.unlink(missing_ok=True)
-        write_settings(self.layout, self.ports)
+        if self.config.access is not None:
+            self.config.access.make_files()
+            self._password = secrets.token_urlsafe(32)
+        write_settings(self.layout, self.ports, self._password)
         if not self.layout.is_formatted:
             self._format(class_path)
         self._process = process.spawn(
@@ -155,11 +166,16 @@ class Broker:
 
     def _wait_ready(self, timeout_s: float) -> None:
         ports = self.ports
+        who = SignIn(PLAIN, BROKER_USER, self._password) if self._password else None
         deadline = time.monotonic() + timeout_s
-        while ports is not None and not brokers_alive(LOOPBACK, ports.listener):
+        while ports is not None and not brokers_alive(LOOPBACK, ports.listener, who=who):
             if not self.is_running or time.monotonic() > deadline:
                 raise explain(self.layout)
             time.sleep(POLL_S)
+
+    def _let_in(self) -> None:
+        if self.config.access is not None and self.ports is not None and self._password is not None:
+            self.config.access.install(LOOPBACK, self.ports.listener, self._password)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

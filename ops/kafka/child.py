@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from ops.errors import OpsError
+from ops.kafka.access import Access
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.restarts import restart_delay_s
 from ops.status import BACKING_OFF, KAFKA, READY, Component
@@ -16,9 +17,9 @@ class KafkaChild:
 
     name = KAFKA
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, access: Access) -> None:
         self.restarts = 0
-        self._broker = Broker(BrokerConfig(data_dir))
+        self._broker = Broker(BrokerConfig(data_dir, access=access))
         self._failures = 0
         self._start_at = 0.0
 

@@ -6,27 +6,26 @@ the protocol guide; a broker lists itself in the metadata only once its controll
 
 from __future__ import annotations
 
-import socket
 import struct
+
+from ops.kafka.wire import Connection, SignIn
 
 METADATA = (3, 1)
 API_VERSIONS = (18, 0)
 FETCH_KEY = 1
 FETCH_SINCE_3_9 = 17
-_HEADER = struct.Struct(">hhih")
-_CORRELATION_ID = 1
 
 
-def brokers_alive(host: str, port: int, timeout_s: float = 1.0) -> int:
-    """How many live brokers the one at `host:port` knows; 0 when it does not answer."""
+def brokers_alive(host: str, port: int, timeout_s: float = 1.0, who: SignIn | None = None) -> int:
+    """How many live brokers the one at `host:port` knows; 0 when it does not answer, or not this user."""
     no_topics = struct.pack(">i", 0)
-    answer = _ask(host, port, METADATA, no_topics, timeout_s)
+    answer = _ask(host, port, METADATA, no_topics, timeout_s, who)
     return int(struct.unpack_from(">i", answer)[0]) if answer else 0
 
 
 def is_recent(host: str, port: int, timeout_s: float = 1.0) -> bool:
     """Whether the broker is Kafka 3.9 or newer, by the newest Fetch that it speaks (KIP-853)."""
-    answer = _ask(host, port, API_VERSIONS, b"", timeout_s)
+    answer = _ask(host, port, API_VERSIONS, b"", timeout_s, None)
     if not answer:
         return False
     _, count = struct.unpack_from(">hi", answer)
@@ -34,25 +33,14 @@ def is_recent(host: str, port: int, timeout_s: float = 1.0) -> bool:
     return any(key == FETCH_KEY and newest >= FETCH_SINCE_3_9 for key, _, newest in ranges)
 
 
-def _ask(host: str, port: int, request: tuple[int, int], body: bytes, timeout_s: float) -> bytes:
+def _ask(
+    host: str, port: int, request: tuple[int, int], body: bytes, timeout_s: float, who: SignIn | None
+) -> bytes:
     """The body of the answer to one request; empty when there is none."""
-    client = b"placet"
-    message = _HEADER.pack(*request, _CORRELATION_ID, len(client)) + client + body
     try:
-        with socket.create_connection((host, port), timeout_s) as connection:
-            connection.settimeout(timeout_s)
-            connection.sendall(struct.pack(">i", len(message)) + message)
-            size = struct.unpack(">i", _read(connection, 4))[0]
-            return _read(connection, size)[4:]
+        with Connection(host, port, timeout_s) as connection:
+            if who is not None:
+                connection.sign_in(who)
+            return connection.ask(request, body)
     except (OSError, EOFError):
         return b""
-
-
-def _read(connection: socket.socket, size: int) -> bytes:
-    content = b""
-    while len(content) < size:
-        chunk = connection.recv(size - len(content))
-        if not chunk:
-            raise EOFError
-        content += chunk
-    return content

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ops.files import write_text
+from ops.kafka.acl import INSTALLATION
+from ops.kafka.wire import PLAIN, SCRAM
 from ops.ports import LOOPBACK
 from schemas.topics import MAX_MESSAGE_BYTES
 
+# The broker's own user: it is its own controller and its own only peer.
+BROKER_USER = "kafka"
 # A broker that comes back after kill -9 waits for its own old session to end: keep that short.
 _FIXED = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "2000",
@@ -35,6 +39,7 @@ _FIXED = {
     "group.min.session.timeout.ms": "1000",
 }
 
+_LOGIN = "org.apache.kafka.common.security"
 _LOGGING = """status = error
 appender.file.type = RollingFile
 appender.file.name = file
@@ -109,14 +114,45 @@ class Ports:
         return f"{LOOPBACK}:{self.listener}"
 
 
-def write_settings(layout: Layout, ports: Ports) -> None:
-    """Write server.properties and the logging configuration for these ports."""
-    values = _FIXED | {
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{ports.listener},CONTROLLER://{LOOPBACK}:{ports.controller}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{ports.listener}",
-        "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
-        "log.dirs": str(layout.data.absolute()),
-    }
+def write_settings(layout: Layout, ports: Ports, password: str | None) -> None:
+    """Write server.properties and the logging configuration for these ports.
+
+    Args:
+        layout: where.
+        ports: the two listeners.
+        password: of the broker's own user; None for a broker that lets everybody in.
+    """
+    protocol = "PLAINTEXT" if password is None else "SASL_PLAINTEXT"
+    values = (
+        _FIXED
+        | ({} if password is None else _closed(password))
+        | {
+            "listeners": f"BROKER://{LOOPBACK}:{ports.listener},CONTROLLER://{LOOPBACK}:{ports.controller}",
+            "advertised.listeners": f"BROKER://{LOOPBACK}:{ports.listener}",
+            "inter.broker.listener.name": "BROKER",
+            "listener.security.protocol.map": f"BROKER:{protocol},CONTROLLER:{protocol}",
+            "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
+            "log.dirs": str(layout.data.absolute()),
+        }
+    )
     text = "".join(f"{name}={value}\n" for name, value in values.items())
-    layout.properties.write_text(text, encoding="utf-8")
+    write_text(layout.properties, text)
     layout.logging.write_text(_LOGGING.format(log=layout.log.absolute()), encoding="utf-8")
+
+
+def _closed(password: str) -> dict[str, str]:
+    """Nobody is let in without a password, on either listener, and nobody may do what no rule allows."""
+    own = f'username="{BROKER_USER}" password="{password}" user_{BROKER_USER}="{password}"'
+    plain = f"{_LOGIN}.plain.PlainLoginModule required {own};"
+    return {
+        "sasl.enabled.mechanisms": f"{PLAIN},{SCRAM}",
+        "sasl.mechanism.inter.broker.protocol": PLAIN,
+        "sasl.mechanism.controller.protocol": PLAIN,
+        "listener.name.broker.plain.sasl.jaas.config": plain,
+        f"listener.name.broker.{SCRAM.lower()}.sasl.jaas.config": f"{_LOGIN}.scram.ScramLoginModule required;",
+        "listener.name.controller.sasl.enabled.mechanisms": PLAIN,
+        "listener.name.controller.plain.sasl.jaas.config": plain,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "false",
+        "super.users": f"User:{BROKER_USER};User:{INSTALLATION}",
+    }

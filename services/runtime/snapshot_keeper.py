@@ -79,6 +79,9 @@ async def take_in_process(settings: Mapping[str, str], partition: int) -> int:
         SnapshotFailed: the process said why, or ended without a word.
     """
     pipe = asyncio.subprocess.PIPE
+    own = {
+        "kafka_settings": settings.get("kafka_settings_of_snapshots") or settings.get("kafka_settings", "")
+    }
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "services.runtime.snapshot_once", str(partition)),
         stdin=pipe,
@@ -86,7 +89,7 @@ async def take_in_process(settings: Mapping[str, str], partition: int) -> int:
         stderr=pipe,
     )
     try:
-        said, complained = await process.communicate(json.dumps(dict(settings)).encode())
+        said, complained = await process.communicate(json.dumps({**settings, **own}).encode())
     except asyncio.CancelledError:
         process.kill()
         await process.wait()

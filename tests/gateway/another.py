@@ -26,7 +26,12 @@ def settings_beside(
 ) -> GatewaySettings:
     """The settings of a gateway of the same stack, on a port of its own; `more` over the stack's own."""
     config = load_config(DataDir(doors.stack.data_dir).config)
-    given = {**config.settings_for("another"), "gateway_port": "0", "status_file": "", **(more or {})}
+    given = {
+        **config.settings_for("another", "gateway"),
+        "gateway_port": "0",
+        "status_file": "",
+        **(more or {}),
+    }
     settings = read_settings(given)
     return replace(settings, limits=limits or Limits(), policy_file=policy_file)
 

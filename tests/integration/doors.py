@@ -21,6 +21,7 @@ from schemas.actor import Actor
 from schemas.envelope import Signer
 from schemas.headers import read_event
 from schemas.ids import execution_key
+from schemas.kafka_settings import client_settings
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.topics import Topics, partition_of
 from services.runtime.kafka_log import KafkaLog
@@ -218,7 +219,8 @@ async def site_log(site: Site) -> AsyncIterator[SiteLog]:
     """The log at the stack's own broker, with its gateway's signing key."""
     config = json.loads((site.stack.data_dir / "placet.json").read_text(encoding="utf-8"))
     key = load_or_create(site.stack.data_dir / "keys").gateway
-    log = KafkaLog(config["bootstrap_servers"], Topics(config["topic_prefix"]))
+    owner = client_settings(site.stack.data_dir / "kafka" / "clients" / "installation.json")
+    log = KafkaLog(config["bootstrap_servers"], Topics(config["topic_prefix"]), owner)
     try:
         yield SiteLog(log, Signer(key.kid, key.private_key), config["partitions"])
     finally:

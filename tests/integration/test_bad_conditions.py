@@ -71,7 +71,10 @@ def test_up_without_kafka_is_one_sentence_and_exit_3(tmp_path: Path) -> None:
 
 def test_up_with_another_partition_count_is_one_sentence_and_exit_2(site: Site, tmp_path: Path) -> None:
     bootstrap_servers = site.stack.status()["bootstrap_servers"]
-    done = up(tmp_path, "--bootstrap-servers", bootstrap_servers, "--partitions", "5")
+    owner = str(DataDir(site.stack.data_dir).kafka_clients)
+    done = up(
+        tmp_path, "--bootstrap-servers", bootstrap_servers, "--kafka-settings", owner, "--partitions", "5"
+    )
     assert done.returncode == 2
     assert "start with --partitions 3" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -103,7 +106,11 @@ def test_up_on_a_taken_port_is_one_sentence_and_exit_2(site: Site, tmp_path: Pat
 
 @pytest.mark.parametrize("name", sorted(ROLES))
 def test_process_whose_topics_are_missing_says_so_and_exits_3(site: Site, tmp_path: Path, name: str) -> None:
-    done = role(name, elsewhere(site, tmp_path, topic_prefix="nobody", **views(name, tmp_path)))
+    # Who may not look at a topic is not told that it is missing.
+    owner = str(DataDir(site.stack.data_dir).kafka_clients / "installation.json")
+    done = role(
+        name, elsewhere(site, tmp_path, topic_prefix="nobody", kafka_settings=owner, **views(name, tmp_path))
+    )
     assert done.returncode == 3, done.stderr
     assert "nobody." in last_line(done)
     assert "placet up" in last_line(done)

@@ -22,7 +22,7 @@ def find_kafka(directory: Path) -> Iterator[str]:
         with _container() as bootstrap_servers:
             yield bootstrap_servers
     else:
-        with running_broker(BrokerConfig(directory)) as broker:
+        with running_broker(BrokerConfig(directory, access=None)) as broker:
             yield broker.bootstrap_servers
 
 

@@ -68,7 +68,7 @@ def test_broker_paused_does_not_answer_and_resumed_does(broker: Broker) -> None:
 @pytest.mark.broker
 def test_start_on_a_directory_in_use_is_refused(broker: Broker) -> None:
     with pytest.raises(DataDirectoryInUseError, match="choose another --data-dir") as refused:
-        Broker(BrokerConfig(broker.config.data_dir)).start()
+        Broker(BrokerConfig(broker.config.data_dir, access=None)).start()
     assert refused.value.exit_code == EXIT_USAGE
     assert broker.is_running
 
@@ -77,14 +77,14 @@ def test_start_on_a_taken_port_is_refused_before_anything_runs(tmp_path: Path) -
     with socket.create_server((LOOPBACK, 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(PortTakenError, match=f"Port {port} on {LOOPBACK} is taken"):
-            Broker(BrokerConfig(tmp_path, port=port)).start()
+            Broker(BrokerConfig(tmp_path, port=port, access=None)).start()
     assert not Layout(tmp_path).is_formatted
 
 
 def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_module, "LOWEST_FREE_BYTES", 2**80)
     with pytest.raises(DiskFullError, match="free space, or choose another --data-dir"):
-        Broker(BrokerConfig(tmp_path)).start()
+        Broker(BrokerConfig(tmp_path, access=None)).start()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_explain_reads_the_cause_from_the_log(tmp_path: Path, said: str, sentenc
 def test_broker_whose_parent_is_killed_dies_with_it(tmp_path: Path) -> None:
     program = (
         "import pathlib, time; from ops.kafka.broker import Broker, BrokerConfig\n"
-        f"broker = Broker(BrokerConfig(pathlib.Path({str(tmp_path)!r})))\n"
+        f"broker = Broker(BrokerConfig(pathlib.Path({str(tmp_path)!r}), access=None))\n"
         "broker.start(); print(broker.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
