@@ -88,6 +88,12 @@ class ReportResult(Body):
     duration_ms: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
 
 
+class RenewLease(Body):
+    """Say that an attempt still runs its call."""
+
+    attempt_id: ClientId
+
+
 class PauseExecution(Body):
     """Let nothing more be judged or run until it is resumed."""
 

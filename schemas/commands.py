@@ -86,6 +86,13 @@ class ReportResult(Message):
     duration_ms: Long = 0
 
 
+class RenewLease(Message):
+    """Say that the attempt still runs a consumed call. Taken once no more than half of its lease is left."""
+
+    call_id: str
+    attempt_id: str
+
+
 class RevokeGrant(Message):
     """Take back a release that was not consumed yet."""
 
@@ -273,6 +280,7 @@ ExecutionCommand = (
     | ProposeToolCall
     | ConsumeGrant
     | ReportResult
+    | RenewLease
     | RevokeGrant
     | RequestHumanInput
     | ClaimHold
@@ -308,6 +316,7 @@ COMMANDS: tuple[type[Message], ...] = (
     ProposeToolCall,
     ConsumeGrant,
     ReportResult,
+    RenewLease,
     RevokeGrant,
     RequestHumanInput,
     ClaimHold,

@@ -33,6 +33,7 @@ from schemas.commands import (
     ExpireDue,
     MakeRule,
     ProposeToolCall,
+    RenewLease,
     ReportResult,
     RequestHumanInput,
     ReserveRuleUse,
@@ -45,7 +46,7 @@ from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRec
 
 VERIFIED_MAX = 4096
 # What a token on a record may ask for: all that an agent does of its own, and nothing that a person does.
-BY_TOKEN = (ProposeToolCall, ConsumeGrant, ReportResult, RequestHumanInput)
+BY_TOKEN = (ProposeToolCall, ConsumeGrant, RenewLease, ReportResult, RequestHumanInput)
 # What a decider carries between partitions, signed with a key of its own; that a rule rests people ask as well.
 BY_DECIDER = (MakeRule, ReserveRuleUse, SettleReservation, SuspendRule)
 DECIDERS_ALONE = (MakeRule, ReserveRuleUse, SettleReservation)

@@ -17,6 +17,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     bodies.ProposeToolCall,
     bodies.ConsumeGrant,
     bodies.ReportResult,
+    bodies.RenewLease,
     bodies.RevokeGrant,
     bodies.PauseExecution,
     bodies.ResumeExecution,

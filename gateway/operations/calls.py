@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import orjson
@@ -161,6 +162,30 @@ def plan_result(
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/result"
     name = name_of(actor, route, key, (body.attempt_id,))
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+
+
+def plan_heartbeat(
+    gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
+) -> Plan:
+    """Say that an attempt still runs its call; errors as `plan_consume`.
+
+    However often it is said, the decider is asked at most twice a lease: `key` names nothing here.
+    """
+    actor = claims.actor
+    subject = subject_of(actor, execution_id, call_id)
+    row = gate.row(subject)
+    check_runs(actor, row)
+    body = read_body(bodies.RenewLease, given())
+    command = k.RenewLease(call_id=call_id, attempt_id=body.attempt_id)
+    route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/heartbeat"
+    name = name_of(actor, route, None, (body.attempt_id, *_part_of_lease(row)))
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+
+
+def _part_of_lease(row: Row) -> tuple[str, str]:
+    """Which lease it is, and which half of it."""
+    left_ms = (row["lease_until_ms"] or 0) - time.time_ns() // 1_000_000
+    return str(row["lease_until_ms"]), "first" if left_ms * 2 > (row["lease_ms"] or 0) else "second"
 
 
 def plan_revoke(

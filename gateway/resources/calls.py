@@ -98,10 +98,23 @@ class JsonWebKeySet(BaseModel):
     keys: list[JsonWebKey]
 
 
+class Edit(Resource):
+    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision` of those before."""
+
+    revision: int
+    decision_id: str
+    by: str
+    at: datetime
+    feedback: str
+    patch: list[dict[str, Any]]
+
+
 class ToolCall(Resource):
     """A tool call as it stands.
 
-    A sensitive argument is `{handle, commitment}`; `secrets` has its value, in the answer to a consumption only.
+    `edits` are what people changed of its arguments, oldest first. While an attempt runs it, it says so before
+    `lease_until` (`POST …/heartbeat`); else its outcome counts as unknown. A sensitive argument is `{handle,
+    commitment}`; `secrets` has its value, in the answer to a consumption only.
     """
 
     tenant: str
@@ -114,12 +127,16 @@ class ToolCall(Resource):
     arguments: dict[str, Any]
     digest: str
     approved_arguments: dict[str, Any] | None
+    edits: list[Edit]
     status: CallStatus
     verdict: Verdict | None
     hold_id: str | None
     deadline_at: datetime | None
     decision: Decision | None
     grant: Grant | None
+    run_deadline_at: datetime | None
+    lease_until: datetime | None
+    lease_seconds: float | None
     rollback: list[str] | None
     secrets: list[DeliveredSecret] | None = None
     cursor: str | None = None

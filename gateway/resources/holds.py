@@ -156,7 +156,7 @@ class BulkAnswer(Resource):
 
 
 class HumanRequest(Resource):
-    """A question to a person; `response` is the answer once there is one."""
+    """A question to a person; `response` is the answer once there is one, `feedback` what the person said besides."""
 
     request_id: str
     hold_id: str
@@ -165,4 +165,7 @@ class HumanRequest(Resource):
     question: str
     status: HoldStatus
     response: Any
+    by: str | None
+    decision: DecisionWord | None
+    feedback: str | None
     cursor: str | None = None

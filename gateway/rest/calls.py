@@ -17,6 +17,7 @@ from gateway.operations.calls import (
     PROPOSE_WAIT_S,
     call_reply,
     plan_consume,
+    plan_heartbeat,
     plan_propose,
     plan_result,
     plan_revoke,
@@ -105,6 +106,15 @@ async def result(door: AtDoor, execution_id: str, call_id: str) -> Response:
     given = await door.given()
     return await door.perform(
         lambda: plan_result(door.gate, door.claims, execution_id, call_id, given, door.key)
+    )
+
+
+@router.post("/{call_id}/heartbeat", operation_id="renewLease", **change(r.ToolCall, b.RenewLease))
+async def heartbeat(door: AtDoor, execution_id: str, call_id: str) -> Response:
+    """Say that an attempt still runs its call, once half of its lease has passed; more often changes nothing."""
+    given = await door.given()
+    return await door.perform(
+        lambda: plan_heartbeat(door.gate, door.claims, execution_id, call_id, given, door.key)
     )
 
 

@@ -138,6 +138,16 @@ class Result(Sent):
     body: b.ReportResult
 
 
+class Heartbeat(Sent):
+    """Say that an attempt still runs its call, once half of its lease has passed."""
+
+    type: Literal["heartbeat"]
+    ref: Ref
+    execution_id: b.ClientId
+    call_id: b.ClientId
+    body: b.RenewLease
+
+
 class Request(Sent):
     """Ask a person something."""
 
@@ -268,6 +278,7 @@ FOR_AGENTS: tuple[type[BaseModel], ...] = (
     StartExecution,
     Propose,
     Consume,
+    Heartbeat,
     Result,
     Request,
     FinishExecution,

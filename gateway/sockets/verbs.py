@@ -82,6 +82,11 @@ def _result(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
     return lambda: calls.plan_result(gate, claims, *where, lambda: body_of(frame), key)
 
 
+def _heartbeat(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    where = _id_of(frame, "execution_id"), _id_of(frame, "call_id")
+    return lambda: calls.plan_heartbeat(gate, claims, *where, lambda: body_of(frame), key)
+
+
 def _decision(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
     hold_id = _id_of(frame, "hold_id")
     return lambda: holds.plan_decision(gate, claims, hold_id, lambda: _rest_of(frame), key)
@@ -97,6 +102,7 @@ VERBS: Mapping[str, Verb] = {
     "finish_execution": _finish,
     "propose": _propose,
     "consume": _consume,
+    "heartbeat": _heartbeat,
     "result": _result,
     "decision": _decision,
     "claim": _claim,

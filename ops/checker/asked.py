@@ -154,6 +154,7 @@ def _differs(body: Any, fact: Fact) -> str:
     pairs = {
         ("DecideHold", "DecisionRecorded"): ("hold_id", "digest", "decision"),
         ("ConsumeGrant", "GrantConsumed"): ("call_id", "digest", "attempt_id"),
+        ("RenewLease", "LeaseRenewed"): ("call_id", "attempt_id"),
         ("ProposeToolCall", "ToolCallProposed"): ("call_id", "tool", "arguments"),
         ("ReportResult", "ToolCallSucceeded"): ("call_id", "attempt_id", "output"),
     }

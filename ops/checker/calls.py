@@ -27,6 +27,7 @@ PERMITTED: dict[str, frozenset[str]] = {
     "ToolCallDenied": frozenset({"proposed", "held", "released"}),
     "ToolCallCancelled": frozenset({"proposed", "held", "released"}),
     "GrantConsumed": frozenset({"released", "consumed"}),
+    "LeaseRenewed": frozenset({"consumed"}),
     "GrantRevoked": frozenset({"released"}),
     "ToolCallSucceeded": frozenset({"consumed", "outcome_unknown"}),
     "ToolCallFailed": frozenset({"consumed", "outcome_unknown"}),
@@ -48,6 +49,7 @@ class CallSeen:
     tool_version: str = ""
     expires_at_ms: int = 0
     run_deadline_at_ms: int = 0
+    latest_end_at_ms: int = 0
     attempts: list[str] = field(default_factory=list)
     proposers: list[str] = field(default_factory=list)
     allowed_by: str = ""
@@ -187,7 +189,18 @@ class RunSeen:
         if body.attempt_id in call.attempts:
             self._say("I2", fact, "the same attempt consumed twice", body.attempt_id)
         call.state, call.run_deadline_at_ms = "consumed", body.run_deadline_at_ms
+        if body.lease_ms is not None:
+            call.run_deadline_at_ms = min(call.run_deadline_at_ms, fact.at_ms + body.lease_ms)
+        call.latest_end_at_ms = body.run_deadline_at_ms
         call.attempts.append(body.attempt_id)
+
+    def _renewed(self, call: CallSeen, fact: Fact) -> None:
+        body = fact.body
+        if call.attempts and body.attempt_id != call.attempts[-1]:
+            self._say("I2", fact, "a sign of life of another attempt than the one that runs", body.attempt_id)
+        if fact.at_ms >= call.run_deadline_at_ms:
+            self._say("I5", fact, "renewed after its lease had ended", call.run_deadline_at_ms, fact.at_ms)
+        call.run_deadline_at_ms = min(call.latest_end_at_ms, body.lease_until_ms)
 
     def _ended(self, call: CallSeen, fact: Fact) -> None:
         if call.attempts and fact.body.attempt_id != call.attempts[-1]:
@@ -236,6 +249,7 @@ _STEPS: dict[str, Callable[[RunSeen, CallSeen, Fact], None]] = {
     "ToolCallDenied": RunSeen._denied,
     "ToolCallCancelled": _to("cancelled"),
     "GrantConsumed": RunSeen._consumed,
+    "LeaseRenewed": RunSeen._renewed,
     "GrantRevoked": _revoked,
     "ToolCallSucceeded": RunSeen._ended,
     "ToolCallFailed": RunSeen._ended,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from projections.folds.edits import with_edit
 from projections.folds.rows import Change, Row, json_text, json_value, moment, owner_of
 from projections.folds.shown import proposed_arguments
 from schemas.events import calls as c
@@ -13,6 +14,7 @@ TERMINAL = frozenset({"denied", "cancelled", "expired", "revoked", "succeeded", 
 
 # A hold's fields that a call shows as its own are gone once it waits no longer.
 _NOT_WAITING: Row = {"deadline_at_ms": None}
+_NOT_RUNNING: Row = {"run_deadline_at_ms": None, "lease_ms": None, "lease_until_ms": None}
 
 
 def call_resource(previous: Row | None, event: Event) -> Row | None:
@@ -36,6 +38,8 @@ def call_resource(previous: Row | None, event: Event) -> Row | None:
     row = previous | change(body, event)
     if isinstance(body, c.ToolCallProposed):
         row["proposed_arguments"] = proposed_arguments(previous, body.arguments)
+    if isinstance(body, h.DecisionRecorded):
+        row["edits"] = with_edit(previous, body, event.meta.at_ms)
     row["updated_at_ms"] = event.meta.at_ms
     row["ended_at_ms"] = event.meta.at_ms if row["status"] in TERMINAL else None
     return row
@@ -55,6 +59,7 @@ def call_json(row: Row) -> dict[str, Any]:
         "arguments": json_value(row["arguments"]),
         "digest": row["digest"],
         "approved_arguments": json_value(row["approved_arguments"]),
+        "edits": json_value(row["edits"]) or [],
         "reason": row["reason"],
         "status": row["status"],
         "verdict": verdict_json(row),
@@ -67,6 +72,8 @@ def call_json(row: Row) -> dict[str, Any]:
         "rollback": json_value(row["rollback"]),
         "attempt_id": row["attempt_id"],
         "run_deadline_at": moment(row["run_deadline_at_ms"]),
+        "lease_until": moment(row["lease_until_ms"]),
+        "lease_seconds": None if row["lease_ms"] is None else row["lease_ms"] / 1000,
         "output": json_value(row["output"]),
         "error": row["error"],
         "duration_ms": row["duration_ms"],
@@ -155,6 +162,7 @@ def _first(body: c.ToolCallProposed, event: Event) -> Row:
         "error": None,
         "duration_ms": None,
         "proposed_arguments": None,
+        "edits": None,
         **_proposed(body, event),
     }
 
@@ -192,7 +200,7 @@ def _proposed(body: c.ToolCallProposed, event: Event) -> Row:
         "denied_because": None,
         "rollback": None,
         "attempt_id": None,
-        "run_deadline_at_ms": None,
+        **_NOT_RUNNING,
     }
 
 
@@ -259,7 +267,7 @@ def _released(body: c.ToolCallReleased, event: Event) -> Row:
         "grant_digest": body.digest,
         "grant_expires_at_ms": body.expires_at_ms,
         "attempt_id": None,
-        "run_deadline_at_ms": None,
+        **_NOT_RUNNING,
     }
 
 
@@ -284,7 +292,13 @@ def _consumed(body: c.GrantConsumed, event: Event) -> Row:
         "status": "consumed",
         "attempt_id": body.attempt_id,
         "run_deadline_at_ms": body.run_deadline_at_ms,
+        "lease_ms": body.lease_ms,
+        "lease_until_ms": None if body.lease_ms is None else event.meta.at_ms + body.lease_ms,
     }
+
+
+def _renewed(body: c.LeaseRenewed, event: Event) -> Row:
+    return {"lease_until_ms": body.lease_until_ms}
 
 
 def _revoked(body: c.GrantRevoked, event: Event) -> Row:
@@ -317,6 +331,7 @@ _CHANGES: dict[type[Message], Change] = {
     c.ToolCallDenied: _denied,
     c.ToolCallCancelled: _cancelled,
     c.GrantConsumed: _consumed,
+    c.LeaseRenewed: _renewed,
     c.GrantRevoked: _revoked,
     c.ToolCallSucceeded: _succeeded,
     c.ToolCallFailed: _failed,

@@ -137,6 +137,8 @@ def request_json(row: Row) -> dict[str, Any]:
         "response": json_value(row["response"]),
         "timed_out": bool(row["timed_out"]),
         "by": row["decided_by"],
+        "decision": row["decision"],
+        "feedback": row["feedback"],
         "deadline_at": moment(row["deadline_at_ms"]),
     }
 

@@ -81,13 +81,26 @@ class ToolCallCancelled(Message):
 
 
 class GrantConsumed(Message):
-    """The one attempt that may run the call. Without a result by its run deadline the outcome is unknown."""
+    """The one attempt that may run the call. Without a result by its run deadline the outcome is unknown.
+
+    So it is where the attempt's lease, `lease_ms` long, ends before it is renewed; None: only the deadline counts.
+    """
 
     call_id: str
     revision: Long
     digest: str
     attempt_id: str
     run_deadline_at_ms: Long
+    by: str
+    lease_ms: Long | None = None
+
+
+class LeaseRenewed(Message):
+    """The attempt said that it still runs the call: it is believed until `lease_until_ms`."""
+
+    call_id: str
+    attempt_id: str
+    lease_until_ms: Long
     by: str
 
 
@@ -135,6 +148,7 @@ CALL_EVENTS: tuple[type[Message], ...] = (
     ToolCallDenied,
     ToolCallCancelled,
     GrantConsumed,
+    LeaseRenewed,
     GrantRevoked,
     ToolCallSucceeded,
     ToolCallFailed,

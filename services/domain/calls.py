@@ -8,7 +8,7 @@ from schemas.ids import ID_RULE, is_client_id
 from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent, may_run, may_steer
-from services.domain.context import RUN_TIMEOUT_MS, Context
+from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
 from services.domain.evolve import proposal_digest
 from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
 from services.domain.quota import open_problem, parking_problem
@@ -70,6 +70,28 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
             digest=call.digest,
             attempt_id=command.attempt_id,
             run_deadline_at_ms=ctx.now_ms + (tool.run_timeout_ms if tool else RUN_TIMEOUT_MS),
+            by=ctx.actor.subject,
+            lease_ms=tool.lease_ms if tool else LEASE_MS,
+        )
+    ]
+
+
+def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
+    """RenewLease: the attempt still runs; said early it changes nothing, so that the log does not fill with it."""
+    call = state.calls.get(command.call_id)
+    if call is None or not may_run(ctx.actor, call):
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
+    if call.attempt_id and call.attempt_id != command.attempt_id:
+        return refuse(ctx, command, Refusal.ALREADY_CONSUMED, "another attempt runs this call", call.call_id)
+    if call.status != "consumed":
+        return refuse(ctx, command, Refusal.NOT_RELEASED, f"the call is {call.status}", call.call_id)
+    if (call.lease_until_ms - ctx.now_ms) * 2 > call.lease_ms or not call.lease_ms:
+        return refuse(ctx, command, Refusal.DUPLICATE, "more than half of the lease is left", call.call_id)
+    return [
+        c.LeaseRenewed(
+            call_id=call.call_id,
+            attempt_id=call.attempt_id,
+            lease_until_ms=ctx.now_ms + call.lease_ms,
             by=ctx.actor.subject,
         )
     ]

@@ -13,6 +13,8 @@ from services.domain.state import Call, Execution
 
 GRANT_TTL_MS = 15 * 60 * 1000
 RUN_TIMEOUT_MS = 15 * 60 * 1000
+# So long an attempt is believed to run without a sign of life.
+LEASE_MS = 60 * 1000
 
 
 class Tool(Struct, frozen=True):
@@ -28,6 +30,7 @@ class Tool(Struct, frozen=True):
     input_schema: str
     idempotent: bool
     run_timeout_ms: int
+    lease_ms: int
     validate: Callable[[Any], str | None]
     unreadable: str = ""
 

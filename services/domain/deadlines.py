@@ -20,11 +20,12 @@ def hold_due(hold: Hold) -> int | None:
 
 
 def call_due(call: Call) -> int | None:
-    """The call's next moment (ms): when its grant expires, its run must have ended, or a rule have answered."""
+    """The call's next moment (ms): when its grant expires, its attempt counts as lost, or a rule has answered."""
     if call.status == "released":
         return call.grant_expires_at_ms
     if call.status == "consumed":
-        return call.run_deadline_at_ms
+        # What was consumed before there were leases has none.
+        return min(call.run_deadline_at_ms, call.lease_until_ms or call.run_deadline_at_ms)
     return call.reservation.deadline_at_ms if call.reservation is not None and is_reserving(call) else None
 
 

@@ -4,7 +4,7 @@ A held call is approved, edited, rejected or answered. A request is a question, 
 
     permission      approve: true · reject: false · respond: true, false, or one of its options
     decision        respond: one of its options (any value where it has none) · reject: null, nobody chose
-    clarification   respond: any value · reject: null, nobody answers
+    clarification   respond: any value that says something · reject: null, nobody answers
     env_var         respond: an object of the variables asked for, each value sealed · reject: null, nobody answers
 """
 
@@ -60,10 +60,19 @@ def _does_not_answer(hold: Hold, command: DecideHold) -> Problem | None:
     if hold.kind == "env_var" and command.decision == "respond" and not hold.call_id:
         wrong = answer_problem(hold.input_schema, command.value)
         return None if wrong is None else (Refusal.INVALID_ARGUMENTS, f"$: {wrong}")
+    is_answer = not hold.call_id and hold.kind != "permission" and command.decision == "respond"
+    if is_answer and _says_nothing(command.value):
+        return Refusal.INVALID, "an answer must say something: answer, or reject"
     if hold.call_id or hold.kind == "permission" or command.decision != "approve":
         return None
     wanted = "one of its options" if _options(hold) else "a value"
     return Refusal.INVALID, f"a {hold.kind} is not approved: answer with {wanted} (respond), or reject"
+
+
+def _says_nothing(value: str | None) -> bool:
+    """Whether an answer is null, or a text of nothing but white space."""
+    said = parse_strict(value or "null")
+    return said is None or (isinstance(said, str) and not said.strip())
 
 
 def _arguments_misfit(call: Call | None, command: DecideHold, ctx: Context) -> Problem | None:

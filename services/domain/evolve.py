@@ -186,8 +186,14 @@ def _consumed(state: Execution, event: c.GrantConsumed, at_ms: int) -> Execution
         attempt_id=event.attempt_id,
         consumed_by=event.by,
         run_deadline_at_ms=event.run_deadline_at_ms,
+        lease_ms=event.lease_ms or 0,
+        lease_until_ms=0 if event.lease_ms is None else at_ms + event.lease_ms,
     )
     return _with_call(_going_on(state), call)
+
+
+def _renewed(state: Execution, event: c.LeaseRenewed, at_ms: int) -> Execution:
+    return _with_call(state, replace(state.calls[event.call_id], lease_until_ms=event.lease_until_ms))
 
 
 def _ended(status: Any) -> Step:
@@ -318,6 +324,7 @@ _STEPS: dict[type[Message], Step] = {
     c.ToolCallDenied: _denied,
     c.ToolCallCancelled: _ended("cancelled"),
     c.GrantConsumed: _consumed,
+    c.LeaseRenewed: _renewed,
     c.GrantRevoked: _revoked,
     c.ToolCallSucceeded: _succeeded,
     c.ToolCallFailed: _ended("failed"),

@@ -175,6 +175,7 @@ _HANDLERS: dict[type[Message], Handler] = {
     k.ProposeToolCall: calls.propose,
     k.ConsumeGrant: calls.consume,
     k.ReportResult: calls.report,
+    k.RenewLease: calls.renew,
     k.RevokeGrant: calls.revoke,
     k.RequestHumanInput: requests.request,
     k.ClaimHold: holds.claim,

@@ -55,7 +55,14 @@ def _expire_call(state: Execution, call: Call, ctx: Context) -> Events:
         return [revoked]
     if is_reserving(call):
         return settled_events(state, call, False, "no answer came in time", ctx)
-    return outcome_unknown_events(state, call, "no result came by the run deadline", ctx)
+    return outcome_unknown_events(state, call, _silence(call, ctx.now_ms), ctx)
+
+
+def _silence(call: Call, now_ms: int) -> str:
+    """Why nobody knows any more whether a call that was consumed still runs."""
+    if call.run_deadline_at_ms <= now_ms:
+        return "no result came by the run deadline"
+    return f"its process gave no sign of life for {call.lease_ms / 1000:g} s and reported no result"
 
 
 def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:

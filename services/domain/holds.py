@@ -171,7 +171,8 @@ def _decision_problem(
 def _closed(state: Execution, hold: Hold) -> Problem | None:
     match hold.status:
         case "resolved":
-            return Refusal.ALREADY_DECIDED, "another decision came first"
+            decided_by = hold.votes[-1].by if hold.votes else "somebody"
+            return Refusal.ALREADY_DECIDED, f"{decided_by} decided it first"
         case "expired":
             return Refusal.EXPIRED, "the deadline has passed"
         case "cancelled" if state.closed:

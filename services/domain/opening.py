@@ -11,8 +11,8 @@ from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution
 
 UNKNOWN_OUTCOME_QUESTION = (
-    "Nobody knows whether {tool} had its effect. Approve: run it again. Reject: count it as failed. "
-    "Respond: it had its effect, with this output."
+    "Nobody knows whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
+    "placet reject. If it had its effect: placet answer, with its output."
 )
 
 

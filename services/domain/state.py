@@ -51,7 +51,8 @@ class Call(Struct, frozen=True, kw_only=True):
     `requesters` are those whose words the current revision is: the proposer, or the last editor with it.
     `proposed_arguments` are the agent's own where a person edited them, else empty. `succeeded_as` counts the calls
     of the run that succeeded, up to this one. `rule_id` is what released the call in a person's place. `consumed_by`
-    is whose attempt runs it. Once the call has ended, its texts are empty.
+    is whose attempt runs it; `lease_until_ms` is until when it is believed to, 0 where only its run deadline counts.
+    Once the call has ended, its texts are empty.
     """
 
     call_id: str
@@ -76,6 +77,8 @@ class Call(Struct, frozen=True, kw_only=True):
     grant_expires_at_ms: int = 0
     attempt_id: str = ""
     run_deadline_at_ms: int = 0
+    lease_ms: int = 0
+    lease_until_ms: int = 0
     succeeded_as: int = 0
     rule_id: str = ""
     reservation: Reservation | None = None

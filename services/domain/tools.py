@@ -5,7 +5,7 @@ from typing import Any
 
 from schemas.canonical import MalformedJson, canonical, parse_strict, tool_version_of
 from schemas.sensitive import marking_problem, public_check
-from services.domain.context import RUN_TIMEOUT_MS, Tool
+from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Tool
 from services.domain.input_schema import SchemaCheck, SchemaRefused, check_schema, misfit_in_place
 
 HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
@@ -19,9 +19,12 @@ FIELDS = frozenset(
         "annotations",
         "idempotent",
         "run_timeout_seconds",
+        "lease_seconds",
     }
 )
 RUN_TIMEOUT_MAX_S = 24 * 60 * 60
+# A shorter one would take a sign of life every other second, and each of them stands in the log.
+LEASE_MIN_S = 5
 
 
 class ToolRefused(ValueError):
@@ -52,6 +55,7 @@ def tool_from_definition(name: str, text: str, check: SchemaCheck = misfit_in_pl
         input_schema=schema_text,
         idempotent=definition.get("idempotent") is True,
         run_timeout_ms=int(definition.get("run_timeout_seconds", RUN_TIMEOUT_MS / 1000) * 1000),
+        lease_ms=int(definition.get("lease_seconds", LEASE_MS / 1000) * 1000),
         validate=public_check(schema_text, check),
     )
 
@@ -68,6 +72,7 @@ def unreadable_tool(name: str, version: str, why: str) -> Tool:
         input_schema="{}",
         idempotent=False,
         run_timeout_ms=RUN_TIMEOUT_MS,
+        lease_ms=LEASE_MS,
         validate=lambda arguments: None,
         unreadable=why,
     )
@@ -112,10 +117,13 @@ def _check_fields(name: str, definition: Mapping[str, Any]) -> None:
             raise ToolRefused(f"annotations.{hint}: one of {', '.join(sorted(HINTS))}, true or false")
     if not isinstance(definition.get("idempotent", False), bool):
         raise ToolRefused("idempotent must be true or false")
-    seconds = definition.get("run_timeout_seconds", 1)
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, int | float)
-        or not 0 < seconds <= RUN_TIMEOUT_MAX_S
-    ):
+    if not 0 < _seconds(definition, "run_timeout_seconds", 1) <= RUN_TIMEOUT_MAX_S:
         raise ToolRefused(f"run_timeout_seconds must be above 0 and at most {RUN_TIMEOUT_MAX_S}")
+    if not LEASE_MIN_S <= _seconds(definition, "lease_seconds", LEASE_MIN_S) <= RUN_TIMEOUT_MAX_S:
+        raise ToolRefused(f"lease_seconds must be {LEASE_MIN_S} to {RUN_TIMEOUT_MAX_S}")
+
+
+def _seconds(definition: Mapping[str, Any], name: str, default: float) -> float:
+    """A number of the definition; what is none is -1, which no bound takes."""
+    seconds = definition.get(name, default)
+    return -1.0 if isinstance(seconds, bool) or not isinstance(seconds, int | float) else seconds

@@ -6,7 +6,7 @@ import pytest
 
 from schemas import commands as k
 from schemas.limits import TEXT_MAX_CHARS
-from tests.domain.steps import code, started
+from tests.domain.steps import TESSA, code, started
 from tests.domain.world import BOT, OTHER_BOT, RITA, World, names, the
 
 OPTIONS = '["blue",{"id":"red","label":"Red"}]'
@@ -202,3 +202,20 @@ def test_request_open_when_the_run_ends_is_cancelled() -> None:
 
     assert names(world.ask(k.CompleteExecution())) == ["HoldCancelled", "ExecutionCompleted"]
     assert code(world.ask(answer(hold, "1"), RITA)) == "execution_closed"
+
+
+@pytest.mark.parametrize("value", ["null", '""', '" \\n"'])
+@pytest.mark.parametrize("kind", ["clarification", "decision"])
+def test_request_answered_with_nothing_is_refused(kind: str, value: str) -> None:
+    world = started()
+    hold = asked(world, kind=kind)
+    assert code(world.ask(answer(hold, value), RITA)) == "invalid"
+    assert names(world.ask(answer(hold, '"so"'), RITA)) == ["DecisionRecorded", "HumanInputProvided"]
+
+
+def test_request_that_somebody_has_answered_names_who() -> None:
+    world = started()
+    hold = asked(world)
+    world.ask(answer(hold, "1"), RITA)
+    refused = the(world.ask(answer(hold, "2"), TESSA), "DecisionRefused")
+    assert (refused.code, refused.detail) == ("already_decided", "rita decided it first")

@@ -47,6 +47,9 @@ class Desk:
     calls: dict[str, Resource] = field(default_factory=dict)
     finished: list[Resource] = field(default_factory=list)
     started: list[Resource] = field(default_factory=list)
+    lease_s: float | None = None
+    heartbeats: list[Resource] = field(default_factory=list)
+    refuse_heartbeat: list[Resource] = field(default_factory=list)
 
     def scripted(self) -> Scripted:
         return Scripted(on_http=self.http, on_frame=self.frame)
@@ -92,7 +95,16 @@ class Desk:
             self.calls[message["call_id"]].update(problem.pop("then", {}))
             return 409, problem
         self.consumed.append({"call_id": message["call_id"], **message["body"]})
-        return 200, {**self.calls[message["call_id"]], "status": "consumed"}
+        lease = {"lease_seconds": self.lease_s, "lease_until": "0"}
+        return 200, {**self.calls[message["call_id"]], "status": "consumed", **lease}
+
+    def on_heartbeat(self, message: Resource) -> tuple[int, Resource]:
+        self.heartbeats.append({"call_id": message["call_id"], **message["body"]})
+        if self.refuse_heartbeat:
+            problem = self.refuse_heartbeat.pop(0)
+            return problem["status"], problem
+        until = str(len(self.heartbeats))
+        return 200, {**self.calls[message["call_id"]], "status": "consumed", "lease_until": until}
 
     def on_result(self, message: Resource) -> tuple[int, Resource]:
         if self.refuse_result:

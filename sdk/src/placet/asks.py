@@ -123,6 +123,16 @@ def result(execution_id: str, call_id: str, body: Body) -> Request:
     )
 
 
+def heartbeat(execution_id: str, call_id: str, attempt_id: str) -> Request:
+    """Say that an attempt still runs its call."""
+    return Request(
+        "POST",
+        f"{_call(execution_id, call_id)}/heartbeat",
+        {"attempt_id": attempt_id},
+        frame=Frame("heartbeat", {"execution_id": execution_id, "call_id": call_id}),
+    )
+
+
 def revoke(execution_id: str, call_id: str, reason: str) -> Request:
     """Take back a release that was not consumed yet."""
     return Request("POST", f"{_call(execution_id, call_id)}/revoke", {"reason": reason})

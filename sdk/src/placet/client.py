@@ -149,6 +149,17 @@ class AsyncPlacet:
         await self.channel.ask(asks.consume(execution_id, call_id, digest, attempt))
         return attempt
 
+    async def heartbeat(self, execution_id: str, call_id: str, attempt_id: str) -> ToolCall:
+        """Say that an attempt still runs its call: once half of `lease_seconds` has passed, and again each time.
+
+        Gated functions do so by themselves.
+
+        Raises:
+            NotReleased: the lease has ended, or the call has.
+            AlreadyConsumed: another attempt has the call.
+        """
+        return await self.channel.one(ToolCall, asks.heartbeat(execution_id, call_id, attempt_id))
+
     async def result(
         self,
         execution_id: str,

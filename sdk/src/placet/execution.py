@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -191,6 +192,10 @@ class AsyncExecution:
     def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """See `Run`."""
         return work
+
+    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """See `Run`."""
+        return asyncio.get_running_loop().create_task(work)
 
     def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""

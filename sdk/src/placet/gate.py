@@ -34,6 +34,7 @@ from placet.errors import (
     ToolFailed,
 )
 from placet.ids import attempt_id
+from placet.lease import lease_of
 from placet.models import Object, ToolCall
 from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
 
@@ -72,12 +73,16 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Cleared:
-    """The leave to run now, once, with exactly these arguments; `sensitive` are texts that nothing may repeat."""
+    """The leave to run now, once, with exactly these arguments; `sensitive` are texts that nothing may repeat.
+
+    `lease_s` is how long the attempt is believed to run without a sign of life, None where nobody asks for one.
+    """
 
     call: ToolCall
     arguments: Mapping[str, Any] = field(repr=False)
     attempt_id: str
     sensitive: Sequence[str] = field(default=(), repr=False)
+    lease_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,8 @@ async def _consume(
     answer = await channel.ask(asks.consume(call.execution_id, call.call_id, digest, attempt))
     delivered = answer.get("secrets") or () if isinstance(answer, Mapping) else ()
     try:
-        return Cleared(call, _whole(call, arguments, delivered, proposal), attempt, values_of(delivered))
+        whole = _whole(call, arguments, delivered, proposal)
+        return Cleared(call, whole, attempt, values_of(delivered), lease_of(answer))
     except ForgedSecret as error:
         # Consumed and never run: said, so that nobody has to find out.
         failed = {"outcome": "failed", "error": f"the tool did not run: {error}"}

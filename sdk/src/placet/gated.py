@@ -12,10 +12,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, overload
 
+from placet import asks
 from placet.binding import Binding
 from placet.channel import Channel
 from placet.errors import Denied, NoExecution, PlacetError
 from placet.gate import Cleared, Encode, Proposal, Replayed, clear, report_failure, report_success
+from placet.lease import Stoppable, alive, beating
 from placet.models import Object, ToolCall
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ class Run(Protocol):
 
     def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Do the client's work from a coroutine."""
+
+    def background(self, work: Coroutine[Any, Any, None]) -> Stoppable:
+        """Do the client's work beside whatever runs."""
 
     def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """The call's proposal with its id."""
@@ -180,7 +185,7 @@ def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapp
         return passed.output
     bound, clock = binding.call(passed.arguments), _Stopwatch()
     try:
-        with _running(passed.call):
+        with alive(_signs_of_life(run, passed)), _running(passed.call):
             output = binding.function(*bound.args, **bound.kwargs)
     except Exception as failure:
         run.block(report_failure(run.channel, passed, failure, clock.ms()))
@@ -198,7 +203,7 @@ async def _gate_async(run: Run, binding: Binding, options: Options, arguments: M
         return passed.output
     bound, clock = binding.call(passed.arguments), _Stopwatch()
     try:
-        with _running(passed.call):
+        with alive(_signs_of_life(run, passed)), _running(passed.call):
             if inspect.iscoroutinefunction(binding.function):
                 output = await binding.function(*bound.args, **bound.kwargs)
             else:
@@ -208,6 +213,18 @@ async def _gate_async(run: Run, binding: Binding, options: Options, arguments: M
         raise
     await run.wait(report_success(run.channel, passed, output, clock.ms(), options.encode))
     return output
+
+
+def _signs_of_life(run: Run, passed: Cleared) -> Callable[[], Stoppable] | None:
+    """What begins them; None where the call has no lease."""
+    lease_s, call = passed.lease_s, passed.call
+    if lease_s is None:
+        return None
+
+    async def renew() -> Any:
+        return await run.channel.ask(asks.heartbeat(call.execution_id, call.call_id, passed.attempt_id))
+
+    return lambda: run.background(beating(lease_s, renew))
 
 
 def _answer_denied(denied: Denied, options: Options) -> str:

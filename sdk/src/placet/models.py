@@ -62,8 +62,21 @@ class Grant:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision` of those before."""
+
+    revision: int
+    by: str
+    patch: tuple[Any, ...] = ()
+    feedback: str = ""
+    decision_id: str = ""
+    at: datetime | None = None
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class ToolCall:
-    """One call of a tool, as it stands."""
+    """One call of a tool, as it stands; `edits` are what people changed of its arguments, oldest first."""
 
     execution_id: str
     call_id: str
@@ -76,6 +89,7 @@ class ToolCall:
     arguments: Object = field(default_factory=dict)
     digest: str = ""
     approved_arguments: Object | None = None
+    edits: tuple[Edit, ...] = ()
     verdict: Verdict | None = None
     hold_id: str = ""
     deadline_at: datetime | None = None
@@ -228,13 +242,19 @@ class Recorded:
 
 @dataclass(frozen=True)
 class HumanRequest:
-    """A question that an agent asked; `response` is the answer once there is one."""
+    """A question that an agent asked; `response` is the answer once there is one.
+
+    A question may be rejected (`decision`): nobody answers it, and `feedback` says why.
+    """
 
     request_id: str
     hold_id: str = ""
     execution_id: str = ""
     status: str = ""
     response: Any = None
+    decision: str = ""
+    by: str = ""
+    feedback: str = ""
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 

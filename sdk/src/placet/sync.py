@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import functools
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
@@ -203,6 +204,10 @@ class RunningExecution(_Blocking):
         """See `Run`."""
         return asyncio.wrap_future(self._thread.submit(work))
 
+    def background(self, work: Coroutine[Any, Any, None]) -> concurrent.futures.Future[None]:
+        """See `Run`."""
+        return self._thread.submit(work)
+
     def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""
         return self._inner.proposal(options, tool, arguments)
@@ -221,6 +226,7 @@ class Placet(_Blocking):
     call = _blocking(AsyncPlacet.call)
     wait = _blocking(AsyncPlacet.wait)
     consume = _blocking(AsyncPlacet.consume)
+    heartbeat = _blocking(AsyncPlacet.heartbeat)
     result = _blocking(AsyncPlacet.result)
     revoke = _blocking(AsyncPlacet.revoke)
     audit = _blocking(AsyncPlacet.audit)

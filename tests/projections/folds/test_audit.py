@@ -122,6 +122,7 @@ def test_what_nobody_decided_leaves_no_row(history: list[Message]) -> None:
 def test_every_event_that_names_a_person_is_considered() -> None:
     decides_nothing = {
         "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
+        "LeaseRenewed",
         "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
         "PrincipalPublished", "DataKeyDestroyed", "RuleMade", "RuleActivated", "RuleSuspended", "RuleRevoked",
     }  # fmt: skip

@@ -5,18 +5,21 @@ A call is a POST with a JSON object as its body, which is the arguments, and the
 1. whatever the grant does not bind is refused: other methods, a query string, other media types, a long body;
 2. the grant is verified, and its digest compared with that of the body;
 3. the grant is consumed through the gateway;
-4. the tool's application gets the same body, and the `Attempt` in `scope["state"]["placet"]`.
+4. the tool's application gets the same body, and the `Attempt` in `scope["state"]["placet"]`; while it runs, signs of
+   life are given where the consumer can (`GatewayConsumer`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
-from placet.grants.consuming import Consume
+from placet.grants.consuming import Attempt, Consume, GatewayConsumer
 from placet.grants.refusals import Code, GrantRefused
 from placet.grants.verifier import GrantVerifier
+from placet.lease import Stoppable, alive, beating
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -112,7 +115,15 @@ class GrantMiddleware:
             await _answer(send, refusal)
             return
         inner = {**scope, "state": {**scope.get("state", {}), "placet": attempt}}
-        await self._app(inner, _again(body, receive), send)
+        with alive(self._signs_of_life(attempt)):
+            await self._app(inner, _again(body, receive), send)
+
+    def _signs_of_life(self, attempt: Attempt) -> Callable[[], Stoppable] | None:
+        consumer, lease_s = self._consume, attempt.lease_s
+        if not isinstance(consumer, GatewayConsumer) or lease_s is None:
+            return None
+        renewing = beating(lease_s, lambda: consumer.renew(attempt))
+        return lambda: asyncio.get_running_loop().create_task(renewing)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         length = _header(scope, b"content-length")

@@ -10,10 +10,12 @@ from typing import Any
 import httpx
 
 from placet import asks
+from placet.errors import Unreachable, refusal
 from placet.grants.refusals import Code, GrantRefused
 from placet.grants.token import Grant
 from placet.ids import InvalidId
 from placet.ids import attempt_id as new_attempt_id
+from placet.lease import lease_of
 
 TRIES = 2
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
@@ -27,10 +29,14 @@ CONFLICTS: Mapping[str, Code] = {
 
 @dataclass(frozen=True)
 class Attempt:
-    """A grant that was consumed: the tool runs now, and its result is reported under this attempt id."""
+    """A grant that was consumed: the tool runs now, and its result is reported under this attempt id.
+
+    `lease_s` is how long it is believed to run without a sign of life (`GatewayConsumer.renew`).
+    """
 
     grant: Grant
     attempt_id: str
+    lease_s: float | None = None
 
 
 Consume = Callable[[Grant], Awaitable[Attempt]]
@@ -64,8 +70,28 @@ class GatewayConsumer:
         answer = await self._answer(request.path, request.body or {})
         if answer.status_code != httpx.codes.OK:
             raise _refusal(answer)
-        _check_consumed(_object(answer), grant, attempt)
-        return Attempt(grant, attempt)
+        consumed = _object(answer)
+        _check_consumed(consumed, grant, attempt)
+        return Attempt(grant, attempt, lease_of(consumed))
+
+    async def renew(self, attempt: Attempt) -> Mapping[str, Any]:
+        """Say that an attempt still runs.
+
+        Returns:
+            The call.
+
+        Raises:
+            PlacetError: the gateway refuses it, or nobody answers.
+        """
+        grant = attempt.grant
+        request = asks.heartbeat(grant.execution_id, grant.call_id, attempt.attempt_id)
+        try:
+            answer = await self._answer(request.path, request.body or {})
+        except GrantRefused as error:
+            raise Unreachable(str(error)) from error
+        if answer.status_code != httpx.codes.OK:
+            raise refusal(answer.status_code, _object(answer))
+        return _object(answer)
 
     async def _answer(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
         # The same attempt gets the same answer, so that one that was lost may be asked for again.

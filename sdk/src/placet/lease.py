@@ -1,0 +1,69 @@
+"""Signs of life: while a function runs, its attempt says so, and is not taken for lost.
+
+An attempt is believed for as long as its tool's lease (60 s by default). Once half of it has passed, it is renewed.
+A function that holds up its event loop keeps its own signs of life from being sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from placet.errors import PlacetError, Refused
+
+_log = logging.getLogger(__name__)
+# A little after the half, so that the log's clock and this one need not agree to the millisecond.
+RENEW_AFTER, AGAIN_AFTER = 0.55, 0.1
+
+Renew = Callable[[], Awaitable[Any]]
+
+
+class Stoppable(Protocol):
+    """Work in the background."""
+
+    def cancel(self) -> object:
+        """End it."""
+
+
+def lease_of(answer: Any) -> float | None:
+    """How long an attempt is believed, from the answer to its consumption; None where the gateway says nothing."""
+    said = answer.get("lease_seconds") if isinstance(answer, Mapping) else None
+    return float(said) if isinstance(said, int | float) and said > 0 else None
+
+
+async def beating(lease_s: float, renew: Renew) -> None:
+    """Renew a lease whenever half of it has passed, until it is cancelled or there is nothing more to renew.
+
+    Args:
+        lease_s: its length.
+        renew: says that the attempt still runs; its answer is the call.
+    """
+    until, pause_s = None, lease_s * RENEW_AFTER
+    while True:
+        await asyncio.sleep(pause_s)
+        try:
+            answer = await renew()
+        except PlacetError as error:
+            if isinstance(error, Refused) and error.acts != "retry":
+                _log.warning("an attempt cannot say any more that it runs: %s", error)
+                return
+            _log.info("a sign of life did not arrive, another follows: %s", error)
+            pause_s = lease_s * AGAIN_AFTER
+            continue
+        found = answer.get("lease_until") if isinstance(answer, Mapping) else None
+        pause_s = lease_s * (RENEW_AFTER if found != until else AGAIN_AFTER)
+        until = found
+
+
+@contextmanager
+def alive(start: Callable[[], Stoppable] | None) -> Iterator[None]:
+    """Let signs of life be given while a block runs; `start` begins them, None gives none."""
+    signs = None if start is None else start()
+    try:
+        yield
+    finally:
+        if signs is not None:
+            signs.cancel()
