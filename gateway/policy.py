@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from gateway.problems import Problem
+from schemas.linear_patterns import PatternRefused, glob_matcher
 from schemas.refusals import Refusal
 from schemas.strict_yaml import MalformedYaml, load_yaml
 
@@ -39,12 +39,12 @@ class GatewayPolicy:
         Raises:
             Problem: 403 not_authorised.
         """
-        if any(fnmatchcase(tool, pattern) for pattern in self.deny):
+        if any(glob_matcher(pattern)(tool) for pattern in self.deny):
             raise Problem(Refusal.NOT_AUTHORISED, f"this gateway lets no call of {tool} pass")
 
     def claims(self, tool: str, claims: Mapping[str, Any]) -> dict[str, Any]:
         """The claims of a call, raised where the policy says so."""
-        if any(fnmatchcase(tool, pattern) for pattern in self.raised):
+        if any(glob_matcher(pattern)(tool) for pattern in self.raised):
             return {**claims, "destructiveHint": True}
         return dict(claims)
 
@@ -71,4 +71,9 @@ def _patterns(value: Mapping[str, Any], name: str, path: Path) -> tuple[str, ...
     is_list = isinstance(patterns, list) and len(patterns) <= PATTERNS_MAX
     if not is_list or not all(isinstance(pattern, str) and pattern for pattern in patterns):
         raise GatewayPolicyRefused(f"{name} in the gateway policy {path} must be a list of tool patterns")
+    try:
+        for pattern in patterns:
+            glob_matcher(pattern)
+    except PatternRefused as error:
+        raise GatewayPolicyRefused(f"{name} in the gateway policy {path}: {error}") from error
     return tuple(patterns)

@@ -19,6 +19,7 @@ from typing import Any
 
 from gateway.asking import Asker
 from gateway.audit_reads import AuditReads
+from gateway.checking.desk import DefinitionDesk
 from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
@@ -85,6 +86,7 @@ class Gateway:
     desk: Desk
     keeper: Keeper
     strangers: Strangers
+    definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     failure: BaseException | None = None
@@ -156,6 +158,7 @@ class Gateway:
         if self._tail is not None:
             await self._tail.close()
         await self.desk.stop()
+        await self.definitions.close()
         await self.commands.close()
         await self.audit.records.close()
         await self.authenticator.close()
@@ -214,6 +217,7 @@ class Gateway:
             ProposalQuotas(limits.agent_proposals_per_minute, limits.tenant_proposals_per_minute),
             Looks(),
             self.desk,
+            self.definitions,
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

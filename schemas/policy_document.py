@@ -28,6 +28,9 @@ from schemas.strict_yaml import MalformedYaml, load_yaml
 Effect = Literal["allow", "hold", "deny"]
 MAX_EXPRESSION_CHARS = 2_000
 MAX_RULES = 500
+DOCUMENT_MAX_CHARS = 256 * 1024
+CONDITIONS_MAX_CHARS = 64 * 1024
+PATTERNS_MAX = 5_000
 
 Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
@@ -210,6 +213,22 @@ def policy_from_value(value: Any) -> PolicyDocument:
 def policy_to_json(document: PolicyDocument) -> str:
     """The document as canonical JSON with the fields that were written: what is published."""
     return canonical(document.model_dump(mode="json", exclude_unset=True))
+
+
+def size_problems(document: PolicyDocument) -> tuple[Problem, ...]:
+    """What of a document is too much to be compiled, as every decider does. What is in force is not measured."""
+    conditions = sum(len(rule.when or "") for rule in document.rules)
+    patterns = sum(len(rule.match.tools or ()) for rule in document.rules)
+    limits = (
+        (len(policy_to_json(document)), DOCUMENT_MAX_CHARS, "characters as JSON"),
+        (conditions, CONDITIONS_MAX_CHARS, "characters in its conditions together"),
+        (patterns, PATTERNS_MAX, "tool patterns in its rules together"),
+    )
+    return tuple(
+        Problem(path="policy", code="too_large", message=f"a policy has at most {most} {what}; split it")
+        for found, most, what in limits
+        if found > most
+    )
 
 
 def _empty_values(value: Any, loc: tuple[int | str, ...]) -> Iterator[Problem]:

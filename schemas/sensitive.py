@@ -10,14 +10,12 @@ whose work nobody bounds, cannot be published. In the log stands in its place
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jsonschema
-from jsonschema.validators import validator_for
-from referencing import Registry
 
 from schemas.canonical import canonical, parse_strict
+from schemas.json_schema import validator_of
 
 MARK = "x-placet-sensitive"
 HANDLE_PREFIX = "sec_"
@@ -170,7 +168,7 @@ def misfit_of(marked: Marked) -> str | None:
     if len(text) * _nodes(marked.value) > MAX_WORK:
         return f"{where}: the sensitive value is too large to be checked"
     try:
-        error = jsonschema.exceptions.best_match(_validator(text).iter_errors(marked.value))
+        error = jsonschema.exceptions.best_match(validator_of(text).iter_errors(marked.value))
     except Exception as broken:
         # Its own words could quote the value; what cannot be checked does not fit.
         return f"{where}: the sensitive value cannot be checked ({type(broken).__name__})"
@@ -187,12 +185,6 @@ def unsealed(schema: Any, arguments: Any) -> str | None:
                 f"{json_path(marked.path)}: a sensitive argument must be sealed: propose through the gateway"
             )
     return None
-
-
-@lru_cache(maxsize=256)
-def _validator(text: str) -> Any:
-    schema = parse_strict(text)
-    return validator_for(schema, default=jsonschema.Draft202012Validator)(schema, registry=Registry())
 
 
 def _nodes(value: Any) -> int:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from gateway.asking import Ask, Asker
+from gateway.checking.desk import DefinitionDesk
 from gateway.identity.grants import Grants
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome
@@ -93,6 +94,7 @@ class Gate(NamedTuple):
     quotas: ProposalQuotas
     looks: Looks
     desk: Desk
+    definitions: DefinitionDesk
 
     def row(self, subject: Subject) -> Row:
         """The row of a subject.

@@ -15,6 +15,7 @@ from schemas.events.executions import CommandRefused
 from schemas.ids import definition_key
 from schemas.limits import ADOPTED_NAMED_MAX
 from schemas.message import Message
+from schemas.policy_document import policy_from_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem
 from schemas.principals import People, principal_from_value, principal_to_json
 from schemas.refusals import Refusal
@@ -246,7 +247,10 @@ def _with_rules(
 def _published(definitions: Definitions, command: Publishing, actor: Actor, version: int) -> Publication:
     if isinstance(command, PublishPolicy):
         document = _canonical(command.document)
-        definitions.policies.with_policy(actor.tenant, command.name, version, parse_strict(document))
+        model = policy_from_value(parse_strict(document))
+        if problems := size_problems(model):
+            raise PolicyRefused(problems)
+        definitions.policies.with_policy(actor.tenant, command.name, version, model)
         return PolicyPublished(name=command.name, version=version, document=document, by=actor.subject)
     if isinstance(command, PublishPrincipal):
         return _principal_published(definitions.people, command, actor, version)

@@ -12,12 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import jsonschema
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-from referencing import Registry
 
-from schemas.canonical import canonical, parse_strict
-from schemas.limits import INPUT_SCHEMA_MAX_BYTES
+from schemas.canonical import parse_strict
+from schemas.json_schema import schema_problem, validator_of
 
 # Work done in place: a unit is one keyword at one value, or 256 characters that an error would repeat (1 to 10 µs).
 MAX_COST = 2_000
@@ -67,14 +64,8 @@ def check_schema(schema: dict[str, Any]) -> None:
     Raises:
         SchemaRefused: it is too large, or no JSON Schema.
     """
-    if not isinstance(schema.get("$schema", ""), str):
-        raise SchemaRefused("inputSchema.$schema must be a string")
-    if len(canonical(schema).encode()) > INPUT_SCHEMA_MAX_BYTES:
-        raise SchemaRefused(f"inputSchema is limited to {INPUT_SCHEMA_MAX_BYTES} bytes")
-    try:
-        validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
-    except jsonschema.exceptions.SchemaError as error:
-        raise SchemaRefused(f"inputSchema is not JSON Schema: {error.message}"[:MISFIT_MAX_CHARS]) from error
+    if (problem := schema_problem(schema)) is not None:
+        raise SchemaRefused(f"inputSchema{problem.path} {problem.message}"[:MISFIT_MAX_CHARS])
 
 
 def misfit_in_place(schema_text: str, arguments: Any) -> str | None:
@@ -96,7 +87,7 @@ def misfit(schema_text: str, arguments: Any) -> str | None:
         `JSON path: reason` of what fits least, or None.
     """
     try:
-        error = jsonschema.exceptions.best_match(_validator(schema_text).iter_errors(arguments))
+        error = jsonschema.exceptions.best_match(validator_of(schema_text).iter_errors(arguments))
     except Exception as broken:
         # A reference to nowhere, an endless one, whatever a schema can be made to do: nothing fits it.
         return unchecked(type(broken).__name__)
@@ -162,13 +153,6 @@ def _schemas(keyword: str, what: Any) -> list[Any]:
 @lru_cache(maxsize=1024)
 def _parsed(schema_text: str) -> Any:
     return parse_strict(schema_text)
-
-
-@lru_cache(maxsize=1024)
-def _validator(schema_text: str) -> Validator:
-    schema = _parsed(schema_text)
-    # The default registry would fetch unknown references over the network.
-    return validator_for(schema, default=jsonschema.Draft202012Validator)(schema, registry=Registry())
 
 
 def _target(root: Any, reference: Any) -> Any:

@@ -6,9 +6,10 @@ beforehand: it grows at most with size ** exponent (docs/policy.md, "Bounded eva
 
 from dataclasses import dataclass
 
+from schemas.linear_patterns import PatternRefused, bounded_pattern
 from schemas.policy_problems import did_you_mean
 from services.domain.policy.cel_memory import MEMORY, argument_of
-from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments
+from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
 
 VARIABLES = frozenset(
     {
@@ -91,6 +92,10 @@ def _check_matches(tokens: tuple[Token, ...], index: int) -> None:
         arguments = call_arguments(tokens, index + 1)
         if len(arguments) != 1 or [token.kind for token in arguments[0]] != ["string"]:
             raise Unreadable("matches() takes its pattern as one string in quotes")
+        try:
+            bounded_pattern(string_value(arguments[0][0].text))
+        except PatternRefused as error:
+            raise Unreadable(f"the pattern of matches() cannot be used: {error}") from error
 
 
 def _check_call(tokens: tuple[Token, ...], index: int) -> None:

@@ -5,6 +5,7 @@ Whatever is not read here is refused, so that nothing passes that the bounds do 
 """
 
 import re
+import sys
 from typing import NamedTuple
 
 MACROS = frozenset({"all", "exists", "exists_one", "existsOne", "map", "filter"})
@@ -102,3 +103,24 @@ def call_arguments(tokens: tuple[Token, ...], opening: int) -> list[tuple[Token,
             start = index + 1
         index += 1
     return [*arguments, tokens[start:end]] if end > start else arguments
+
+
+_ESCAPE = re.compile(
+    r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))", re.DOTALL
+)
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def string_value(text: str) -> str:
+    """What a string token says, without its quotes and escapes."""
+    if text[0] in "rR":
+        return text[2:-1]
+    return _ESCAPE.sub(_unescaped, text[1:-1])
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found.group(1) or found.group(2) or found.group(3)
+    if code or found.group(4):
+        number = int(code, 16) if code else int(found.group(4), 8)
+        return chr(number) if number <= sys.maxunicode else "\ufffd"
+    return _LETTERS.get(found.group(5), found.group(5))

@@ -1,8 +1,9 @@
 """Everything that is wrong or doubtful about a document: what `placet policy check` prints."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
-from schemas.policy_document import PolicyDocument, Rule, parse_policy
+from schemas.linear_patterns import PatternRefused
+from schemas.policy_document import PolicyDocument, Rule, parse_policy, size_problems
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.compiled import compile_policy, foreign_scope
 from services.domain.policy.patterns import matcher
@@ -18,7 +19,7 @@ def check(
         known_tools: the published tools' names; None: patterns are not compared with them.
         tenant: the publisher's; None: the scope is not compared with it.
     """
-    problems: list[Problem] = []
+    problems: list[Problem] = [*size_problems(document)]
     try:
         compile_policy(document)
     except PolicyRefused as error:
@@ -60,12 +61,20 @@ def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Problem]:
         yield _warning(f"rules[{index}]", "unreachable", message)
 
 
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    try:
+        return matcher(pattern)
+    except PatternRefused:
+        # It has been told as an error; what it would match is no question any more.
+        return lambda _name: True
+
+
 def _doubts(rule: Rule, path: str, known_tools: Collection[str] | None) -> Iterator[Problem]:
     if rule.then == "allow" and _takes_all(rule):
         yield _warning(
             path, "allows_all", "this rule allows every call that reaches it; narrow it by match or when"
         )
     for number, pattern in enumerate(rule.match.tools or ()):
-        if known_tools is not None and not any(map(matcher(pattern), known_tools)):
+        if known_tools is not None and not any(map(_matcher(pattern), known_tools)):
             message = f"the pattern {pattern!r} matches no known tool; look for a typo, or publish the tool"
             yield _warning(f"{path}.match.tools[{number}]", "no_known_tool", message)

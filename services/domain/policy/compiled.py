@@ -1,17 +1,18 @@
 """Policies ready to judge by: patterns and expressions compiled once, rules chosen by tool once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from schemas.linear_patterns import PatternRefused
 from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
 from services.domain.policy.cel_shape import Read
 from services.domain.policy.patterns import matcher
 from services.domain.policy.question import BadTemplate, parse_template
-from services.domain.policy.scopes import ScopeFacts, select_policy
+from services.domain.policy.scopes import DIMENSIONS, ScopeFacts, select_policy
 
 _CACHE_SIZE = 4096
 
@@ -78,6 +79,7 @@ def compile_policy(document: PolicyDocument, tenant: str = "", version: int = 1)
         PolicyRefused: with every expression and question that does not compile.
     """
     rules, problems = _compiled_rules(document)
+    problems = (*_scope_problems(document.scope), *problems)
     if problems:
         raise PolicyRefused(problems)
     return CompiledPolicy(tenant, document.policy, version, document.scope, document.defaults, rules)
@@ -92,9 +94,19 @@ def _compiled_rules(document: PolicyDocument) -> tuple[tuple[CompiledRule, ...],
             rules.append(_compiled_rule(rule))
         except DoesNotCompile as error:
             problems.append(_problem(f"rules[{index}].when", str(error)))
+        except PatternRefused as error:
+            problems.append(_problem(f"rules[{index}].match.tools", str(error)))
         except BadTemplate as error:
             problems.append(_problem(f"rules[{index}].hold.question", str(error)))
     return tuple(rules), tuple(problems)
+
+
+def _scope_problems(scope: Scope) -> Iterator[Problem]:
+    for dimension in DIMENSIONS:
+        try:
+            matcher(getattr(scope, dimension))
+        except PatternRefused as error:
+            yield _problem(f"scope.{dimension}", str(error))
 
 
 def _problem(path: str, message: str) -> Problem:
@@ -116,8 +128,11 @@ def _compiled_rule(rule: Rule) -> CompiledRule:
 
 def foreign_scope(document: PolicyDocument, tenant: str) -> Problem | None:
     """The problem of a document whose scope names another tenant than the publisher's: it would never apply."""
-    if matcher(document.scope.tenant)(tenant):
-        return None
+    try:
+        if matcher(document.scope.tenant)(tenant):
+            return None
+    except PatternRefused as error:
+        return _problem("scope.tenant", str(error))
     message = (
         f"published by {tenant!r}, this policy would never apply; write '*' for the publisher's own tenant"
     )

@@ -2,21 +2,15 @@
 
 import re
 from collections.abc import Callable
-from fnmatch import translate
-from functools import lru_cache
+
+from schemas.linear_patterns import glob_matcher
 
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-@lru_cache(maxsize=4096)
 def matcher(pattern: str) -> Callable[[str], bool]:
     """A test for the pattern: `*`, `?` and `[...]`, the whole name, case counting."""
-    if pattern == "*":
-        return lambda _name: True
-    if is_exact(pattern):
-        return pattern.__eq__
-    compiled = re.compile(translate(pattern))
-    return lambda name: compiled.match(name) is not None
+    return glob_matcher(pattern)
 
 
 def is_exact(pattern: str) -> bool:

@@ -1,0 +1,52 @@
+"""The process that reads definitions for a gateway: one question at a time on standard input, its answer on output.
+
+Run as `python -m gateway.checking.worker`. It ends when its gateway closes the pipe, and by the kernel's alarm when a
+question outlives it.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+from typing import Any, BinaryIO
+
+import orjson
+
+from gateway.checking.documents import text_of
+from gateway.problems import Problem
+
+LENGTH_BYTES = 4
+MEMORY_LIMIT_BYTES = 1 << 30
+LIMIT_S = 30
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """`{text}`, or `{code, detail, fields}` of a refusal."""
+    try:
+        return {"text": text_of(question["kind"], question["name"], question["given"])}
+    except Problem as problem:
+        return {"code": str(problem.code), "detail": problem.detail, "fields": problem.fields}
+
+
+def serve(questions: BinaryIO, answers: BinaryIO) -> None:
+    """Answer until the other side closes its end."""
+    while header := questions.read(LENGTH_BYTES):
+        question = orjson.loads(questions.read(int.from_bytes(header, "big")))
+        signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+        content = orjson.dumps(answer(question))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        answers.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
+        answers.flush()
+
+
+def main() -> None:
+    """Serve with little memory, and without the terminal's interrupts."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    serve(sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

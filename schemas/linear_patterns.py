@@ -1,0 +1,134 @@
+"""Patterns that others wrote, by an engine that never backtracks: matching takes time linear in the text.
+
+Every pattern that comes from outside (a tool's schema, a policy's globs) is compiled and matched here and nowhere
+else, by RE2 with a bound on its memory. JSON Schema's patterns are ECMA-262's: what RE2 writes otherwise is
+translated, and what it cannot say without backtracking (look-around, references back), or would read as something
+else, is refused.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+PATTERN_MAX_CHARS = 4_096
+_OPTIONS = re2.Options()
+_OPTIONS.max_mem = 1 << 18
+_OPTIONS.log_errors = False
+# An escape, or the beginning of a class.
+_PART = re.compile(
+    r"\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\c([A-Za-z])|\\(.)|\[(\^?\]|\[:)|\(\?(<?[=!])", re.DOTALL
+)
+# Escapes of other languages, which ECMA-262 reads as the letter itself or not at all, and RE2 as something else.
+_FOREIGN_ESCAPES = frozenset("AaCEQZzGKRXh")
+_HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
+_WILDCARD = re.compile(r"[*?\[]")
+_GLOB_PART = re.compile(r"\*+|\?|\[(!?)(\]?[^\]]*)\]|.", re.DOTALL)
+
+
+class PatternRefused(ValueError):
+    """The pattern cannot be used; the message says why."""
+
+
+@lru_cache(maxsize=4096)
+def linear_pattern(pattern: str) -> Any:
+    """A pattern of JSON Schema, compiled: an object with `search(text)` and `programsize`.
+
+    Raises:
+        PatternRefused: it is none, too large, or needs what a linear-time engine cannot do.
+    """
+    if len(pattern) > PATTERN_MAX_CHARS:
+        raise PatternRefused(f"a pattern has at most {PATTERN_MAX_CHARS} characters")
+    return _compiled(_translated(pattern))
+
+
+@lru_cache(maxsize=4096)
+def bounded_pattern(pattern: str) -> Any:
+    """A pattern that is written for RE2 itself, as CEL's are.
+
+    Raises:
+        PatternRefused: as `linear_pattern`.
+    """
+    return _compiled(pattern)
+
+
+@lru_cache(maxsize=4096)
+def glob_matcher(pattern: str) -> Callable[[str], bool]:
+    """A test for a whole name by `*`, `?` and `[...]` (`[!...]`: none of them), case counting.
+
+    Raises:
+        PatternRefused: a class that is none, such as `[z-a]`.
+    """
+    if pattern == "*":
+        return lambda _name: True
+    if _WILDCARD.search(pattern) is None:
+        return pattern.__eq__
+    compiled = _compiled(f"(?s)^(?:{''.join(_glob_parts(pattern))})$")
+    return lambda name: compiled.search(name) is not None
+
+
+def _compiled(text: str) -> Any:
+    try:
+        return re2.compile(text, _OPTIONS)
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0] if error.args else ""
+        shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        why = f"{shown[:100] or 'it is none'}; look-around and references back are not possible"
+        raise PatternRefused(why) from error
+
+
+def _translated(pattern: str) -> str:
+    parts: list[str] = []
+    position = 0
+    high: int | None = None
+    for found in _PART.finditer(pattern):
+        if high is not None and found.start() != position:
+            raise PatternRefused("half of a surrogate pair stands alone")
+        parts.append(pattern[position : found.start()])
+        position = found.end()
+        long, short, control, escaped, odd, around = found.groups()
+        if around:
+            raise PatternRefused("look-around is not possible in linear time")
+        if odd:
+            raise PatternRefused(
+                f"[{odd} is read differently by different engines; write the class otherwise"
+            )
+        code = int(long or short or "-1", 16)
+        if high is not None:
+            if code not in _LOW:
+                raise PatternRefused("half of a surrogate pair stands alone")
+            code, high = 0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00), None
+        elif code in _HIGH:
+            high = code
+            continue
+        if control:
+            code = ord(control) % 32
+        parts.append(_escape(escaped) if code < 0 else f"\\x{{{code:x}}}")
+    if high is not None:
+        raise PatternRefused("half of a surrogate pair stands alone")
+    return "".join([*parts, pattern[position:]])
+
+
+def _escape(char: str) -> str:
+    if char in _FOREIGN_ESCAPES:
+        raise PatternRefused(f"\\{char} is no escape of JSON Schema's patterns")
+    # ECMA-262 counts all of Unicode's spaces; RE2's own \s are ASCII's.
+    return f"\\{char}"
+
+
+def _glob_parts(pattern: str) -> list[str]:
+    return [_glob_part(found) for found in _GLOB_PART.finditer(pattern)]
+
+
+def _glob_part(found: re.Match[str]) -> str:
+    part = found.group()
+    if part[0] == "*":
+        return ".*"
+    if part == "?":
+        return "."
+    if found.group(2):
+        inner = re.sub(r"([\\\[\]^&~|])", r"\\\1", found.group(2))
+        return f"[{'^' if found.group(1) else ''}{inner}]"
+    return str(re2.escape(part))

@@ -1,0 +1,141 @@
+"""Definitions are read beside the event loop: whoever writes one that takes long takes nobody else's time."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from gateway.checking.desk import WAITING_OF_A_TENANT_MAX, DefinitionDesk
+from gateway.problems import Problem
+from tests.gateway.conftest import Caller, Doors
+
+CLASS = "[" + "".join(f"{chr(0x4E00 + 3 * n)}-{chr(0x4E01 + 3 * n)}" for n in range(2000)) + "]"
+TEXT = "policy: p\nrules:\n" + "".join(
+    f"  - {{id: r{n}, when: 'args.a == {n}.0', then: allow}}\n" for n in range(450)
+)
+
+
+@pytest_asyncio.fixture
+async def desk() -> AsyncIterator[DefinitionDesk]:
+    found = DefinitionDesk()
+    yield found
+    await found.close()
+
+
+async def test_text_of_a_definition_is_canonical(desk: DefinitionDesk) -> None:
+    text = await desk.text_of("acme", "tool", "x", {"inputSchema": {"type": "object"}})
+
+    assert text == '{"inputSchema":{"type":"object"},"name":"x"}'
+
+
+async def test_text_of_what_is_wrong_says_where(desk: DefinitionDesk) -> None:
+    with pytest.raises(Problem) as refused:
+        await desk.text_of("acme", "tool", "x", {"inputSchema": {"properties": {"a": {"pattern": "(?=a)"}}}})
+
+    assert refused.value.fields["errors"][0]["path"] == "inputSchema.properties.a.pattern"
+    assert "look-around" in refused.value.detail
+
+
+async def test_case_31_what_takes_too_long_is_refused_and_the_next_is_read() -> None:
+    desk = DefinitionDesk(budget_s=0.001)
+    try:
+        with pytest.raises(Problem, match="takes longer"):
+            await desk.text_of("acme", "policy", "p", TEXT)
+        assert desk.process_id is None
+    finally:
+        await desk.close()
+
+
+async def test_case_31_process_that_was_killed_is_started_again(desk: DefinitionDesk) -> None:
+    await desk.text_of("acme", "tool", "x", {})
+    first = desk.process_id
+    await desk.close()
+
+    await desk.text_of("acme", "tool", "x", {})
+
+    assert desk.process_id not in (None, first)
+
+
+async def test_case_31_who_goes_away_leaves_no_answer_to_the_next(desk: DefinitionDesk) -> None:
+    going = asyncio.create_task(desk.text_of("acme", "policy", "p", TEXT))
+    while desk.process_id is None:
+        await asyncio.sleep(0)
+    going.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going
+
+    assert await desk.text_of("acme", "tool", "x", {}) == '{"name":"x"}'
+
+
+async def test_case_31_a_tenant_waits_in_front_of_few(desk: DefinitionDesk) -> None:
+    asked = [asyncio.create_task(desk.text_of("acme", "policy", "p", TEXT)) for _ in range(6)]
+    other = asyncio.create_task(desk.text_of("other", "tool", "x", {}))
+    found = await asyncio.gather(*asked, return_exceptions=True)
+
+    refused = [one for one in found if isinstance(one, Problem)]
+    assert [str(one.code) for one in refused] == ["quota"] * (6 - WAITING_OF_A_TENANT_MAX)
+    assert await other == '{"name":"x"}'
+
+
+ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
+    "a class of 2,000 ranges": lambda: {"properties": {"a": {"pattern": CLASS}}},
+    "3,000 brackets": lambda: {"pattern": "(" * 3000 + ")" * 3000},
+    "15,000 empty schemas and a look-ahead": lambda: {"allOf": [{}] * 15_000, "pattern": "(?=a)"},
+    "patterns that are large together": lambda: {
+        "allOf": [{"pattern": f"{n}\\pL{{90}}"} for n in range(2000)]
+    },
+}
+
+
+@pytest.fixture
+def ping(doors: Doors) -> Callable[[], float]:
+    """How long another tenant's plain read takes, in seconds."""
+    anna = doors.caller("anna", "reviewer", tenant="other")
+
+    def once() -> float:
+        start = time.monotonic()
+        assert anna.get("/v1/holds").status_code == 200
+        return time.monotonic() - start
+
+    once()
+    return once
+
+
+@pytest.mark.stack
+@pytest.mark.broker
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_case_31_schema_that_is_much_work_is_4xx_and_others_are_served(
+    doors: Doors, ping: Callable[[], float], attack: str
+) -> None:
+    olga: Caller = doors.caller("olga", "operator")
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(olga.call, "PUT", "/v1/tools/attack", {"inputSchema": ATTACKS[attack]()})
+        slowest = ping()
+        while not asked.done():
+            slowest = max(slowest, ping())
+
+    assert asked.result().status_code == 422, asked.result().text
+    assert slowest < 1
+
+
+@pytest.mark.stack
+@pytest.mark.broker
+@pytest.mark.timeout(180)
+def test_case_31_large_policy_takes_nobody_elses_time(doors: Doors, ping: Callable[[], float]) -> None:
+    olga = doors.caller("olga", "operator", tenant="large-policies")
+    rule = "  - {{id: r{0}, match: {{tools: [t{0}]}}, when: 'args.a == {0}.0', then: allow}} # {1}\n"
+    text = "policy: large\nrules:\n" + "".join(rule.format(n, "x" * 400) for n in range(480))
+    with ThreadPoolExecutor(1) as threads:
+        headers = {"Content-Type": "application/yaml"}
+        asked = threads.submit(olga.call, "PUT", "/v1/policies/large", content=text, headers=headers)
+        slowest = ping()
+        while not asked.done():
+            slowest = max(slowest, ping())
+
+    assert asked.result().status_code in (200, 202), asked.result().text
+    assert slowest < 1
