@@ -4,9 +4,13 @@ import posixpath
 import re
 from collections.abc import Callable
 
+from services.domain.plain import is_plain
+
 MAX_CHARS = 4096
 PathResolver = Callable[[str], str]
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+# A step that some readers take for one back: `. .`, `..;a=b`, `...`.
+_NEARLY_BACK = re.compile(r"(^|/)(\. +\.|\.\.[ .;?#])")
 
 
 class UnreadablePath(ValueError):
@@ -36,6 +40,10 @@ def _normalised(path: object) -> str:
         raise UnreadablePath(f"real_path() reads a text of at most {MAX_CHARS} characters")
     if _FORBIDDEN.search(path):
         raise UnreadablePath("the path has backslashes or control characters")
+    if not is_plain(path) or _NEARLY_BACK.search(path):
+        raise UnreadablePath(
+            "the path has percent signs, or characters that readers of paths take for others"
+        )
     if not path.startswith("/"):
         raise UnreadablePath("the path is relative; only an absolute path says which file is meant")
     return "/" + posixpath.normpath(path).lstrip("/")

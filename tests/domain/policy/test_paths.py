@@ -16,7 +16,7 @@ from services.domain.policy.paths import UnreadablePath, real_path
         ("//etc/passwd", "/etc/passwd"),
         ("/../../etc", "/etc"),
         ("/", "/"),
-        ("/work/%2e%2e/etc", "/work/%2e%2e/etc"),
+        ("/wörk/日本/é", "/wörk/日本/é"),
     ],
 )
 def test_real_path_absolute_path_is_normalised(path: str, real: str) -> None:
@@ -24,7 +24,19 @@ def test_real_path_absolute_path_is_normalised(path: str, real: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["a.txt", "", "~/x", "../etc", "/a\x00b", "/a\nb", "/a\\..\\b", "C:/x", "/" + "a" * 5000]
+    "path",
+    [
+        "a.txt",
+        "",
+        "~/x",
+        "../etc",
+        "/a\x00b",
+        "/a\nb",
+        "/a\\..\\b",
+        "C:/x",
+        "/work/%2e%2e/etc",
+        "/" + "a" * 5000,
+    ],
 )
 def test_real_path_unclear_path_is_an_error(path: str) -> None:
     with pytest.raises(UnreadablePath):
