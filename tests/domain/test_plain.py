@@ -44,17 +44,21 @@ BACK = [
 SLASH = ["/", "%2f", "%c0%af", "%252f", "\\", "%5c", "\uff0f", "\u2215", "\u2044", "\u29f8", "\uff3c"]
 
 
-@pytest.mark.parametrize("slash", SLASH)
+def ways(back: str) -> list[str]:
+    """Paths with a step back, by every way to write a slash."""
+    longer = "/tmp/a{0}{1}{0}{1}{0}etc"
+    return [text for slash in SLASH for text in (f"/tmp/{back}{slash}etc", longer.format(slash, back))]
+
+
 @pytest.mark.parametrize("back", BACK)
-def test_case_36_step_back_written_any_way_fits_no_prefix(back: str, slash: str) -> None:
-    for text in (f"/tmp/{back}{slash}etc", f"/tmp/a{slash}{back}{slash}etc", f"/tmp/{back}"):
+def test_case_36_step_back_written_any_way_fits_no_prefix(back: str) -> None:
+    for text in (*ways(back), f"/tmp/{back}"):
         assert not fits({"path": ArgumentTest(prefix="/tmp/")}, {"path": text}), text
 
 
-@pytest.mark.parametrize("slash", SLASH)
 @pytest.mark.parametrize("back", BACK)
-def test_case_36_step_back_written_any_way_stays_in_no_real_path(back: str, slash: str) -> None:
-    for text in (f"/tmp/{back}{slash}etc", f"/tmp/a{slash}{back}{slash}{back}{slash}etc"):
+def test_case_36_step_back_written_any_way_stays_in_no_real_path(back: str) -> None:
+    for text in ways(back):
         try:
             found = real_path(text)
         except UnreadablePath:
@@ -72,10 +76,11 @@ def test_case_36_host_with_what_clients_read_differently_is_an_error(char: str) 
 
 
 def test_case_36_nothing_that_folds_to_a_dot_or_slash_is_plain_of_all_code_points() -> None:
-    readers = ("NFC", "NFD", "NFKC", "NFKD")
     for code in range(0x80, sys.maxunicode + 1):
         char = chr(code)
         if is_plain(char):
-            folded = "".join(unicodedata.normalize(form, char) for form in readers) + char.casefold()
+            folded = (
+                unicodedata.normalize("NFKC", char) + unicodedata.normalize("NFKD", char) + char.casefold()
+            )
             assert not set("./\\%:?#;@ ") & set(folded), hex(code)
             assert unicodedata.category(char)[0] in "LMN", hex(code)
