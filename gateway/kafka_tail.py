@@ -12,8 +12,9 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from schemas.headers import read_event
-from schemas.record import Event, UnreadableRecord, raw_record
-from schemas.term import NO_CLAIM, TermRule
+from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
+from schemas.seals import LogSeals
+from schemas.term import NO_CLAIM, TermRule, rule_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,12 +47,14 @@ class Start:
 class KafkaTail:
     """Reads lanes from given starts on, and gives each batch of events that count to `take`.
 
-    `unreadable` counts records that could not be read; they are the decider's to report.
+    `unreadable` counts records that could not be read; they are the decider's to report. `seals` tells which records
+    a decider signed; None where nothing is signed.
     """
 
     config: KafkaConfig
     starts: Sequence[Start]
     take: Take
+    seals: LogSeals | None = None
     unreadable: int = 0
     _consumer: AIOKafkaConsumer | None = field(default=None, init=False)
     _scout: AIOKafkaConsumer | None = field(default=None, init=False)
@@ -77,7 +80,7 @@ class KafkaTail:
         for lane, begin in enumerate(self.starts):
             consumer.seek(begin.tp, begin.offset)
             self._lanes[begin.tp] = lane
-            self._rules[begin.tp] = TermRule(begin.claim)
+            self._rules[begin.tp] = rule_of(self.seals, begin.topic, begin.claim)
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -122,6 +125,11 @@ class KafkaTail:
             raise KafkaUnreachable(f"Kafka does not say where the log ends ({error})") from error
         return [ends[tp] for tp in tps]
 
+    @property
+    def forged(self) -> int:
+        """Records in the term in force that no decider signed; they do not count."""
+        return sum(rule.seals.forged for rule in self._rules.values() if rule.seals)
+
     def lag(self, read_through: Sequence[int]) -> int:
         """Records that the broker is known to have and that were not read yet."""
         consumer = self._consumer
@@ -144,19 +152,18 @@ class KafkaTail:
 
     def _take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
         rule = self._rules[tp]
+        raws = map(raw_record, records)
         events = [
-            event for record in records if (event := self._read(record)) is not None and rule.admits(event)
+            event for raw in raws if (event := self._read(tp, raw)) is not None and rule.admits(event, raw)
         ]
         self.take(self._lanes[tp], events, records[-1].offset + 1)
 
-    def _read(self, record: ConsumerRecord) -> Event | None:
+    def _read(self, tp: TopicPartition, raw: RawRecord) -> Event | None:
         try:
-            return read_event(raw_record(record))
+            return read_event(raw)
         except UnreadableRecord as error:
             self.unreadable += 1
-            logger.warning(
-                "%s/%d@%d cannot be read: %s", record.topic, record.partition, record.offset, error
-            )
+            logger.warning("%s/%d@%d cannot be read: %s", tp.topic, raw.partition, raw.offset, error)
             return None
 
 

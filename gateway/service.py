@@ -200,7 +200,7 @@ class Gateway:
             live.take(lane, events, next_offset)
             self.keeper.note(events)
 
-        return live, KafkaTail(config, begins, take)
+        return live, KafkaTail(config, begins, take, self.settings.seals)
 
     def _assemble(self, live: Live, tail: KafkaTail) -> Gate:
         signer = Signer(self.keys.gateway.kid, self.keys.gateway.private_key)

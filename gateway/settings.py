@@ -12,6 +12,7 @@ from gateway.server.bounds import Bounds
 from projections.audit.heads import DEFAULT_SECONDS
 from projections.audit.settings import heads_dir
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 
 DEFAULT_REQUESTS_PER_S = 500
@@ -80,6 +81,7 @@ class GatewaySettings:
     policy_file: Path | None = None
     origins: tuple[str, ...] = ()
     oidc: OidcSettings | None = None
+    seals: LogSeals | None = None
     log_level: str = "INFO"
     limits: Limits = field(default_factory=Limits)
 
@@ -109,6 +111,7 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             policy_file=_path(settings, "gateway_policy"),
             origins=tuple(settings.get("gateway_origins", "").split()),
             oidc=read_oidc(settings),
+            seals=load_seals(settings),
             log_level=settings.get("log_level") or "INFO",
             limits=Limits(**_rates(settings)),
         )

@@ -17,6 +17,7 @@ from ops.files import read_json, write_json
 from ops.kafka.acl import SNAPSHOTS
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.kafka_settings import settings_file
+from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 DEFAULT_DATA_DIR = Path(".placet")
@@ -95,6 +96,7 @@ class StackConfig:
         audit_head_events: So many events of a tenant make an audit head,
         audit_head_seconds: and so many seconds, if there was any.
         notifications_file: Absolute path of what is told to whom; empty for nobody.
+        log_signatures: `required`, or `off` where everything that may be produced shall count.
         log_level: Of the roles' logs.
         oidc: The identity provider that the gateway believes, as its settings without `oidc_`; empty for none.
     """
@@ -120,6 +122,7 @@ class StackConfig:
     audit_head_events: int = DEFAULT_EVENTS
     audit_head_seconds: float = DEFAULT_SECONDS
     notifications_file: str = ""
+    log_signatures: str = REQUIRED
     log_level: str = "INFO"
     oidc: Mapping[str, str] = field(default_factory=dict)
 
@@ -160,6 +163,7 @@ class StackConfig:
             "audit_head_events": str(self.audit_head_events),
             "audit_head_seconds": str(self.audit_head_seconds),
             "notifications_file": self.notifications_file,
+            "log_signatures": self.log_signatures,
             "gateway_url": self.url,
             "worker_id": worker_id,
             "status_file": str(self.directory.status(worker_id)),

@@ -24,7 +24,11 @@ from ops.kafka.security import client_settings
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
 from ops.topics import ensure_topics
+from schemas.key_files import DECIDER_KEY, DECIDERS, load_published, locked
+from schemas.seals import REQUIRED, SIGNED_FROM, read_signed_from, write_signed_from
 from schemas.topics import Topics
+from services.runtime.kafka_log import KafkaLog
+from services.runtime.log import LogError, TopicPartition
 
 OWNER = "admin"
 PROJECT = "default"
@@ -37,6 +41,8 @@ def install_keys(directory: DataDir) -> None:
         UsageError: A key file is damaged.
     """
     try:
+        # Every reader of the log wants to know it, whichever role starts first.
+        load_published(directory.keys, DECIDER_KEY, DECIDERS)
         token = issue(directory.keys, OWNER, (OWNER,), OWNER_TENANT, PROJECT)
     except KeysUnreadable as error:
         raise UsageError(str(error)) from error
@@ -62,6 +68,49 @@ def install_topics(config: StackConfig) -> None:
     )
 
 
+def install_seals(config: StackConfig) -> None:
+    """Write down from where on the log is signed, if that is not known yet: where it ends now, so 0 of a new one.
+
+    No decider may run meanwhile that does not sign yet (docs/identity.md).
+
+    Raises:
+        OpsError: The log does not answer.
+        UsageError: What is written there is damaged.
+    """
+    topics = Topics(prefix=config.topic_prefix)
+    path = config.directory.keys / SIGNED_FROM
+    try:
+        with locked(config.directory.keys):
+            known = read_signed_from(path) if path.exists() else {}
+            new = [topic for topic in (topics.executions, topics.definitions) if topic not in known]
+            if new and config.log_signatures == REQUIRED:
+                write_signed_from(path, known | asyncio.run(_ends(config, new)))
+    except KeysUnreadable as error:
+        raise UsageError(str(error)) from error
+
+
+async def _ends(config: StackConfig, topics: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    log = KafkaLog(
+        config.bootstrap_servers,
+        Topics(prefix=config.topic_prefix),
+        client_settings(config.kafka_settings_of(INSTALLATION)),
+    )
+    try:
+        return {
+            topic: tuple(
+                [
+                    (await log.bounds(TopicPartition(topic, number)))[1]
+                    for number in range(await log.partition_count(topic))
+                ]
+            )
+            for topic in topics
+        }
+    except LogError as error:
+        raise OpsError(str(error)) from error
+    finally:
+        await log.close()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Install what a configuration asks for.
 
@@ -75,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep_private(config.directory.root)
         install_keys(config.directory)
         install_topics(config)
+        install_seals(config)
     except OpsError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

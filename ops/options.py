@@ -17,6 +17,7 @@ from ops.errors import PortTakenError, UsageError
 from ops.ports import LOOPBACK, free_port, is_free, reachable
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from projections.audit.webhook import WebhookRefused, checked_address
+from schemas.seals import OFF, REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 OIDC_VARIABLES = "PLACET_OIDC_"
@@ -45,6 +46,7 @@ class UpOptions:
     audit_head_events: int = DEFAULT_EVENTS
     audit_head_seconds: float = DEFAULT_SECONDS
     notifications: Path | None = None
+    log_signatures: str = REQUIRED
     log_level: str = "INFO"
     oidc: Mapping[str, str] = field(default_factory=dict)
 
@@ -85,6 +87,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         topic_prefix=options.topic_prefix,
         partitions=options.partitions,
         replication_factor=options.replication_factor,
+        log_signatures=_log_signatures(options.log_signatures),
         log_level=options.log_level,
         oidc=dict(options.oidc),
     )
@@ -126,6 +129,12 @@ def _webhook(url: str) -> str:
         return checked_address(url) if url else ""
     except WebhookRefused as error:
         raise UsageError(str(error)) from error
+
+
+def _log_signatures(word: str) -> str:
+    if word not in (REQUIRED, OFF):
+        raise UsageError(f"--log-signatures must be {REQUIRED} or {OFF}, not {word}.")
+    return word
 
 
 def _kafka_settings(options: UpOptions) -> str:

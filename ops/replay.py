@@ -25,6 +25,7 @@ from projections.rebuild import Outcome, Plan, rebuild
 from projections.rebuild_workers import with_processes
 from projections.store.port import ViewError
 from projections.tail_kafka import KafkaAddress, KafkaTail
+from schemas.seals import load_seals
 from schemas.topics import Topics
 
 # What may hold a password, and the variable that says the same.
@@ -57,7 +58,8 @@ def replay(
     try:
         config = load_config(DataDir(data_dir.expanduser().absolute()).config)
         settings = config.settings_for("replay", READER) | _given(database_url, bootstrap_servers)
-        plan = Plan(settings["database_url"], into or settings["database_url"], force, signed_heads(settings))
+        live_url, heads = settings["database_url"], signed_heads(settings)
+        plan = Plan(live_url, into or live_url, force, heads, load_seals(settings))
         outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
     except OpsError as error:
         typer.echo(str(error), err=True)
@@ -119,7 +121,8 @@ async def _rebuild(
     tail = KafkaTail(address)
     await tail.open()
     try:
-        return await rebuild(plan, tail, topics, told, with_processes(address, topics, processes))
+        bulk = with_processes(address, topics, processes, plan.seals)
+        return await rebuild(plan, tail, topics, told, bulk)
     finally:
         await tail.close()
 

@@ -18,7 +18,7 @@ from ops import process
 from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError
-from ops.install import install_keys, install_topics
+from ops.install import install_keys, install_seals, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
@@ -85,6 +85,7 @@ class Supervisor:
         bootstrap_servers = self.options.bootstrap_servers or self._start_kafka()
         self.config = settle(self.options, bootstrap_servers)
         install_topics(self.config)
+        install_seals(self.config)
         save_config(self.config)
         self._roles = tuple(
             RoleChild(role, role_command(role, self.directory), self.directory)

@@ -52,8 +52,9 @@ from schemas.headers import read_event
 from schemas.ids import split_rule_uses_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.refusals import Refusal
+from schemas.seals import LogSeals
 from schemas.standing_rule import RuleRefused
-from schemas.term import TermRule
+from schemas.term import TermRule, rule_of
 from schemas.topics import Topics
 
 logger = logging.getLogger(__name__)
@@ -89,10 +90,11 @@ class Gathered:
 class Batcher:
     """Makes batches of records. After each batch say `written`; after a failure throw the batcher away."""
 
-    def __init__(self, topics: Topics, rows: RowCache, trees: Trees) -> None:
+    def __init__(self, topics: Topics, rows: RowCache, trees: Trees, seals: LogSeals | None = None) -> None:
         self._topics = topics
         self._rows = rows
         self._trees = trees
+        self._seals = seals
 
     def batch(self, chunks: Sequence[Chunk]) -> Batch:
         """The batch that the records make."""
@@ -130,7 +132,7 @@ class Batcher:
 
     def _chunk(self, chunk: Chunk, gathered: Gathered) -> Move:
         position = chunk.position
-        rule = TermRule(position.claim)
+        rule = rule_of(self._seals, position.topic, position.claim)
         if position.topic == self._topics.dead_letters:
             gathered.dead_letters.extend(map(dead_letter_row, chunk.records))
         else:
@@ -147,14 +149,14 @@ class Batcher:
         for raw in chunk.records:
             try:
                 event = read_event(raw)
-                if rule.admits(event):
+                if rule.admits(event, raw):
                     fold(event, gathered)
                     if type(event.body) is not WriterClaimed:
                         leaves.append(raw)
             except UnreadableRecord as error:
                 logger.error("%s/%d@%d was skipped: %s", topic, raw.partition, raw.offset, error)
                 gathered.skipped.append((topic, raw.partition, raw.offset, error.reason, error.detail))
-                if has_leaf(raw, rule.claim):
+                if has_leaf(raw, rule.claim) and rule.vouches(raw):
                     leaves.append(raw)
         self._trees.grow(role, chunk.position, leaves)
 

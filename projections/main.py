@@ -16,6 +16,7 @@ from projections.store.port import ViewError
 from projections.store.urls import open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.seals import load_seals
 from schemas.status_file import write_status
 from schemas.topics import Topics
 
@@ -60,6 +61,7 @@ async def _project(settings: Mapping[str, str], status_file: str, audit: Audit) 
         topics=Topics(settings.get("topic_prefix") or "placet"),
         tell=lambda state, behind: write_status(status_file, state, behind=behind),
         heads=audit.keeper,
+        seals=load_seals(settings),
     )
     audit.on_failure = projector.stop
     loop = asyncio.get_running_loop()

@@ -21,6 +21,7 @@ from projections.standing import Standing, find_standing, first_position
 from projections.store.port import Batch, Position, RowStore, ViewReplaced, ViewStore
 from projections.tail_kafka import KafkaTail, Partition
 from schemas.record import RawRecord
+from schemas.seals import LogSeals
 from schemas.topics import Topics
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,12 @@ def new_writer(
     topics: Topics,
     positions: Mapping[Partition, Position],
     batch_records: int = BATCH_RECORDS,
+    seals: LogSeals | None = None,
 ) -> Writer:
     """A writer that goes on from where the view stands."""
-    return Writer(store, dict(positions), Batcher(topics, RowCache(store), Trees(store)), batch_records)
+    return Writer(
+        store, dict(positions), Batcher(topics, RowCache(store), Trees(store), seals), batch_records
+    )
 
 
 @dataclass(slots=True)
@@ -75,6 +79,7 @@ class Projector:
         open_store: opens the live view; called again when it was swapped.
         topics: the installation's.
         tell: is told the state (`starting`, `ready`) and how many offsets the view is behind.
+        seals: tells which records a decider signed; None where nothing is signed.
         heads: checks and signs the audit trees' heads; None signs none.
     """
 
@@ -83,6 +88,7 @@ class Projector:
     topics: Topics
     tell: Tell
     heads: HeadKeeper | None = None
+    seals: LogSeals | None = None
     stopping: bool = False
 
     def stop(self) -> None:
@@ -108,7 +114,7 @@ class Projector:
 
     async def _follow(self, store: ViewStore) -> None:
         standing = await find_standing(self.tail, store, self.topics)
-        writer = new_writer(store, self.topics, standing.positions)
+        writer = new_writer(store, self.topics, standing.positions, seals=self.seals)
         if self.heads is not None:
             self.heads.begin(store)
             writer.wrote = self.heads.wrote

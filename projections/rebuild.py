@@ -18,6 +18,7 @@ from projections.projector import Writer, new_writer
 from projections.store.port import ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view
 from projections.tail_kafka import KafkaTail, Partition
+from schemas.seals import LogSeals
 from schemas.topics import Topics
 
 POLL_MS = 200
@@ -33,13 +34,14 @@ class Plan:
     """What to rebuild: `target_url` from the log, to be compared with the live view at `live_url`.
 
     Where both are the same, a view that differs is swapped in only with `force`. `heads` says what was signed of the
-    log; what disagrees with that is never swapped in.
+    log; what disagrees with that is never swapped in. `seals` tells which records a decider signed.
     """
 
     live_url: str
     target_url: str
     force: bool = False
     heads: SignedHeads | None = None
+    seals: LogSeals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ async def _rebuild(
         targets = ends if live is None else _offsets(live, ends)
         if bulk is not None:
             await asyncio.to_thread(bulk, store, targets, progress)
-        reading = Reading(tail, _writer(store, topics), progress)
+        reading = Reading(tail, _writer(store, topics, plan.seals), progress)
         await reading.up_to(targets)
         read_s = _now_s() - began
         comparison = None if live is None else await _compare(live, store, reading, ends)
@@ -204,9 +206,9 @@ async def _ends(tail: KafkaTail, topics: Topics) -> dict[Partition, int]:
     return {at: bounds[at].end for at in partitions}
 
 
-def _writer(store: ViewStore, topics: Topics) -> Writer:
+def _writer(store: ViewStore, topics: Topics, seals: LogSeals | None) -> Writer:
     positions = {Partition(at.topic, at.partition): at for at in store.positions()}
-    return new_writer(store, topics, positions)
+    return new_writer(store, topics, positions, seals=seals)
 
 
 def _now_s() -> float:

@@ -31,6 +31,7 @@ from projections.store.sqlite import SqliteViewStore
 from projections.store.tables import Table
 from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
 from projections.wire import decode_batch, encode_batch
+from schemas.seals import LogSeals
 from schemas.topics import Topics
 
 # Below this a process more costs more than it brings.
@@ -50,6 +51,7 @@ class Job:
     topics: Topics
     targets: Mapping[Partition, int]
     source: Callable[[], Source]
+    seals: LogSeals | None = None
 
 
 @dataclass(slots=True)
@@ -78,13 +80,16 @@ class PipeStore:
         return [row for row in found if row is not None]
 
 
-def with_processes(address: KafkaAddress, topics: Topics, processes: int | None = None) -> Bulk:
+def with_processes(
+    address: KafkaAddress, topics: Topics, processes: int | None = None, seals: LogSeals | None = None
+) -> Bulk:
     """A `Bulk` that reads with several processes where the log is long enough for that.
 
     Args:
         address: the cluster.
         topics: the installation's.
         processes: how many; by default as many as there are cores.
+        seals: tells which records a decider signed.
     """
     count = processes or os.cpu_count() or 1
 
@@ -92,7 +97,7 @@ def with_processes(address: KafkaAddress, topics: Topics, processes: int | None 
         if sum(targets.values()) >= RECORDS_WORTH_IT and count > 1:
             _read(
                 store,
-                [Job(address, topics, share, _source(store)) for share in shares(targets, count)],
+                [Job(address, topics, share, _source(store), seals) for share in shares(targets, count)],
                 progress,
             )
 
@@ -181,7 +186,7 @@ async def _send_all(store: PipeStore, job: Job) -> None:
     tail = KafkaTail(job.address)
     await tail.open()
     try:
-        writer = new_writer(store, job.topics, {}, BATCH_RECORDS)
+        writer = new_writer(store, job.topics, {}, BATCH_RECORDS, job.seals)
         await Reading(tail, writer, lambda done, of: None).up_to(job.targets)
     finally:
         await tail.close()

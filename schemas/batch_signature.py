@@ -27,22 +27,24 @@ class BatchProof:
     path: tuple[bytes, ...]
     signature: bytes
 
-    def signed_bytes(self, leaf: bytes) -> bytes | None:
+    def signed_bytes(self, leaf: bytes, context: bytes = CONTEXT) -> bytes | None:
         """What the signature must be over if the leaf hash belongs to the batch.
 
         Returns:
             None where the path fits no tree of this size.
         """
         root = merkle.root_of_path(leaf, self.index, self.size, self.path)
-        return None if root is None else _signed_bytes(self.size, root)
+        return None if root is None else _signed_bytes(context, self.size, root)
 
 
-def sign_batch(kid: str, private_key: Ed25519PrivateKey, leaves: Sequence[bytes]) -> list[bytes]:
-    """The proof text of each leaf hash, all under one signature."""
+def sign_batch(
+    kid: str, private_key: Ed25519PrivateKey, leaves: Sequence[bytes], context: bytes = CONTEXT
+) -> list[bytes]:
+    """The proof text of each leaf hash, all under one signature; `context` says what the batch is good for."""
     if not leaves:
         return []
     root, paths = merkle.root_and_paths(leaves)
-    signature = _b64(private_key.sign(_signed_bytes(len(leaves), root)))
+    signature = _b64(private_key.sign(_signed_bytes(context, len(leaves), root)))
     return [
         f"{kid}.{len(leaves)}.{index}.{_b64(b''.join(path))}.{signature}".encode()
         for index, path in enumerate(paths)
@@ -60,9 +62,9 @@ def parse_proof(text: bytes) -> BatchProof:
     return BatchProof(kid, _count(size), _count(index), _hashes(_unb64(path)), _unb64(signature))
 
 
-def _signed_bytes(size: int, root: bytes) -> bytes:
+def _signed_bytes(context: bytes, size: int, root: bytes) -> bytes:
     # A tree head's signature covers its size; without it a path can fit trees of several sizes.
-    return CONTEXT + size.to_bytes(4, "big") + root
+    return context + size.to_bytes(4, "big") + root
 
 
 def _hashes(data: bytes) -> tuple[bytes, ...]:

@@ -3,12 +3,14 @@
 1. A `WriterClaimed{claim_id, after}` counts only if `after` is the claim in force where it lands.
 2. The term is that record's own offset.
 3. Any other record counts only if its term equals the claim in force.
+4. Neither counts unless a decider signed it for the place where it stands (`seals`).
 """
 
 from dataclasses import dataclass
 
 from schemas.events.log import WriterClaimed
-from schemas.record import Event
+from schemas.record import Event, EventMeta, RawRecord
+from schemas.seals import LogSeals, TopicSeals
 
 NO_CLAIM = -1
 
@@ -22,12 +24,23 @@ class TermRule:
     """
 
     claim: int = NO_CLAIM
+    seals: TopicSeals | None = None
 
-    def admits(self, event: Event) -> bool:
-        """Whether the event counts; a counting claim becomes the one in force."""
+    def admits(self, event: Event, raw: RawRecord | None = None) -> bool:
+        """Whether the event counts; a counting claim becomes the one in force.
+
+        Args:
+            event: the next one of the partition.
+            raw: the record that it was read from; without it nothing counts where signatures are owed.
+        """
         if isinstance(event.body, WriterClaimed):
-            return self.admits_claim(event.body.after, event.offset)
-        return event.meta.term == self.claim and self.claim != NO_CLAIM
+            after = event.body.after
+            return after == self.claim and self.vouches(raw) and self.admits_claim(after, event.offset)
+        return self._is_in_term(event.meta) and self.vouches(raw)
+
+    def admits_unread(self, meta: EventMeta, raw: RawRecord) -> bool:
+        """Whether a record counts whose headers alone can be read."""
+        return self._is_in_term(meta) and self.vouches(raw)
 
     def admits_claim(self, after: int, offset: int) -> bool:
         """Whether a claim that lands at `offset` wins; if so, it is in force from here on."""
@@ -35,3 +48,21 @@ class TermRule:
             return False
         self.claim = offset
         return True
+
+    def _is_in_term(self, meta: EventMeta) -> bool:
+        return meta.term == self.claim and self.claim != NO_CLAIM
+
+    def vouches(self, raw: RawRecord | None) -> bool:
+        """Whether a decider signed the record, where signatures are owed."""
+        return self.seals is None or (raw is not None and self.seals.vouches(raw))
+
+
+def rule_of(seals: LogSeals | None, topic: str, claim: int = NO_CLAIM) -> TermRule:
+    """The rule for a partition of an events topic, from where a claim is in force.
+
+    Args:
+        seals: of the log; None where nothing is signed.
+        topic: of events.
+        claim: in force where reading begins.
+    """
+    return TermRule(claim, seals.of(topic) if seals else None)

@@ -13,6 +13,7 @@ from ops.checker.published import published
 from ops.checker.rest import check_rest
 from ops.checker.violations import Violation
 from schemas.record import RawRecord
+from schemas.seals import LogSeals
 from schemas.topics import Topics
 from services.runtime.log import Log, TopicPartition
 
@@ -64,6 +65,7 @@ def check(
     *,
     topics: Topics | None = None,
     at_rest_ms: int | None = None,
+    seals: LogSeals | None = None,
 ) -> list[Violation]:
     """Look for broken invariants (I1–I7, I9, I10, I12) in a log.
 
@@ -73,13 +75,19 @@ def check(
         histories: lines of the clients' own histories; see `ops.checker.clients`.
         topics: the names of the topics.
         at_rest_ms: the log's time at which everything should have come to rest, or None while it still moves.
+        seals: tells which records a decider signed; None where nothing is signed.
 
     Returns:
         The violations in the order of the log.
     """
     names = topics or Topics()
     found: list[Violation] = []
-    definitions = _facts(events_by_partition, names.definitions)
+    definitions = _facts(events_by_partition, names.definitions, seals)
+
+    def forged(tp: TopicPartition, raw: RawRecord) -> None:
+        what = "a record in the term in force that no decider signed for its place"
+        found.append(Violation("I7", f"{tp}@{raw.offset}", what, (raw.key.decode(errors="replace"),)))
+
     book = published(fact for facts in definitions.values() for fact in facts)
     letters = _dead_letters(events_by_partition, names)
     every: list[Fact] = []
@@ -89,7 +97,7 @@ def check(
         (names.definitions, names.definition_commands),
         (names.executions, names.commands),
     ):
-        for tp, facts in _facts(events_by_partition, events).items():
+        for tp, facts in _facts(events_by_partition, events, seals, forged).items():
             asked = _asked(events_by_partition, TopicPartition(commands, tp.partition), newest_ms)
             seen = PartitionSeen(book, asked, found.append, of_executions=events == names.executions)
             seen.read(facts)
@@ -107,8 +115,14 @@ def counting_facts(records: Records, topic: str) -> list[Fact]:
     return [fact for facts in _facts(records, topic).values() for fact in facts]
 
 
-def _facts(records: Records, topic: str) -> dict[TopicPartition, list[Fact]]:
-    return {tp: counting(tp, raws) for tp, raws in sorted(records.items()) if tp.topic == topic}
+def _facts(
+    records: Records,
+    topic: str,
+    seals: LogSeals | None = None,
+    forged: Callable[[TopicPartition, RawRecord], None] = lambda tp, raw: None,
+) -> dict[TopicPartition, list[Fact]]:
+    own = seals.of(topic) if seals else None
+    return {tp: counting(tp, raws, own, forged) for tp, raws in sorted(records.items()) if tp.topic == topic}
 
 
 def _asked(records: Records, tp: TopicPartition, newest_ms: int) -> Asked | None:

@@ -22,6 +22,8 @@ from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.key_files import KeysUnreadable
+from schemas.seals import LogSeals, load_seals
 from schemas.topics import Topics
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import Log, LogError
@@ -49,12 +51,20 @@ def audit_log(
         if bootstrap_servers:
             settings["bootstrap_servers"] = bootstrap_servers
         topics = Topics(settings["topic_prefix"])
+        seals = _seals(settings)
         with _progress(show=not json) as told:
             records = asyncio.run(_read(settings, topics, told))
-        violations = check(records, lines, topics=topics)
+        violations = check(records, lines, topics=topics, seals=seals)
     _tell(records, violations, json)
     if violations:
         raise typer.Exit(EXIT_BROKEN)
+
+
+def _seals(settings: dict[str, str]) -> LogSeals | None:
+    try:
+        return load_seals(settings)
+    except KeysUnreadable as error:
+        raise UsageError(str(error)) from error
 
 
 def read_history(path: Path) -> Iterator[dict[str, Any]]:

@@ -7,13 +7,14 @@ Only the Avro codec is shared, since its bytes are held by golden tests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from schemas import codec
 from schemas.record import RawRecord, UnreadableRecord
+from schemas.seals import TopicSeals
 from services.runtime.log import TopicPartition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,11 +48,22 @@ class Fact:
         return f"{self.tp}@{self.offset}"
 
 
-def read_facts(tp: TopicPartition, raws: Iterable[RawRecord]) -> Iterator[Fact]:
+def read_facts(
+    tp: TopicPartition,
+    raws: Iterable[RawRecord],
+    seals: TopicSeals | None = None,
+    forged: Callable[[TopicPartition, RawRecord], None] = lambda tp, raw: None,
+) -> Iterator[Fact]:
     """All readable records of a partition from its beginning, in offset order.
 
     A claim counts if it names the claim in force before it, and is then in force itself. Any other record counts
-    if its term is the offset of the claim in force.
+    if its term is the offset of the claim in force. Neither does if no decider signed it.
+
+    Args:
+        tp: the partition.
+        raws: its records.
+        seals: tells which of them a decider signed; None where nothing is signed.
+        forged: is given what would count but for that.
     """
     claim = -1
     for raw in raws:
@@ -60,17 +72,24 @@ def read_facts(tp: TopicPartition, raws: Iterable[RawRecord]) -> Iterator[Fact]:
             continue
         body, headers, at_ms = parsed
         term = int(headers["placet_term"])
-        if type(body).__name__ == "WriterClaimed":
-            counts = body.after == claim
-            claim = raw.offset if counts else claim
-        else:
-            counts = claim >= 0 and term == claim
+        is_claim = type(body).__name__ == "WriterClaimed"
+        counts = body.after == claim if is_claim else claim >= 0 and term == claim
+        if counts and seals is not None and not seals.vouches(raw):
+            counts = False
+            forged(tp, raw)
+        if counts and is_claim:
+            claim = raw.offset
         yield _fact(tp, raw, body, headers, at_ms, counts)
 
 
-def counting(tp: TopicPartition, raws: Iterable[RawRecord]) -> list[Fact]:
-    """The facts of a partition that count."""
-    return [fact for fact in read_facts(tp, raws) if fact.counts]
+def counting(
+    tp: TopicPartition,
+    raws: Iterable[RawRecord],
+    seals: TopicSeals | None = None,
+    forged: Callable[[TopicPartition, RawRecord], None] = lambda tp, raw: None,
+) -> list[Fact]:
+    """The facts of a partition that count; arguments as `read_facts`."""
+    return [fact for fact in read_facts(tp, raws, seals, forged) if fact.counts]
 
 
 def _parsed(raw: RawRecord) -> tuple[Any, dict[str, str], int] | None:

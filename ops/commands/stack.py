@@ -25,6 +25,7 @@ from ops.ports import LOOPBACK
 from ops.private import hide_secrets
 from ops.status import READY, Stack, as_protocol, read_stack
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
+from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 BootstrapServers = Annotated[
@@ -55,6 +56,9 @@ Notifications = Annotated[
 ]
 # What may hold a password, and the variable that says the same.
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--audit-webhook": "PLACET_AUDIT_WEBHOOK"}
+LogSignatures = Annotated[
+    str, typer.Option(help="required, or off: then whatever may be produced to the facts counts.")
+]
 LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
 
 
@@ -80,6 +84,7 @@ def up(
     audit_head_events: HeadEvents = DEFAULT_EVENTS,
     audit_head_seconds: HeadSeconds = DEFAULT_SECONDS,
     notifications: Notifications = None,
+    log_signatures: LogSignatures = REQUIRED,
     log_level: LogLevel = "INFO",
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     json: JsonOption = False,
@@ -106,6 +111,7 @@ def up(
         audit_head_events=audit_head_events,
         audit_head_seconds=audit_head_seconds,
         notifications=notifications,
+        log_signatures=log_signatures,
         log_level=log_level.upper(),
     )
     with errors_as_exit_codes():

@@ -113,7 +113,7 @@ def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) 
         partitions=settings.partitions,
         changelog_topic=raw_topic(app, settings.topics.trust),
     )
-    source = Source(settings.topics, topic_id)
+    source = Source(settings.topics, topic_id, settings.seals)
     processor = TrustProcessor(app, source, table, lease, on_ready)
     table.on_recover(processor.load)
     transport: Any = app.transport

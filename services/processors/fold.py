@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from schemas.canonical import sha256_hex
 from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord
+from schemas.seals import TopicSeals
 from schemas.term import NO_CLAIM, TermRule
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord
 from services.domain.trust import Evidence, PartKey, count
@@ -34,6 +35,7 @@ class PartitionFold:
         topic_id: str,
         checkpoint: TrustCheckpoint | None = None,
         parts: Iterable[TrustPart] = (),
+        seals: TopicSeals | None = None,
     ) -> None:
         """Take up a partition.
 
@@ -42,6 +44,7 @@ class PartitionFold:
             topic_id: what names the very topic that the records come from.
             checkpoint: the last one written, or None to count from the first record.
             parts: those that were written; without a checkpoint they say nothing.
+            seals: tells which facts a decider signed; None where nothing is signed.
 
         Raises:
             LogChanged: the checkpoint speaks of another topic.
@@ -54,7 +57,7 @@ class PartitionFold:
         self._parts: dict[PartKey, TrustPart] = {(p.tenant, p.agent, p.tool): p for p in held}
         self._changed: set[PartKey] = set()
         self._calls = OpenCalls()
-        self._rule = TermRule(self._known.resume_term)
+        self._rule = TermRule(self._known.resume_term, seals)
         self._last = NOTHING
         self._last_id = ""
         self._at_ms = self._known.at_ms
@@ -135,7 +138,7 @@ class PartitionFold:
         except UnreadableRecord as error:
             self._report(raw, error)
             return
-        if self._rule.admits(event):
+        if self._rule.admits(event, raw):
             self._count(event)
 
     def _count(self, event: Event) -> None:

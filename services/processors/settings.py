@@ -10,7 +10,9 @@ import faust
 
 from schemas import kafka_settings
 from schemas.kafka_settings import KafkaSettingsRefused
+from schemas.key_files import KeysUnreadable
 from schemas.members import instance_id, member_name
+from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 from services.processors.errors import SettingsRefused
 
@@ -32,6 +34,7 @@ class TrustSettings:
         status_file: Where it tells how it is; None for nowhere.
         kafka_settings: A JSON file of SASL and TLS settings; None for none.
         stall_after_s: It ends when it is behind and makes no progress for so long.
+        seals: Tells which facts a decider signed; None where nothing is signed.
         session_timeout_s: The group gives its partitions to others when it is silent for so long.
     """
 
@@ -44,6 +47,7 @@ class TrustSettings:
     kafka_settings: Path | None
     stall_after_s: float
     session_timeout_s: float
+    seals: LogSeals | None
 
     @property
     def role(self) -> str:
@@ -79,7 +83,10 @@ def read_settings(settings: Mapping[str, str], role: str = "trust") -> TrustSett
             kafka_settings=_path(settings.get("kafka_settings")),
             stall_after_s=float(settings.get("stall_after_s") or STALL_AFTER_S),
             session_timeout_s=float(settings.get("session_timeout_s") or SESSION_TIMEOUT_S),
+            seals=load_seals(settings),
         )
+    except KeysUnreadable as error:
+        raise SettingsRefused(str(error)) from error
     except (KeyError, ValueError) as error:
         raise SettingsRefused(f"The settings of the {role} processor cannot be used: {error!r}.") from error
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from faust.types import TP
 
 from schemas.record import Headers, RawRecord, UnreadableRecord
+from schemas.seals import LogSeals
 from schemas.topics import Topics
 from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
 from services.processors.errors import LogChanged, PartsNotWhole
@@ -29,10 +30,11 @@ logger = logging.getLogger(__name__)
 
 
 class Source(NamedTuple):
-    """The topics, and what names the very topic of the facts."""
+    """The topics, what names the very topic of the facts, and what tells which of them a decider signed."""
 
     topics: Topics
     topic_id: str
+    seals: LogSeals | None = None
 
 
 class TrustProcessor:
@@ -54,6 +56,7 @@ class TrustProcessor:
         self._source = source.topics.executions
         self._target = source.topics.trust
         self._topic_id = source.topic_id
+        self._seals = source.seals.of(self._source) if source.seals else None
         self._table = table
         self._lease = lease
         self._on_ready = on_ready
@@ -107,7 +110,9 @@ class TrustProcessor:
         assigned = sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._source)
         checkpoints, parts = group_by_partition(self._stored())
         folds = {
-            number: PartitionFold(number, self._topic_id, checkpoints.get(number), parts.get(number, ()))
+            number: PartitionFold(
+                number, self._topic_id, checkpoints.get(number), parts.get(number, ()), self._seals
+            )
             for number in assigned
         }
         counted = {number: fold.needs_through for number, fold in folds.items()}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from schemas.envelope import Signer, Verifier
+from schemas.seals import LogSeals, Sealer
+from schemas.term import rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.runtime.carrier import Carrier, Published
@@ -30,7 +32,7 @@ class Assembly:
 
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
     clock, used only to guess when to nudge; `trust` is what verdicts cite; `signer` signs what is carried between
-    partitions.
+    partitions, `sealer` what is recorded; `seals` tells what others have so recorded.
     """
 
     log: Log
@@ -43,6 +45,8 @@ class Assembly:
     local_ms: Callable[[], int] = field(default=wall_ms)
     trust: TrustFor = unknown_trust
     signer: Signer = field(kw_only=True)
+    sealer: Sealer | None = field(default=None, kw_only=True)
+    seals: LogSeals | None = field(default=None, kw_only=True)
     _recovering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RECOVERED_TOGETHER))
 
     def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
@@ -61,8 +65,10 @@ class Assembly:
         executions = ExecutionsPartition(lambda: rules)
         deadlines = Deadlines(clock, executions.due_of)
         executions.on_due = deadlines.put
-        ledger = Ledger(executions)
         events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)
+        ledger = Ledger(executions, rule_of(self.seals, events_tp.topic))
+        keys = self.seals.keys if self.seals else None
+        snapshots = Snapshots(self.log, events_tp, self.sealer, keys)
         return PartitionWriter(
             log=self.log,
             appender=appender,
@@ -83,7 +89,8 @@ class Assembly:
                 partitions=self.partitions,
                 send=self.log.send,
             ),
-            snapshots=LedgerSnapshots(Snapshots(self.log, events_tp), ledger, executions),
+            snapshots=LedgerSnapshots(snapshots, ledger, executions),
+            sealer=self.sealer,
             recovering=self._recovering,
         )
 
@@ -91,14 +98,17 @@ class Assembly:
         self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed
     ) -> PartitionWriter:
         definitions = DefinitionsPartition(self.empty)
+        events_tp = TopicPartition(self.log.topics.definitions, commands_tp.partition)
+        ledger = Ledger(definitions, rule_of(self.seals, events_tp.topic))
         return PartitionWriter(
             log=self.log,
             appender=appender,
             commands_tp=commands_tp,
-            events_tp=TopicPartition(self.log.topics.definitions, commands_tp.partition),
+            events_tp=events_tp,
             worker_id=self.worker_id,
-            rounds=Rounds(Ledger(definitions), self.verifier, commands_tp.partition, 1),
+            rounds=Rounds(ledger, self.verifier, commands_tp.partition, 1),
             adoption=None,
+            sealer=self.sealer,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
             time=self._time(0, LogClock(self.local_ms)),

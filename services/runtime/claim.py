@@ -6,6 +6,7 @@ from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import derived_id
 from schemas.record import EventMeta
+from schemas.seals import ANYWHERE, Sealer
 from services.runtime.ledger import LOG_KEYS, Ledger
 from services.runtime.log import Appender, Log, TopicPartition
 
@@ -25,7 +26,13 @@ async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) ->
 
 
 async def claim(
-    log: Log, appender: Appender, tp: TopicPartition, ledger: Ledger, claim_id: str, worker_id: str
+    log: Log,
+    appender: Appender,
+    tp: TopicPartition,
+    ledger: Ledger,
+    claim_id: str,
+    worker_id: str,
+    sealer: Sealer | None = None,
 ) -> bool:
     """Try once to become the partition's writer.
 
@@ -40,6 +47,7 @@ async def claim(
         ledger: folded up to some offset; afterwards, up to the claim.
         claim_id: fresh for every try.
         worker_id: named in the claim, for people.
+        sealer: signs it; None where nothing is signed.
 
     Returns:
         Whether this claim is in force; if not, somebody else's landed first.
@@ -60,7 +68,10 @@ async def claim(
         command_digest="",
         tenant="",
     )
-    offset = await appender.append(tp, [event_record(body, meta, log_key(tp.partition))])
+    records = [event_record(body, meta, log_key(tp.partition))]
+    if sealer is not None:
+        records = sealer.seal(*tp, ANYWHERE, records)
+    offset = await appender.append(tp, records)
     await read_up_to(log, tp, ledger, offset + 1)
     return ledger.rule.claim == offset
 

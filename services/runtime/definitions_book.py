@@ -9,6 +9,8 @@ from typing import Any
 from schemas.events.log import DefinitionsAdopted
 from schemas.principals import People
 from schemas.record import RawRecord
+from schemas.seals import LogSeals
+from schemas.term import rule_of
 from services.domain.context import Tool
 from services.domain.definitions import Definitions
 from services.domain.policy import Verdict
@@ -35,13 +37,14 @@ class DefinitionsBook:
     log: Log
     empty: Definitions
     listeners: set[Callable[[], None]] = field(default_factory=set)
+    seals: LogSeals | None = None
     _ledger: Ledger = field(init=False)
     _folded: DefinitionsPartition = field(init=False)
     _read: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
         self._folded = DefinitionsPartition(self.empty)
-        self._ledger = Ledger(self._folded)
+        self._ledger = Ledger(self._folded, rule_of(self.seals, self.tp.topic))
 
     @property
     def tp(self) -> TopicPartition:

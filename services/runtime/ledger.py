@@ -13,7 +13,7 @@ from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
 from schemas.headers import read_event, read_meta
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecord
-from schemas.term import NO_CLAIM, TermRule
+from schemas.term import TermRule
 from services.runtime.log import LogFromNewerVersion
 
 SPARED_MAX = 10
@@ -101,7 +101,7 @@ class Ledger:
             self.unreadable += 1
             self._take_unread(raw, error)
             return None
-        if not self.rule.admits(event):
+        if not self.rule.admits(event, raw):
             return None
         self._take(event)
         return event
@@ -115,7 +115,7 @@ class Ledger:
             meta = read_meta(raw)
         except UnreadableRecord:
             return
-        if meta.term != self.rule.claim or meta.term == NO_CLAIM:
+        if not self.rule.admits_unread(meta, raw):
             return
         what = f"The record of {raw.key.decode(errors='replace')} at partition {raw.partition}, offset {raw.offset}"
         logger.critical("%s cannot be read (%s): it is set aside, an operator must look", what, error)

@@ -20,6 +20,8 @@ from schemas.envelope import Signer, Verifier
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable, load_published
 from schemas.members import member_name
+from schemas.public_keys import PublicKeyFile
+from schemas.seals import load_seals, sealer_of
 from schemas.status_file import STALLED, write_status
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
@@ -29,7 +31,6 @@ from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.identity import check_identity
 from services.runtime.kafka_log import KafkaLog
-from services.runtime.keys import PublicKeyFile
 from services.runtime.log import Log, LogError
 from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
 from services.runtime.trust_tail import TrustTail
@@ -78,7 +79,8 @@ async def _serve(settings: Mapping[str, str]) -> None:
 
 
 async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> None:
-    book = DefinitionsBook(log, empty)
+    seals = load_seals(settings)
+    book = DefinitionsBook(log, empty, seals=seals)
     await book.load()
     trust = TrustTail(log)
     await trust.load()
@@ -95,6 +97,8 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> No
         fresh_id=lambda: str(uuid.uuid4()),
         trust=trust.trust_for,
         signer=_signer(keys_dir),
+        sealer=sealer_of(settings) if seals else None,
+        seals=seals,
     )
     worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)

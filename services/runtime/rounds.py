@@ -17,6 +17,7 @@ from schemas.limits import DECISION_MAX_BYTES, ROUND_MAX_BYTES
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, OutRecord, RawRecord, UnreadableRecord
 from schemas.refusals import Refusal
+from schemas.seals import SEAL_MAX_BYTES
 from services.runtime.addressing import check_address
 from services.runtime.claim import log_key
 from services.runtime.ledger import Ledger
@@ -184,7 +185,7 @@ class Rounds:
         for event, record in records:
             self.ledger.apply(event)
             round_.records.append(record)
-        round_.size_bytes += size_bytes
+        round_.size_bytes += size_bytes + SEAL_MAX_BYTES * len(records)
 
     def _log_record(self, round_: Round, body: Message, what: str, number: int) -> None:
         term = self.ledger.rule.claim

@@ -13,6 +13,9 @@ from collections.abc import Mapping
 import uvloop
 
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from schemas.key_files import KeysUnreadable
+from schemas.seals import LogSeals, Sealer, load_seals, sealer_of
+from schemas.term import rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -27,17 +30,19 @@ from services.runtime.snapshots import Manifest, Snapshots
 NICENESS = 10
 
 
-async def take_snapshot(log: Log, partition: int, snapshot_id: str) -> Manifest:
+async def take_snapshot(
+    log: Log, partition: int, snapshot_id: str, sealer: Sealer | None = None, seals: LogSeals | None = None
+) -> Manifest:
     """Read an executions partition from its newest snapshot to its end, and write the next.
 
     Raises:
         LogError: the log cannot be read, or the snapshot not be written.
     """
     events_tp = TopicPartition(log.topics.executions, partition)
-    snapshots = Snapshots(log, events_tp)
+    snapshots = Snapshots(log, events_tp, sealer, seals.keys if seals else None)
     # A fold decides nothing, so it needs no rules.
     executions = ExecutionsPartition(lambda: Definitions(policies=PolicySet()))
-    ledger = Ledger(executions)
+    ledger = Ledger(executions, rule_of(seals, events_tp.topic))
     await snapshots.restore(ledger, executions)
     _, end = await log.bounds(events_tp)
     await read_up_to(log, events_tp, ledger, end)
@@ -48,7 +53,9 @@ async def _take(settings: Mapping[str, str], partition: int) -> Manifest:
     topics = Topics(settings.get("topic_prefix") or "placet")
     log = KafkaLog(settings["bootstrap_servers"], topics, client_settings(settings.get("kafka_settings")))
     try:
-        return await take_snapshot(log, partition, str(uuid.uuid4()))
+        seals = load_seals(settings)
+        sealer = sealer_of(settings) if seals else None
+        return await take_snapshot(log, partition, str(uuid.uuid4()), sealer, seals)
     finally:
         await log.close()
 
@@ -58,7 +65,7 @@ def main(partition: int) -> None:
     os.nice(NICENESS)
     try:
         manifest = uvloop.run(_take(json.load(sys.stdin), partition))
-    except (LogError, KafkaSettingsRefused) as error:
+    except (LogError, KafkaSettingsRefused, KeysUnreadable) as error:
         raise SystemExit(str(error)) from error
     sys.stdout.write(json.dumps({"next_offset": manifest.next_offset}))
 

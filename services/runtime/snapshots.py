@@ -18,11 +18,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from schemas.record import OutRecord
+from schemas.seals import PublicKeys, Sealer, SignedText
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Log, LogError, LogTruncated, TopicPartition
 from services.runtime.snapshot_state import FOLD_VERSION, encode_ledger, restore_ledger
 
+MANIFEST_CONTEXT = b"placet.snapshot-manifest.v1\x00"
 CHUNK_BYTES = 512 * 1024
 # A writer that had to read more records than this writes a snapshot for the next one.
 WORTHWHILE_EVENTS = 20_000
@@ -51,10 +53,19 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """The snapshots of one events partition."""
+    """The snapshots of one events partition.
+
+    Attributes:
+        log: where they are.
+        events_tp: the partition.
+        sealer: signs manifests; None where nothing is signed.
+        keys: of deciders, whose manifests alone are believed; None where nothing is signed.
+    """
 
     log: Log
     events_tp: TopicPartition
+    sealer: Sealer | None = None
+    keys: PublicKeys | None = None
 
     @property
     def tp(self) -> TopicPartition:
@@ -71,7 +82,7 @@ class Snapshots:
             LogTruncated: a snapshot of this very topic is ahead of the log.
         """
         records = await self._read_all()
-        manifest = _manifest_of(records.get(self._manifest_key))
+        manifest = self._believed(records.get(self._manifest_key))
         if manifest is None or not await self._stands_in_log(manifest):
             return False
         chunks = [records.get(manifest.chunk_key(i), b"") for i in range(len(manifest.chunk_hashes))]
@@ -100,16 +111,40 @@ class Snapshots:
             commands_through=ledger.commands_through,
             chunk_hashes=tuple(hashlib.sha256(chunk).hexdigest() for chunk in chunks),
         )
-        replaced = _manifest_of((await self._read_all()).get(self._manifest_key))
+        replaced = self._believed((await self._read_all()).get(self._manifest_key))
         for index, chunk in enumerate(chunks):
             await self.log.send(self.tp, OutRecord(manifest.chunk_key(index), chunk, ()))
-        await self.log.send(self.tp, OutRecord(self._manifest_key, _manifest_bytes(manifest), ()))
+        await self.log.send(
+            self.tp, OutRecord(self._manifest_key, self._signed(_manifest_bytes(manifest)), ())
+        )
         await self._empty_chunks(replaced)
         return manifest
 
     @property
     def _manifest_key(self) -> bytes:
         return f"manifest/{self.events_tp.partition}".encode()
+
+    def _signed(self, body: bytes) -> bytes:
+        if self.sealer is None:
+            return body
+        return json.dumps(self.sealer.sign_text(self._context, body.decode())._asdict()).encode()
+
+    def _believed(self, data: bytes | None) -> Manifest | None:
+        """The manifest in a record, if it can be read and, where signatures are owed, a decider signed it."""
+        if not data or self.keys is None:
+            return _manifest_of(data)
+        try:
+            signed = SignedText(**json.loads(data))
+            if signed.is_good(self._context, self.keys):
+                return _manifest_of(signed.text.encode())
+        except (ValueError, TypeError, AttributeError):
+            pass
+        logger.warning("the snapshot of %s is not signed by a decider: reading the log", self.events_tp)
+        return None
+
+    @property
+    def _context(self) -> bytes:
+        return MANIFEST_CONTEXT + f"{self.events_tp}\0".encode()
 
     async def _empty_chunks(self, manifest: Manifest | None) -> None:
         if manifest is None:

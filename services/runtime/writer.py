@@ -20,6 +20,7 @@ from typing import Protocol
 
 from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
+from schemas.seals import Sealer
 from services.runtime.carrier import Carrier
 from services.runtime.claim import claim
 from services.runtime.dead_letters import send_dead_letters
@@ -87,6 +88,7 @@ class PartitionWriter:
         alone: held while a command is tried alone, for all partitions of a process: or one that kills it would leave
             others behind that look as if they had.
         start_commands: asks the feed for the partition's commands from an offset on.
+        sealer: signs what is appended, for the place where it must land; None where nothing is signed.
         recovering: held from the first record read to the last; shared, so that partitions come back one after the
             other, the first of them soon, instead of all at the end.
     """
@@ -104,6 +106,7 @@ class PartitionWriter:
     deadlines: Deadlines | None = None
     snapshots: Snapshotting | None = None
     carrier: Carrier | None = None
+    sealer: Sealer | None = None
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     recovering: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
@@ -175,7 +178,10 @@ class PartitionWriter:
         if self.snapshots is not None:
             await self.snapshots.restore()
         claim_id = self.fresh_id()
-        if not await claim(self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id):
+        won = await claim(
+            self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id, self.sealer
+        )
+        if not won:
             raise Deposed(f"another worker claimed {self.events_tp} first")
         if self.snapshots is not None:
             await self.snapshots.save_if_worthwhile(claim_id)
@@ -292,7 +298,10 @@ class PartitionWriter:
     async def _append(self, round_: Round) -> None:
         if not round_.records:
             return
-        base = await self.appender.append(self.events_tp, round_.records)
+        records = round_.records
+        if self.sealer is not None:
+            records = self.sealer.seal(*self.events_tp, round_.base, records)
+        base = await self.appender.append(self.events_tp, records)
         if base != round_.base:
             raise Deposed(f"a batch for {self.events_tp} landed at {base} instead of {round_.base}")
 

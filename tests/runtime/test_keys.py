@@ -16,9 +16,9 @@ from schemas.commands import ExpireDue, MakeRule
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.ids import definition_key, execution_key
 from schemas.key_files import DECIDER_KEY, DECIDERS
+from schemas.public_keys import KeysUnreadable, PublicKeyFile
 from schemas.record import RawRecord, UnreadableRecord
 from services.runtime import main
-from services.runtime.keys import KeysUnreadable, PublicKeyFile
 
 
 @dataclass

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from schemas.canonical import sha256_hex
 from schemas.headers import read_event
 from schemas.record import RawRecord, UnreadableRecord
+from schemas.seals import TopicSeals
 from schemas.term import TermRule
 from services.processors.errors import LogChanged, PositionLost
 from services.processors.fold import identity
@@ -24,19 +25,22 @@ logger = logging.getLogger(__name__)
 class PartitionFold:
     """Fed with a partition's records in offset order."""
 
-    def __init__(self, known: Position, facts: Facts, tell: Callable[[Notice], None]) -> None:
+    def __init__(
+        self, known: Position, facts: Facts, tell: Callable[[Notice], None], seals: TopicSeals | None = None
+    ) -> None:
         """Take it up.
 
         Args:
             known: how far it was read.
             facts: what the records that count are given to.
             tell: called with what they have to tell.
+            seals: tells which facts a decider signed; None where nothing is signed.
         """
         self.partition = known.partition
         self._known = known
         self._facts = facts
         self._tell = tell
-        self._rule = TermRule(known.term)
+        self._rule = TermRule(known.term, seals)
         self._last, self._last_id = NOTHING, known.record_id
 
     @property
@@ -80,7 +84,7 @@ class PartitionFold:
         except UnreadableRecord as error:
             logger.warning("skipped a record at partition %d offset %d: %s", raw.partition, raw.offset, error)
             return
-        if not self._rule.admits(event):
+        if not self._rule.admits(event, raw):
             return
         source = Source(raw.partition, raw.offset, raw.timestamp_ms, raw.key, "")
         notice = self._facts.follow(event, source)

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from schemas import key_files
+
 READ_EVERY_S = 1.0
 Stamp = tuple[int, int, int]
 
 
-class KeysUnreadable(Exception):
+class KeysUnreadable(key_files.KeysUnreadable):
     """A file of public keys cannot be read. The operator restores it; until then nobody can be believed.
 
     Attributes:
@@ -64,6 +66,10 @@ class PublicKeyFile:
             if stamp is not None and stamp != self._stamp:
                 self._read(stamp)
         return self._keys.get(kid)
+
+    def __reduce__(self) -> tuple[type["PublicKeyFile"], tuple[Path]]:
+        # Another process reads the file itself.
+        return PublicKeyFile, (self._path,)
 
     def _read(self, stamp: Stamp | None) -> None:
         self._keys, self._stamp = _read(self._path), stamp

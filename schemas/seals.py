@@ -1,0 +1,257 @@
+"""The deciders' signature on what they record: who may only produce to an events topic forges nothing.
+
+A decider signs each batch once (`batch_signature`), for the very place where it must land: topic, partition and the
+offset of its first record, which a single writer knows beforehand. So a record that was changed, copied to another
+place, or made by anybody else, counts for nobody. A claim is signed for its partition alone, since rivals race for
+it; the claim in force that it names makes a copy of it worthless.
+
+A leaf is the MessagePack array of key, headers (but the last, which is the proof) and value, as in the audit trees.
+
+From where on signatures are owed stands beside the keys in `signed-from.json`: for a log that an earlier version
+began unsigned, where it ended when signing began. It is not in the log, where a forger could say anything.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from schemas.batch_signature import parse_proof, sign_batch
+from schemas.key_files import (
+    DECIDER_KEY,
+    DECIDERS,
+    KeysUnreadable,
+    SigningKey,
+    load_published,
+    write_private,
+)
+from schemas.public_keys import PublicKeyFile
+from schemas.record import Headers, OutRecord, RawRecord
+
+HEADER = "placet_signature"
+SIGNED_FROM = "signed-from.json"
+REQUIRED, OFF = "required", "off"
+CONTEXT = b"placet.event-batch.v1\x00"
+CLAIM_TYPE = ("ce_type", b"placet.events.WriterClaimed")
+# A claim is signed for any offset of its partition.
+ANYWHERE = -1
+# An audit path of more records is longer than another signature is worth.
+TOGETHER_MAX = 16
+# The header at its longest: a key id, two numbers, four hashes and the signature.
+SEAL_MAX_BYTES = 320
+VERIFIED_MAX = 256
+
+# A kid names one key for ever.
+PublicKeys = Callable[[str], Ed25519PublicKey | None]
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+
+logger = logging.getLogger(__name__)
+
+
+class SealsUnreadable(KeysUnreadable):
+    """From where on the log is signed is not known; the message says what to do."""
+
+
+class SignedText(NamedTuple):
+    """A text, and who signed it; the signature is in hex."""
+
+    text: str
+    kid: str
+    signature: str
+
+    def is_good(self, context: bytes, keys: PublicKeys) -> bool:
+        """Whether one of these keys signed it for this purpose."""
+        key = keys(self.kid)
+        try:
+            return key is not None and _verifies(
+                key, bytes.fromhex(self.signature), context + self.text.encode()
+            )
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Sealer:
+    """A decider's pen."""
+
+    key: SigningKey
+
+    def seal(self, topic: str, partition: int, base: int, records: Sequence[OutRecord]) -> list[OutRecord]:
+        """The records with their proofs, for this place and no other.
+
+        Args:
+            topic: of events.
+            partition: of it.
+            base: the offset of the first record; `ANYWHERE` for a claim.
+            records: a batch, in its order.
+        """
+        sealed = []
+        for start in range(0, len(records), TOGETHER_MAX):
+            together = records[start : start + TOGETHER_MAX]
+            leaves = [_leaf(record.key, record.headers, record.value) for record in together]
+            context = _context(topic, partition, base if base == ANYWHERE else base + start)
+            proofs = sign_batch(self.key.kid, self.key.private_key, leaves, context)
+            sealed += [
+                record._replace(headers=(*record.headers, (HEADER, proof)))
+                for record, proof in zip(together, proofs, strict=True)
+            ]
+        return sealed
+
+    def sign_text(self, context: bytes, text: str) -> SignedText:
+        """A text of the decider's that is no event, for one purpose."""
+        signature = self.key.private_key.sign(context + text.encode())
+        return SignedText(text, self.key.kid, signature.hex())
+
+
+@dataclass(slots=True)
+class TopicSeals:
+    """Tells which records of one events topic a decider signed.
+
+    Attributes:
+        topic: its name.
+        keys: the deciders' public keys.
+        since: per partition, the first offset that must be signed; 0 for one that is not named.
+        forged: how many records were refused.
+    """
+
+    topic: str
+    keys: PublicKeys
+    since: Sequence[int] = ()
+    forged: int = 0
+    _verified: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict)
+
+    def vouches(self, raw: RawRecord) -> bool:
+        """Whether a record is a decider's, and stands where it was signed for; one that is not is reported."""
+        if raw.partition < len(self.since) and raw.offset < self.since[raw.partition]:
+            return True
+        if self._is_signed(raw):
+            return True
+        self.forged += 1
+        logger.critical(
+            "%s/%d@%d is not signed by a decider for this place: it does not count; somebody else writes this topic",
+            self.topic,
+            raw.partition,
+            raw.offset,
+        )
+        return False
+
+    def _is_signed(self, raw: RawRecord) -> bool:
+        if not raw.headers or raw.headers[-1][0] != HEADER:
+            return False
+        try:
+            proof = parse_proof(raw.headers[-1][1])
+        except ValueError:
+            return False
+        labels = raw.headers[:-1]
+        base = ANYWHERE if CLAIM_TYPE in labels else raw.offset - proof.index
+        leaf = _leaf(raw.key, labels, raw.value)
+        signed = proof.signed_bytes(leaf, _context(self.topic, raw.partition, base))
+        # Asked for each time: a key that was withdrawn is believed no longer.
+        key = self.keys(proof.kid)
+        return (
+            signed is not None and key is not None and self._fits(key, (proof.kid, signed, proof.signature))
+        )
+
+    def _fits(self, key: Ed25519PublicKey, signature: tuple[str, bytes, bytes]) -> bool:
+        if signature in self._verified:
+            return True
+        if not _verifies(key, signature[2], signature[1]):
+            return False
+        if len(self._verified) >= VERIFIED_MAX:
+            del self._verified[next(iter(self._verified))]
+        self._verified[signature] = None
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class LogSeals:
+    """From where on each events topic of a log is signed, and by which keys. Goes to other processes as it is.
+
+    Attributes:
+        keys: the deciders' public keys.
+        since: topic → per partition, the first offset that must be signed.
+    """
+
+    keys: PublicKeyFile
+    since: Mapping[str, tuple[int, ...]]
+
+    def of(self, topic: str) -> TopicSeals:
+        """The seals of one topic; of one that is not known, every record must be signed."""
+        return TopicSeals(topic, self.keys, self.since.get(topic, ()))
+
+
+def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
+    """How a role knows authentic records, by its settings `keys_dir` and `log_signatures`.
+
+    Returns:
+        None where `log_signatures` is `off`: by the operator's word, anything that may be produced counts.
+
+    Raises:
+        SealsUnreadable: the setting is another word, or the file beside the keys is missing or damaged.
+    """
+    wanted = settings.get("log_signatures") or REQUIRED
+    if wanted == OFF:
+        return None
+    if wanted != REQUIRED:
+        raise SealsUnreadable(f"log_signatures must be {REQUIRED} or {OFF}, not {wanted[:40]!r}.")
+    keys_dir = Path(settings["keys_dir"])
+    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), read_signed_from(keys_dir / SIGNED_FROM))
+
+
+def sealer_of(settings: Mapping[str, str]) -> Sealer:
+    """A decider's pen, with its key in `keys_dir`.
+
+    Raises:
+        KeysUnreadable: the key is damaged.
+    """
+    return Sealer(load_published(Path(settings["keys_dir"]), DECIDER_KEY, DECIDERS))
+
+
+def read_signed_from(path: Path) -> dict[str, tuple[int, ...]]:
+    """What `signed-from.json` says.
+
+    Raises:
+        SealsUnreadable: it is missing or damaged.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {topic: tuple(int(offset) for offset in offsets) for topic, offsets in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise SealsUnreadable(
+            f"{path} does not say from where on the log is signed ({type(error).__name__}): copy it from where "
+            "Placet was installed, or run the installation (placet up, or python -m ops.install)."
+        ) from error
+
+
+def write_signed_from(path: Path, since: Mapping[str, Sequence[int]]) -> None:
+    """Keep from where on each topic is signed; the caller holds the directory of keys."""
+    rows = {topic: list(offsets) for topic, offsets in since.items()}
+    write_private(path, json.dumps(rows, indent=1).encode())
+
+
+def _verifies(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
+    try:
+        key.verify(signature, signed)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _leaf(key: bytes, labels: Headers, value: bytes) -> bytes:
+    return hashlib.sha256(b"\x00" + _ENCODE((key, labels, value))).digest()
+
+
+@lru_cache(maxsize=1024)
+def _context(topic: str, partition: int, base: int) -> bytes:
+    name = topic.encode()
+    place = partition.to_bytes(4, "big") + base.to_bytes(8, "big", signed=True)
+    return CONTEXT + len(name).to_bytes(2, "big") + name + place
