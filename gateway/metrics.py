@@ -44,6 +44,11 @@ class Metrics:
             "Records of the log that could not be read.",
             registry=self.registry,
         )
+        self.forged = Gauge(
+            "placet_gateway_forged_records",
+            "Records of the log in the term in force that no decider signed; they do not count.",
+            registry=self.registry,
+        )
 
     def text(self) -> bytes:
         """The metrics in Prometheus' text format."""

@@ -56,6 +56,7 @@ async def metrics(request: Request) -> Response:
         found.waiting.set(len(live.waiters))
         found.open_holds.set(len(live.cache.holds.pinned))
         found.unreadable.set(gateway.tail.unreadable)
+        found.forged.set(gateway.tail.forged)
     return Response(found.text(), media_type=CONTENT_TYPE_LATEST)
 
 

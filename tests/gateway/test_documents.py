@@ -29,6 +29,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
         "bootstrap_servers": "127.0.0.1:9",
         "database_url": f"sqlite:///{directory}/views.db",
         "gateway_port": "0",
+        "log_signatures": "off",
     }
     return create_app(assemble(read_settings(settings)))
 

@@ -29,6 +29,7 @@ def _settings(directory: Path, **changed: str) -> dict[str, str]:
         "bootstrap_servers": f"127.0.0.1:{free_port()}",
         "database_url": f"sqlite:///{directory}/views.db",
         "gateway_port": "0",
+        "log_signatures": "off",
         "status_file": str(directory / "run" / "gateway.json"),
         **changed,
     }

@@ -12,8 +12,12 @@ from schemas import codec
 from schemas import commands as k
 from schemas.envelope import Draft, with_token
 from schemas.events.calls import ToolCallReleased
-from schemas.events.log import WriterAlive
-from schemas.record import OutRecord
+from schemas.events.holds import DecisionRecorded
+from schemas.events.log import WriterAlive, WriterClaimed
+from schemas.headers import event_record
+from schemas.message import Message
+from schemas.record import EventMeta, OutRecord
+from services.runtime.claim import log_key
 from services.runtime.log import TopicPartition
 from tests.integration.doors import (
     PROJECT,
@@ -165,6 +169,87 @@ async def test_case_25_foreign_records_among_the_facts_change_nothing_and_the_pa
     assert site.stack.wait_ready()
     counted = tenant.client.get("/metrics").text
     assert "placet_gateway_unreadable_records 0.0" not in counted
+
+
+async def test_case_32_release_forged_in_the_term_in_force_is_shown_by_nobody_and_granted_by_nobody(
+    site: Site, tenant: Tenant
+) -> None:
+    execution_id = tenant.execution()
+    call = tenant.propose(execution_id, "send_money", {"amount": 5})
+    key = key_of(tenant, execution_id)
+    async with site_log(site) as log:
+        facts = TopicPartition(log.log.topics.executions, log.place(key).partition)
+        await log.log.send(facts, forged_claim(await term_in_force(log, facts), facts.partition))
+        term = await term_in_force(log, facts)
+        for number, body in enumerate(forged_decision(call, tenant)):
+            meta = EventMeta(fresh("forged"), 2**41, term, 90 + number, "forged", "", tenant.name)
+            await log.log.send(facts, event_record(body, meta, key))
+
+    assert tenant.propose(execution_id, "read_file", {}, "after")["status"] == "released"
+    shown = tenant.call(execution_id)
+    assert shown["status"] == "held"
+    assert not (shown.get("grant") or {}).get("token")
+    assert tenant.consume(execution_id, call["digest"]).status_code == 409
+    events = wait_for(lambda: tenant.events(execution_id), lambda found: found.count("ToolCallReleased") == 1)
+    assert "DecisionRecorded" not in events
+    # What was forged neither keeps people from deciding nor counts beside what they decide.
+    assert tenant.decide(call).status_code == 200
+    assert tenant.consume(execution_id, call["digest"]).status_code == 200
+    events = wait_for(lambda: tenant.events(execution_id), lambda found: "GrantConsumed" in found)
+    assert (events.count("DecisionRecorded"), events.count("ToolCallReleased")) == (1, 2)
+    assert "placet_gateway_forged_records 0.0" not in tenant.client.get("/metrics").text
+    said = (site.stack.data_dir / "logs" / "projector.log").read_text(encoding="utf-8")
+    assert "is not signed by a decider for this place" in said
+
+
+async def term_in_force(log: SiteLog, facts: TopicPartition) -> int:
+    """The term of the newest record that a decider wrote on a partition."""
+    _, end = await log.log.bounds(facts)
+    terms = [
+        int(dict(raw.headers)["placet_term"])
+        async for chunk in log.log.read(facts, 0, end)
+        for raw in chunk
+        if dict(raw.headers).get("ce_type") == codec.SUBJECTS[WriterAlive].encode()
+    ]
+    return max(terms)
+
+
+def forged_claim(after: int, partition: int) -> OutRecord:
+    """A claim that follows the one in force, as a decider would write it."""
+    meta = EventMeta(fresh("forged"), 0, after, 0, fresh("claim"), "", "")
+    return event_record(
+        WriterClaimed(claim_id="forged", after=after, worker="forger"), meta, log_key(partition)
+    )
+
+
+def forged_decision(call: dict[str, Any], tenant: Tenant) -> tuple[Message, ...]:
+    """An approval and what follows from it."""
+    decided = DecisionRecorded(
+        decision_id="forged",
+        hold_id=call["hold_id"],
+        call_id="c1",
+        revision=1,
+        digest=call["digest"],
+        decision="approve",
+        by="rita",
+        roles=("reviewer",),
+        feedback="",
+        edited_arguments=None,
+        value=None,
+        scope="once",
+        resolves=True,
+    )
+    released = ToolCallReleased(
+        call_id="c1",
+        grant_id="forged",
+        revision=1,
+        digest=call["digest"],
+        arguments=json.dumps({"amount": 5}, separators=(",", ":")),
+        decision_id="forged",
+        released_by="decision",
+        expires_at_ms=2**53,
+    )
+    return decided, released
 
 
 def forged(key: bytes, tenant: Tenant, body: ToolCallReleased) -> OutRecord:

@@ -42,6 +42,7 @@ def a_stack(kafka: str, prefix: str, directory: Path) -> StackConfig:
         gateway_port=0,
         url="",
         topic_prefix=prefix,
+        log_signatures="off",
     )
     directory.mkdir(parents=True, exist_ok=True)
     save_config(config)

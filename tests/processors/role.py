@@ -64,6 +64,7 @@ class Role:
             "partitions": str(self.partitions),
             "data_dir": str(self.directory / "data"),
             "worker_id": self.worker_id,
+            "log_signatures": "off",
             "status_file": str(self.directory / "status.json"),
             "stall_after_s": str(self.stall_after_s),
             "session_timeout_s": str(self.session_timeout_s),

@@ -1,9 +1,16 @@
+from pathlib import Path
+
 import pytest
 
 from services.processors.errors import SettingsRefused
 from services.processors.settings import read_settings
 
-GIVEN = {"bootstrap_servers": "127.0.0.1:9092", "data_dir": "/var/lib/placet", "worker_id": "trust"}
+GIVEN = {
+    "bootstrap_servers": "127.0.0.1:9092",
+    "data_dir": "/var/lib/placet",
+    "worker_id": "trust",
+    "log_signatures": "off",
+}
 
 
 def test_read_settings_of_two_installations_on_one_kafka_name_two_members() -> None:
@@ -16,6 +23,11 @@ def test_read_settings_of_two_installations_on_one_kafka_name_two_members() -> N
 def test_read_settings_that_are_no_numbers_are_refused(change: dict[str, str]) -> None:
     with pytest.raises(SettingsRefused, match="cannot be used"):
         read_settings({**GIVEN, **change})
+
+
+def test_read_settings_of_a_log_whose_signatures_are_not_known_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsRefused, match="from where on the log is signed"):
+        read_settings({**GIVEN, "log_signatures": "required", "keys_dir": str(tmp_path)})
 
 
 @pytest.mark.parametrize("missing", ["bootstrap_servers", "data_dir"])

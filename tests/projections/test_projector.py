@@ -255,7 +255,7 @@ def _check_heads(tmp_path: Path, expected: Filler) -> None:
 
 
 def _dirs(tmp_path: Path) -> dict[str, str]:
-    return {"data_dir": str(tmp_path), "keys_dir": str(tmp_path / "keys")}
+    return {"data_dir": str(tmp_path), "keys_dir": str(tmp_path / "keys"), "log_signatures": "off"}
 
 
 def _status(directory: Path) -> tuple[int, str]:

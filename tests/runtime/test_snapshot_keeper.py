@@ -139,6 +139,7 @@ async def test_snapshot_in_a_process_of_its_own_says_how_far_it_goes(
         settings = {
             "bootstrap_servers": kafka_log_world.bootstrap_servers,
             "topic_prefix": lab.log.topics.executions.removesuffix(".executions"),
+            "log_signatures": "off",
         }
 
         next_offset = await take_in_process(settings, tp.partition)
@@ -153,5 +154,6 @@ async def test_snapshot_in_a_process_of_its_own_says_how_far_it_goes(
 
 async def test_snapshot_process_that_cannot_reach_kafka_says_so_in_one_sentence(unused_tcp_port: int) -> None:
     settings = {"bootstrap_servers": f"127.0.0.1:{unused_tcp_port}", "topic_prefix": "placet"}
+    settings["log_signatures"] = "off"
     with pytest.raises(SnapshotFailed, match="Kafka"):
         await take_in_process(settings, 0)

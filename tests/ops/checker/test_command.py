@@ -37,6 +37,7 @@ def stack(data_dir: Path, bootstrap_servers: str = NOWHERE, **settings: Any) -> 
             database_url="",
             gateway_port=1,
             url="",
+            log_signatures="off",
             **settings,
         )
     )

@@ -1,0 +1,197 @@
+"""What a decider signed, where it stands, counts; everything else is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from schemas.events.calls import ToolCallCancelled
+from schemas.events.log import WriterClaimed
+from schemas.headers import event_record, read_event, read_meta
+from schemas.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
+from schemas.message import Message
+from schemas.record import EventMeta, OutRecord, RawRecord
+from schemas.seals import (
+    ANYWHERE,
+    HEADER,
+    SEAL_MAX_BYTES,
+    SIGNED_FROM,
+    LogSeals,
+    Sealer,
+    SealsUnreadable,
+    TopicSeals,
+    load_seals,
+    sealer_of,
+    write_signed_from,
+)
+from schemas.term import TermRule, rule_of
+
+TOPIC = "placet.executions"
+KEY = SigningKey("d1", Ed25519PrivateKey.generate())
+SEALER = Sealer(KEY)
+
+
+def seals(*since: int) -> TopicSeals:
+    return TopicSeals(TOPIC, {"d1": KEY.private_key.public_key()}.get, since)
+
+
+def record(body: Message, term: int, number: int = 1) -> OutRecord:
+    meta = EventMeta(f"e{number}", 0, term, number, "c", "", "acme")
+    return event_record(body, meta, b"_log/0" if isinstance(body, WriterClaimed) else b"acme/p/x")
+
+
+def cancelled(term: int = 0, number: int = 1) -> OutRecord:
+    return record(ToolCallCancelled(call_id=f"c{number}", reason=""), term, number)
+
+
+def claim(after: int = -1) -> OutRecord:
+    return record(WriterClaimed(claim_id=f"after {after}", after=after, worker="w"), after)
+
+
+def at(offset: int, out: OutRecord, partition: int = 0) -> RawRecord:
+    return RawRecord(partition, offset, 0, *out)
+
+
+def sealed(base: int, *records: OutRecord, partition: int = 0, topic: str = TOPIC) -> list[RawRecord]:
+    """A batch as it stands in the log."""
+    signed = SEALER.seal(topic, partition, base, records)
+    return [at(max(base, 0) + index, out, partition) for index, out in enumerate(signed)]
+
+
+def counts(raws: list[RawRecord], rule: TermRule) -> list[int]:
+    return [raw.offset for raw in raws if rule.admits(read_event(raw), raw)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 16, 17, 64, 100])
+def test_signed_batch_where_it_was_signed_for_counts(count: int) -> None:
+    raws = [*sealed(ANYWHERE, claim()), *sealed(1, *[cancelled(number=n) for n in range(count)])]
+    assert counts(raws, TermRule(seals=seals())) == list(range(count + 1))
+    assert max(len(raw.headers[-1][1]) + len(HEADER) + 10 for raw in raws) <= SEAL_MAX_BYTES
+
+
+def test_case_32_unsigned_record_in_the_term_in_force_counts_for_nobody() -> None:
+    rule = TermRule(seals=seals())
+    raws = [*sealed(ANYWHERE, claim()), at(1, cancelled()), at(2, claim(after=0)), *sealed(3, cancelled())]
+    assert counts(raws, rule) == [0, 3]
+    assert rule.claim == 0
+    assert rule.seals is not None
+    assert rule.seals.forged == 2
+
+
+def test_case_32_signed_record_copied_to_another_place_does_not_count() -> None:
+    first, second = sealed(1, cancelled(number=1), cancelled(number=2))
+    found = seals()
+    assert found.vouches(first)
+    assert not found.vouches(first._replace(offset=2))
+    assert not found.vouches(second._replace(offset=1))
+    assert not found.vouches(second._replace(offset=7))
+    assert not found.vouches(first._replace(partition=1))
+    (elsewhere,) = sealed(1, cancelled(), topic="placet.definitions")
+    assert not found.vouches(elsewhere)
+
+
+def test_case_32_any_changed_byte_of_a_signed_record_is_noticed() -> None:
+    (raw,) = sealed(1, cancelled())
+    found = seals()
+    *labels, (name, proof) = raw.headers
+    assert not found.vouches(raw._replace(value=raw.value[:-1] + bytes([raw.value[-1] ^ 1])))
+    assert not found.vouches(raw._replace(key=b"acme/p/y"))
+    for index, (label, value) in enumerate(labels):
+        changed = [*labels]
+        changed[index] = (label, value + b"0")
+        assert not found.vouches(raw._replace(headers=(*changed, (name, proof)))), label
+    more = (*labels, ("x", b""), (name, proof))
+    assert not found.vouches(raw._replace(headers=more))
+    assert not found.vouches(raw._replace(headers=(*raw.headers, ("x", b""))))
+    assert not found.vouches(raw._replace(headers=tuple(labels)))
+    for text in (b"", b"d1", b"d1.1.0..", proof + b"A", proof.replace(b"d1", b"d2"), b"\xff"):
+        assert not found.vouches(raw._replace(headers=(*labels, (name, text))))
+
+
+def test_case_32_key_of_nobody_signs_nothing() -> None:
+    mallory = Sealer(SigningKey("d1", Ed25519PrivateKey.generate()))
+    (out,) = mallory.seal(TOPIC, 0, 1, [cancelled()])
+    assert not seals().vouches(at(1, out))
+
+
+def test_claim_counts_wherever_it_lands_and_a_copy_of_it_never_again() -> None:
+    rule = TermRule(seals=seals())
+    (first,) = sealed(ANYWHERE, claim())
+    (second,) = sealed(ANYWHERE, claim(after=4))
+    raws = [first._replace(offset=4), second._replace(offset=9), first._replace(offset=10)]
+    assert counts(raws, rule) == [4, 9]
+    # One that was signed as a claim is nothing else, and the other way round.
+    assert not seals().vouches(sealed(3, claim())[0]._replace(offset=3))
+    (loose,) = SEALER.seal(TOPIC, 0, ANYWHERE, [cancelled()])
+    assert not seals().vouches(at(5, loose))
+
+
+def test_records_of_before_signing_began_count_unsigned_and_none_later() -> None:
+    raws = [at(0, claim()), at(1, cancelled()), at(2, cancelled()), at(3, claim(after=0))]
+    assert counts(raws, TermRule(seals=seals(2))) == [0, 1]
+    # A partition that the file does not name must be signed from its beginning.
+    other = [raw._replace(partition=1) for raw in raws]
+    assert counts(other, TermRule(seals=seals(2))) == []
+
+
+def test_record_whose_body_cannot_be_read_needs_a_signature_too() -> None:
+    (raw,) = sealed(1, cancelled())
+    unsigned = raw._replace(headers=raw.headers[:-1])
+    rule = TermRule(0, seals())
+    assert rule.admits_unread(read_meta(raw), raw)
+    assert not rule.admits_unread(read_meta(unsigned), unsigned)
+
+
+def test_rule_without_the_record_admits_nothing_where_signatures_are_owed() -> None:
+    assert not TermRule(0, seals()).admits(read_event(sealed(1, cancelled())[0]))
+
+
+def test_text_is_good_for_its_purpose_and_by_its_key_alone() -> None:
+    keys = {"d1": KEY.private_key.public_key()}.get
+    signed = SEALER.sign_text(b"snapshot", "where it stands")
+    assert signed.is_good(b"snapshot", keys)
+    assert not signed.is_good(b"other", keys)
+    assert not signed._replace(text="elsewhere").is_good(b"snapshot", keys)
+    assert not signed._replace(kid="d2").is_good(b"snapshot", keys)
+    assert not signed._replace(signature="not hex").is_good(b"snapshot", keys)
+
+
+def test_seals_of_an_installation_read_its_files_also_in_another_process(tmp_path: Path) -> None:
+    settings = {"keys_dir": str(tmp_path)}
+    load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    with pytest.raises(SealsUnreadable, match=SIGNED_FROM):
+        load_seals(settings)
+    write_signed_from(tmp_path / SIGNED_FROM, {TOPIC: (0, 5)})
+    found = load_seals(settings)
+    assert isinstance(found, LogSeals)
+    (out,) = sealer_of(settings).seal(TOPIC, 0, 1, [cancelled()])
+    for known in (found, pickle.loads(pickle.dumps(found))):
+        rule = rule_of(known, TOPIC, 0)
+        assert counts([at(1, out), at(2, cancelled())], rule) == [1]
+        assert known.of(TOPIC).vouches(at(4, cancelled(), partition=1))
+        assert not known.of(TOPIC).vouches(at(5, cancelled(), partition=1))
+
+
+def test_signatures_are_switched_off_by_that_word_alone(tmp_path: Path) -> None:
+    assert load_seals({"keys_dir": str(tmp_path), "log_signatures": "off"}) is None
+    for word in ("", "required", "no", "Off"):
+        with pytest.raises(SealsUnreadable):
+            load_seals({"keys_dir": str(tmp_path), "log_signatures": word})
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"t": 1}', '{"t": ["x"]}', '{"t": [null]}'])
+def test_damaged_signed_from_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / SIGNED_FROM).write_text(text)
+    with pytest.raises(SealsUnreadable, match="does not say"):
+        load_seals({"keys_dir": str(tmp_path)})
+
+
+def test_signed_from_is_private_and_json(tmp_path: Path) -> None:
+    path = tmp_path / SIGNED_FROM
+    write_signed_from(path, {TOPIC: (1, 2)})
+    assert json.loads(path.read_text()) == {TOPIC: [1, 2]}
+    assert path.stat().st_mode & 0o077 == 0
