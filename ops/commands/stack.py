@@ -117,13 +117,17 @@ def up(
     with errors_as_exit_codes():
         _check_notifications(notifications)
         options = replace(options, oidc=oidc_environment(os.environ))
-        if detach:
-            _announce(start_detached(options), options.directory, json=json)
-        else:
-            from ops.supervisor import Supervisor  # its imports are a second's work: not for `placet status`
+        _start(options, detach=detach, json=json)
 
-            say = Console(stderr=True).print
-            Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
+
+def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
+    if detach:
+        _announce(start_detached(options), options.directory, json=json)
+    else:
+        from ops.supervisor import Supervisor  # its imports are a second's work: not for `placet status`
+
+        say = Console(stderr=True).print
+        Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
 
 
 def _check_notifications(file: Path | None) -> None:
