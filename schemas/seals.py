@@ -45,6 +45,8 @@ CLAIM_TYPE = ("ce_type", b"placet.events.WriterClaimed")
 ANYWHERE = -1
 # An audit path of more records is longer than another signature is worth.
 TOGETHER_MAX = 16
+# Rivals' claims may land between a decider's claim and its first batch, which then stands so much later.
+DISPLACED_MAX = 3
 # The header at its longest: a key id, two numbers, four hashes and the signature.
 SEAL_MAX_BYTES = 320
 VERIFIED_MAX = 256
@@ -120,7 +122,7 @@ class TopicSeals:
         topic: its name.
         keys: the deciders' public keys.
         since: per partition, the first offset that must be signed; 0 for one that is not named.
-        forged: how many records were refused.
+        forged: how many records were refused, apart from a decider's own that were displaced.
     """
 
     topic: str
@@ -135,6 +137,15 @@ class TopicSeals:
             return True
         if self._is_signed(raw):
             return True
+        if any(self._is_signed(raw, shift) for shift in range(1, DISPLACED_MAX + 1)):
+            logger.warning(
+                "%s/%d@%d was signed for an earlier place, before which something else landed: it does not count, and a "
+                "decider decides again",
+                self.topic,
+                raw.partition,
+                raw.offset,
+            )
+            return False
         self.forged += 1
         logger.critical(
             "%s/%d@%d is not signed by a decider for this place: it does not count; somebody else writes this topic",
@@ -144,7 +155,7 @@ class TopicSeals:
         )
         return False
 
-    def _is_signed(self, raw: RawRecord) -> bool:
+    def _is_signed(self, raw: RawRecord, shift: int = 0) -> bool:
         if not raw.headers or raw.headers[-1][0] != HEADER:
             return False
         try:
@@ -152,7 +163,10 @@ class TopicSeals:
         except ValueError:
             return False
         labels = raw.headers[:-1]
-        base = ANYWHERE if CLAIM_TYPE in labels else raw.offset - proof.index
+        is_claim = CLAIM_TYPE in labels
+        if is_claim and shift:
+            return False
+        base = ANYWHERE if is_claim else raw.offset - proof.index - shift
         leaf = _leaf(raw.key, labels, raw.value)
         signed = proof.signed_bytes(leaf, _context(self.topic, raw.partition, base))
         # Asked for each time: a key that was withdrawn is believed no longer.

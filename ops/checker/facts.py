@@ -74,9 +74,11 @@ def read_facts(
         term = int(headers["placet_term"])
         is_claim = type(body).__name__ == "WriterClaimed"
         counts = body.after == claim if is_claim else claim >= 0 and term == claim
-        if counts and seals is not None and not seals.vouches(raw):
-            counts = False
-            forged(tp, raw)
+        if counts and seals is not None:
+            before = seals.forged
+            counts = seals.vouches(raw)
+            if seals.forged > before:
+                forged(tp, raw)
         if counts and is_claim:
             claim = raw.offset
         yield _fact(tp, raw, body, headers, at_ms, counts)

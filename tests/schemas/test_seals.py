@@ -112,6 +112,14 @@ def test_case_32_any_changed_byte_of_a_signed_record_is_noticed() -> None:
         assert not found.vouches(raw._replace(headers=(*labels, (name, text))))
 
 
+def test_batch_that_landed_behind_a_rivals_claim_does_not_count_and_is_no_forgery() -> None:
+    rule = TermRule(seals=seals())
+    displaced = [raw._replace(offset=raw.offset + 1) for raw in sealed(1, cancelled(), cancelled(number=2))]
+    assert counts([*sealed(ANYWHERE, claim()), *displaced, *sealed(4, cancelled())], rule) == [0, 4]
+    assert rule.seals is not None
+    assert rule.seals.forged == 0
+
+
 def test_case_32_key_of_nobody_signs_nothing() -> None:
     mallory = Sealer(SigningKey("d1", Ed25519PrivateKey.generate()))
     (out,) = mallory.seal(TOPIC, 0, 1, [cancelled()])
