@@ -139,7 +139,7 @@ class TopicSeals:
             return True
         if any(self._is_signed(raw, shift) for shift in range(1, DISPLACED_MAX + 1)):
             logger.warning(
-                "%s/%d@%d was signed for an earlier place, before which something else landed: it does not count, and a "
+                "%s/%d@%d was signed for an earlier place, where something else landed: it does not count, and a "
                 "decider decides again",
                 self.topic,
                 raw.partition,
