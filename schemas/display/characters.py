@@ -1,11 +1,13 @@
 """The characters that mislead: which print as nothing or steer what is printed, and which look like others.
 
-The tables are those of `placet-view 1` and are never changed: another table is another version of the view. A
-character that Unicode assigns later is shown as it is.
+The tables are those of `placet-view 1` and are never changed: another table is another version of the view. What
+version 2 hides beside them stands in `hidden_since`.
 """
 
 import re
 from typing import Literal
+
+from schemas.display.hidden_since import is_hidden_since
 
 Badge = Literal[
     "ansi",
@@ -86,12 +88,13 @@ _HIDDEN = re.compile(f"[{HIDDEN}]")
 
 def is_hidden(char: str) -> bool:
     """Whether a character prints as nothing, or steers what is printed."""
-    return _HIDDEN.match(char) is not None
+    return _HIDDEN.match(char) is not None or is_hidden_since(char)
 
 
 def badge_of(char: str) -> Badge | None:
     """The badge of a hidden character; None for an unusual space, and for one that is not hidden."""
-    return next((badge for pattern, badge in _BADGES if pattern.match(char)), None)
+    found = next((badge for pattern, badge in _BADGES if pattern.match(char)), None)
+    return "zero_width" if found is None and is_hidden_since(char) else found
 
 
 def code_of(char: str) -> str:

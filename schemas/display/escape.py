@@ -25,6 +25,7 @@ from schemas.display.characters import (
     code_of,
     is_hidden,
 )
+from schemas.display.hidden_since import is_hidden_since
 
 # More spaces than this, or more blank lines, push what follows out of sight.
 SPACES_MAX = 32
@@ -58,9 +59,13 @@ _FOREIGN_LETTER = re.compile(f"[{FOREIGN}]")
 
 
 class Badges:
-    """The badges of everything that was shown so far."""
+    """The badges of everything that was shown so far.
 
-    def __init__(self) -> None:
+    `since` says whether also that is hidden which version 1 of the view shows.
+    """
+
+    def __init__(self, since: bool = True) -> None:
+        self.since = since
         self._found: set[Badge] = set()
 
     def add(self, badge: Badge | None) -> None:
@@ -136,7 +141,13 @@ def revealed(text: str) -> str:
 
 
 def _shown(text: str, badges: Badges) -> str:
-    return _Escaping(text, badges).shown() if _ODD.search(text) else text
+    shown = _Escaping(text, badges).shown() if _ODD.search(text) else text
+    if not badges.since or shown.isascii():
+        return shown
+    codes = {char: code_of(char) for char in set(shown) if is_hidden_since(char)}
+    for char in codes:
+        badges.add(badge_of(char))
+    return shown.translate(str.maketrans(codes)) if codes else shown
 
 
 def _blank_lines(count: int) -> list[str]:

@@ -133,7 +133,7 @@ def texts_of(version: int, asked: str, *words: str) -> tuple[str, ...]:
 
 def view_of(held: Held, version: int = VERSION) -> View:
     """Render what a person is shown, as the text of a version."""
-    badges = Badges()
+    badges = Badges(since=version >= SHOWS_REQUEST_FROM)
     body = _Body(held, version, badges)
     body.write()
     found = badges.sorted()
