@@ -14,11 +14,12 @@ from typing import Any
 import orjson
 
 from gateway.checking.documents import Kind
-from gateway.checking.worker import LENGTH_BYTES
+from gateway.checking.worker import LENGTH_BYTES, READY
 from gateway.problems import Problem
 from schemas.refusals import Refusal
 
 BUDGET_S = 10.0
+STARTING_S = 60.0
 WAITING_OF_A_TENANT_MAX = 4
 
 
@@ -58,9 +59,9 @@ class DefinitionDesk:
 
     async def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         content = orjson.dumps(question)
-        process = await self._running()
         answered = False
         try:
+            process = await self._running()
             async with asyncio.timeout(self._budget_s):
                 reply = await _exchange(process, content)
             answered = True
@@ -87,6 +88,14 @@ class DefinitionDesk:
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
+            # Starting takes its own time on a busy machine: none of it is the definition's.
+            try:
+                async with asyncio.timeout(STARTING_S):
+                    await _ready(self._process)
+            except TimeoutError as error:
+                raise Problem(
+                    Refusal.UNAVAILABLE, "definitions cannot be read yet: try again", retry_after=1
+                ) from error
         return self._process
 
     async def _end(self) -> None:
@@ -100,6 +109,12 @@ class DefinitionDesk:
     async def close(self) -> None:
         """End the process."""
         await self._end()
+
+
+async def _ready(process: asyncio.subprocess.Process) -> None:
+    if process.stdout is None:
+        raise ConnectionError("the process has no pipes")
+    await process.stdout.readexactly(len(READY))
 
 
 async def _exchange(process: asyncio.subprocess.Process, content: bytes) -> dict[str, Any]:

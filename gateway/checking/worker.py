@@ -17,6 +17,7 @@ from gateway.checking.documents import text_of
 from gateway.problems import Problem
 
 LENGTH_BYTES = 4
+READY = b"ready"
 MEMORY_LIMIT_BYTES = 1 << 30
 LIMIT_S = 30
 
@@ -31,6 +32,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
 
 def serve(questions: BinaryIO, answers: BinaryIO) -> None:
     """Answer until the other side closes its end."""
+    answers.write(READY)
+    answers.flush()
     while header := questions.read(LENGTH_BYTES):
         question = orjson.loads(questions.read(int.from_bytes(header, "big")))
         signal.setitimer(signal.ITIMER_REAL, LIMIT_S)

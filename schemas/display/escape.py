@@ -147,7 +147,7 @@ def _shown(text: str, badges: Badges) -> str:
     codes = {char: code_of(char) for char in set(shown) if is_hidden_since(char)}
     for char in codes:
         badges.add(badge_of(char))
-    return shown.translate(str.maketrans(codes)) if codes else shown
+    return shown.translate({ord(char): code for char, code in codes.items()}) if codes else shown
 
 
 def _blank_lines(count: int) -> list[str]:

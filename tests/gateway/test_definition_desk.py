@@ -113,14 +113,16 @@ def test_case_31_schema_that_is_much_work_is_4xx_and_others_are_served(
     doors: Doors, ping: Callable[[], float], attack: str
 ) -> None:
     olga: Caller = doors.caller("olga", "operator")
+    usual = max(ping() for _ in range(5))
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(olga.call, "PUT", "/v1/tools/attack", {"inputSchema": ATTACKS[attack]()})
-        slowest = ping()
+        slowest = usual
         while not asked.done():
             slowest = max(slowest, ping())
 
     assert asked.result().status_code == 422, asked.result().text
-    assert slowest < 1
+    # A second, or on a busy machine several times what it takes by itself; it was 40 to 70 s.
+    assert slowest < max(1, 5 * usual)
 
 
 @pytest.mark.stack
@@ -128,14 +130,16 @@ def test_case_31_schema_that_is_much_work_is_4xx_and_others_are_served(
 @pytest.mark.timeout(180)
 def test_case_31_large_policy_takes_nobody_elses_time(doors: Doors, ping: Callable[[], float]) -> None:
     olga = doors.caller("olga", "operator", tenant="large-policies")
+    usual = max(ping() for _ in range(5))
     rule = "  - {{id: r{0}, match: {{tools: [t{0}]}}, when: 'args.a == {0}.0', then: allow}} # {1}\n"
     text = "policy: large\nrules:\n" + "".join(rule.format(n, "x" * 400) for n in range(480))
     with ThreadPoolExecutor(1) as threads:
         headers = {"Content-Type": "application/yaml"}
         asked = threads.submit(olga.call, "PUT", "/v1/policies/large", content=text, headers=headers)
-        slowest = ping()
+        slowest = usual
         while not asked.done():
             slowest = max(slowest, ping())
 
     assert asked.result().status_code in (200, 202), asked.result().text
-    assert slowest < 1
+    # A second, or on a busy machine several times what it takes by itself; it was 40 to 70 s.
+    assert slowest < max(1, 5 * usual)
