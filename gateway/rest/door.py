@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -68,6 +68,17 @@ class Door(NamedTuple):
     def query(self, name: str) -> str | None:
         """A query parameter; None where it is missing or empty."""
         return self.request.query_params.get(name) or None
+
+    def one_of(self, name: str, values: Collection[str]) -> str | None:
+        """A query parameter that is one of some words; None where it is missing or empty.
+
+        Raises:
+            Problem: 422, it is another.
+        """
+        word = self.query(name)
+        if word is not None and word not in values:
+            raise Problem(Refusal.INVALID, f"{name} is one of {', '.join(values)}")
+        return word
 
     def seconds(self, name: str, default: float, most: float = WAIT_MAX_S) -> float:
         """A query parameter in seconds.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
@@ -22,6 +22,7 @@ from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions", tags=["executions"])
 AtDoor = Annotated[Door, Depends(door_of)]
+STATES: tuple[str, ...] = get_args(r.ExecutionState)
 STATE = ("state", "string", "Only executions that show this state.")
 AGENT = ("agent", "string", "Only of this agent.")
 AT = ("at", "string", "An RFC 3339 time or a version: the execution as it was then.")
@@ -57,7 +58,7 @@ async def list_executions(door: AtDoor) -> Response:
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's executions")
         agent = actor.agent
     limit = door.limit()
-    state, cursor = door.query("state"), door.query("cursor")
+    state, cursor = door.one_of("state", STATES), door.query("cursor")
     return await door.paged(
         lambda moment: lists.executions(
             moment, actor.tenant, actor.project, state=state, agent=agent, cursor=cursor, limit=limit

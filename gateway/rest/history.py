@@ -34,10 +34,19 @@ def read_moment(text: str) -> Moment:
     """
     if text.isascii() and text.isdigit() and len(text) < 16:
         return Moment(version=int(text))
+    return Moment(at_ms=read_time(text, "at", " or a version"))
+
+
+def read_time(text: str, name: str, otherwise: str = "") -> int:
+    """The time (ms) of a query parameter, which the error names.
+
+    Raises:
+        Problem: 422, it is no RFC 3339 time with a zone.
+    """
     try:
-        return Moment(at_ms=epoch_ms(text.replace(" ", "+")))
+        return epoch_ms(text.replace(" ", "+"))
     except ValueError as error:
-        raise Problem(Refusal.INVALID, "at must be an RFC 3339 time with a zone, or a version") from error
+        raise Problem(Refusal.INVALID, f"{name} must be an RFC 3339 time with a zone{otherwise}") from error
 
 
 async def event_page(door: Door, execution_id: str) -> tuple[list[dict[str, Any]], str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.bodies import read_body
+from gateway.deciding import may_decide
 from gateway.identity.doors import check_reads, check_sees, reads_project
 from gateway.operations import executions
 from gateway.operations.holds import (
@@ -29,6 +30,7 @@ from projections.folds.holds import hold_json
 from projections.folds.rows import Row
 from projections.queries import lists
 from projections.queries.paging import BadCursor, Page, bounded, page_of, read_cursor
+from schemas.commands import RequestKind
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
@@ -38,8 +40,12 @@ FILTERS = (
     ("kind", "string", "clarification, decision or permission."),
     ("agent", "string", "Only of this agent."),
     ("assignee", "string", "Only what this subject has claimed or was handed; `me` is the token's."),
+    ("decidable", "string", "`me`: only open holds that the token's subject may decide, and has not yet."),
+    ("prefix", "string", "Only those whose id begins so."),
 )
 ME = "me"
+KINDS: tuple[str, ...] = get_args(RequestKind)
+STATUSES: tuple[str, ...] = get_args(r.HoldStatus)
 
 
 @router.get(
@@ -52,8 +58,9 @@ async def list_holds(door: AtDoor) -> Response:
     """Holds, longest open first; an agent's token sees its own agent's."""
     limit = bounded(door.limit())
     await door.settle_after()
+    filters, status = _filters(door), door.one_of("status", STATUSES)
     try:
-        page = await _page(door, _filters(door), door.query("status"), door.query("cursor"), limit)
+        page = await _page(door, filters, status, door.query("cursor"), limit)
     except BadCursor as error:
         raise Problem(Refusal.INVALID, str(error)) from error
     return door.page(page, hold_json)
@@ -137,17 +144,20 @@ def _planner(door: Door, item: b.DecideOneOfMany, key: str | None) -> Callable[[
 def _filters(door: Door) -> dict[str, str | None]:
     actor = door.actor
     agent = door.query("agent")
+    if door.one_of("decidable", (ME,)) is not None and door.query("status") not in (None, "open"):
+        raise Problem(Refusal.INVALID, "decidable is of open holds: leave status out")
     if not reads_project(actor):
-        if actor.agent is None:
+        if actor.agent is None and not door.query("decidable"):
             check_reads(actor)
         if agent not in (None, actor.agent):
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's holds")
         agent = actor.agent
     assignee = door.query("assignee")
     return {
-        "kind": door.query("kind"),
+        "kind": door.one_of("kind", KINDS),
         "agent": agent,
         "assignee": actor.subject if assignee == ME else assignee,
+        "prefix": door.query("prefix"),
     }
 
 
@@ -155,8 +165,12 @@ async def _page(
     door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
 ) -> Page:
     actor = door.actor
-    if status == "open":
-        rows = door.gate.live.cache.open_holds(actor.tenant, actor.project)
+    decidable = door.query("decidable")
+    if status == "open" or decidable:
+        live = door.gate.live
+        rows = live.cache.open_holds(actor.tenant, actor.project)
+        if decidable:
+            rows = [row for row in rows if may_decide(live, row, actor)]
         return _open_page(rows, filters, cursor, limit)
     page, _ = await door.gateway.views.read(
         lambda moment: lists.holds(
@@ -184,4 +198,5 @@ def _fits(row: Row, filters: dict[str, str | None]) -> bool:
         "agent": row["agent"],
         "assignee": row["claimed_by"] or row["assignee"],
     }
-    return all(wanted is None or shown[name] == wanted for name, wanted in filters.items())
+    begins = row["hold_id"].startswith(filters["prefix"] or "")
+    return begins and all(filters[name] in (None, value) for name, value in shown.items())

@@ -14,7 +14,7 @@ from gateway.identity.doors import check_owner, check_reads, check_role
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
 from gateway.rest.door import Door, answer, door_of, listed
-from gateway.rest.history import read_moment
+from gateway.rest.history import read_time
 from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import Row, moment
@@ -137,10 +137,7 @@ async def list_dead_letters(door: AtDoor) -> Response:
 
 def _since_ms(door: Door) -> int | None:
     since = door.query("since")
-    since_ms = None if since is None else read_moment(since).at_ms
-    if since is not None and since_ms is None:
-        raise Problem(Refusal.INVALID, "since must be an RFC 3339 time with a zone")
-    return since_ms
+    return None if since is None else read_time(since, "since")
 
 
 def _reviewer(row: Row) -> dict[str, Any]:

@@ -64,10 +64,13 @@ def holds(
     agent: str | None = None,
     assignee: str | None = None,
     execution_id: str | None = None,
+    prefix: str | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Page:
-    """Holds, longest open first. `assignee` finds what was delegated to or is claimed by a subject.
+    """Holds, longest open first.
+
+    `prefix` is how their ids begin; `assignee` finds what was delegated to or is claimed by a subject.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -77,6 +80,7 @@ def holds(
         ('"agent" = ?', agent),
         ('"execution_id" = ?', execution_id),
         ('COALESCE("claimed_by", "assignee") = ?', assignee),
+        ('substr("hold_id", 1, ?) = ?', None if prefix is None else (len(prefix), prefix)),
     ]
     is_open = "\"status\" = 'open'" if status == "open" else ""
     if status != "open":

@@ -1,13 +1,15 @@
 """Who may do what: roles for commands, and the authority that a hold asks for."""
 
+from schemas import authority
 from schemas.actor import Actor, tool_role
+from schemas.authority import Asked
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.requirement import ANY_REVIEWER
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
-from services.domain.voices import REVIEWERS, asked_roles, edited_by
+from services.domain.voices import REVIEWERS, edited_by
 
 
 def acts_for_agent(actor: Actor, agent: str) -> bool:
@@ -38,32 +40,12 @@ def may_resume(actor: Actor, execution: Execution) -> bool:
 def refusal_to_decide(
     state: Execution, hold: Hold, call: Call | None, ctx: Context
 ) -> tuple[Refusal, str] | None:
-    """Why the actor may not decide this hold, or None.
-
-    An agent's token never decides, and nobody whom the rule excludes. Where the hold names roles or reviewers,
-    exactly those count, or a delegation to this person; being an admin is not being a treasurer.
-    """
-    actor, people = ctx.actor, ctx.people
-    person = people.name_of(actor.subject)
-    if actor.agent is not None:
-        return Refusal.NOT_AUTHORISED, "an agent's token cannot decide"
-    if people.is_disabled(actor.subject):
-        return Refusal.NOT_AUTHORISED, "this account may do nothing any more"
-    if person in map(people.meant_by, hold.excluded):
-        return Refusal.NOT_AUTHORISED, "the rule excludes you from deciding this"
-    if hold.exclude_requester and person in requesters_of(state, hold, call, people):
-        return (
-            Refusal.OWN_REQUEST,
-            "the rule wants another person than those who asked or whom the agent acts for",
-        )
-    if hold.delegated_to and people.meant_by(hold.delegated_to) == person:
-        return None
-    if person in map(people.meant_by, hold.reviewers) or set(asked_roles(hold)) & set(actor.roles):
-        return None
-    if hold.roles or hold.reviewers:
-        asked = ", ".join((*hold.roles, *hold.reviewers))
-        return Refusal.FORBIDDEN_ROLE, f"needs one of the roles, or to be one of the reviewers: {asked}"
-    return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
+    """Why the actor may not decide this hold, or None; see `schemas.authority`."""
+    people = ctx.people
+    asked = Asked(hold.roles, hold.reviewers, hold.excluded, hold.exclude_requester, hold.delegated_to)
+    return authority.refusal_to_decide(
+        asked, lambda: requesters_of(state, hold, call, people), ctx.actor, people
+    )
 
 
 def requesters_of(state: Execution, hold: Hold, call: Call | None, people: TenantPeople) -> frozenset[str]:
@@ -79,13 +61,8 @@ def requesters_of(state: Execution, hold: Hold, call: Call | None, people: Tenan
 
 
 def people_behind(state: Execution, people: TenantPeople) -> frozenset[str]:
-    """For whom an agent acts: who started the run, its user, and the principals who have the agent among theirs.
-
-    Whoever starts a run may name its user by an account, or as a policy names people.
-    """
-    named = {people.name_of(name) for name in (state.started_by, state.user) if name}
-    user = {people.meant_by(state.user)} if state.user else set()
-    return frozenset(named | user) | set(people.delegators_of(state.agent))
+    """For whom the run's agent acts."""
+    return authority.people_behind(state.agent, state.started_by, state.user, people)
 
 
 def widened(

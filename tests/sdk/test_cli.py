@@ -1,14 +1,19 @@
 import json
-from dataclasses import replace
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet.cli import run
+from gateway.resources import ExecutionState
+from placet.cli import choices, run
 from placet.cli.inbox import shortener
-from tests.sdk.scripted import QUICK, Asked, Peer
+from placet.cli.plugins import OF_THE_SERVER, OWN, find
+from schemas.commands import RequestKind
+from schemas.events import EVENTS
+from tests.sdk.scripted import Asked, Peer
 from tests.sdk.terminal import GROUP, HOLD, OTHER, Terminal
 
 
@@ -116,7 +121,7 @@ def test_lists_print_a_table_or_json(terminal: Terminal, command: str, shown: st
 def test_any_command_where_nobody_listens_exits_3(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("placet.cli.session.PATIENCE", replace(QUICK, request_s=0.2))
+    monkeypatch.setattr("placet.cli.session.connect.__defaults__", (0.2,))
     assert terminal("inbox", url="http://127.0.0.1:9") == 3
     assert "not reachable" in terminal.err
 
@@ -181,3 +186,67 @@ def test_principals_publish_sends_accounts_and_roles(terminal: Terminal) -> None
     assert terminal("principals", "publish", "mia-m", "--subject", "mia", "--role", "treasurer") == 0
     (sent,) = terminal.sent("PUT")
     assert sent.json() == {"subjects": ["mia"], "roles": ["treasurer"], "agents": [], "disabled": False}
+
+
+def test_help_imports_neither_a_client_nor_the_server() -> None:
+    script = (
+        "import sys; from placet.cli import run; code = run(['--help']); print(code, *sorted(sys.modules))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    code, *modules = said.stdout.splitlines()[-1].split()
+    heavy = {"httpx", "websockets", "rich", "pydantic", "fastapi", "aiokafka", "rfc8785", "ops", "schemas"}
+    assert code == "0"
+    assert heavy.isdisjoint(modules), "these make a command wait before it has begun"
+    assert {"placet.sync", "placet.client", "placet.cli.inbox", "placet.cli.proof"}.isdisjoint(modules)
+
+
+def test_inbox_imports_no_websocket_and_no_command_line_of_others(terminal: Terminal) -> None:
+    script = (
+        "import sys; from placet.cli import run; code = run(sys.argv[1:]); print(code, *sorted(sys.modules))"
+    )
+    arguments = ["--url", terminal.script.url, "--token", "t", "inbox", "--json"]
+    said = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    code, *modules = said.stdout.splitlines()[-1].split()
+    assert code == "0"
+    assert {"websockets", "rich.console", "pygments", "click", "ops"}.isdisjoint(modules)
+
+
+@pytest.mark.parametrize("name", sorted(OWN))
+def test_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    assert find("", name).get_short_help_str(200) == OWN[name][1]
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_SERVER))
+def test_list_of_commands_says_what_each_of_the_server_says_of_itself(name: str) -> None:
+    group, _, last = name.rpartition(" ")
+    assert find(group, last).get_short_help_str(200).rstrip(".") == OF_THE_SERVER[name].rstrip(".")
+
+
+def test_words_of_options_are_those_of_the_interface() -> None:
+    assert set(choices.KINDS) == set(get_args(RequestKind))
+    assert set(choices.STATES) == set(get_args(ExecutionState))
+    assert tuple(event.__name__ for event in EVENTS) == choices.EVENT_TYPES
+
+
+@pytest.mark.parametrize(
+    "arguments", [("inbox", "--kind", "x"), ("executions", "--state", "x"), ("events", "--type", "x")]
+)
+def test_unknown_word_for_an_option_is_wrong_usage(terminal: Terminal, arguments: tuple[str, ...]) -> None:
+    assert terminal(*arguments) == 2
+    assert "'x' is none of" in terminal.err
+    assert terminal.script.asked == []
+
+
+def test_policy_file_that_is_not_utf_8_is_wrong_usage(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_bytes(b"policy: production\n# \xff\n")
+    assert terminal("policy", "publish", str(tmp_path / "policy.yaml")) == 2
+    assert "is not UTF-8 (byte 21)" in terminal.err
+
+
+def test_mine_asks_for_what_may_be_decided(terminal: Terminal) -> None:
+    assert terminal("inbox", "--mine") == 0
+    assert terminal.script.asked[0].params["decidable"] == "me"

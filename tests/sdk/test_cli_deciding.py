@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from placet.cli.decide import answer_value
+from placet.cli.viewing import arranged
 from placet.models import Hold
 from tests.sdk.terminal import DIGEST, HOLD, TEXT, VIEW, Terminal
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "views"
 
 
 def test_show_by_the_beginning_of_a_call_id_prints_the_servers_text_as_it_is(terminal: Terminal) -> None:
     assert terminal("show", "c0ff") == 0
-    assert TEXT in terminal.out
+    assert sorted(TEXT.splitlines()) == sorted(
+        line for line in terminal.out.splitlines() if line in TEXT.splitlines()
+    )
     assert VIEW["view_digest"] in terminal.out
 
 
@@ -54,12 +59,14 @@ def test_approve_shows_and_sends_the_digest(terminal: Terminal) -> None:
     body = terminal.sent()[0].json()
     assert (body["decision"], body["digest"]) == ("approve", DIGEST)
     assert body["view_digest"] == VIEW["view_digest"]
-    assert TEXT in terminal.out
+    assert sorted(TEXT.splitlines()) == sorted(
+        line for line in terminal.out.splitlines() if line in TEXT.splitlines()
+    )
 
 
 def test_approve_as_json_prints_the_view_beside_it(terminal: Terminal) -> None:
     assert terminal("approve", "c0ffee", "--yes", "--json") == 0
-    assert TEXT in terminal.err
+    assert set(TEXT.splitlines()) <= set(terminal.err.splitlines())
     assert json.loads(terminal.out)["decision_id"] == "d1"
 
 
@@ -116,7 +123,8 @@ def test_approve_of_arguments_that_are_not_the_digests_is_refused_here(
 def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> None:
     assert terminal("edit", "c0ffee", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 0
     assert '+  "recipient": "GB30"' in terminal.out
-    assert terminal.out.index(TEXT) < terminal.out.index('+  "recipient": "GB30"')
+    assert set(TEXT.splitlines()) <= set(terminal.out.splitlines())
+    assert terminal.out.index("arguments:") < terminal.out.index('+  "recipient": "GB30"')
     assert terminal.sent()[0].json()["view_digest"] == VIEW["view_digest"]
     body = terminal.sent()[0].json()
     assert body["edited_arguments"] == {"recipient": "GB30", "amount": 98.7}
@@ -164,3 +172,30 @@ def test_answer_value_is_what_was_meant(hold: Hold, text: str, value: Any) -> No
 def test_answer_sends_the_value(terminal: Terminal) -> None:
     assert terminal("answer", "c0ffee", "42") == 0
     assert terminal.sent()[0].json()["value"] == 42
+
+
+def test_approve_shows_what_is_asked_and_what_would_run_last(terminal: Terminal) -> None:
+    assert terminal("approve", "c0ffee", "--yes") == 0
+    lines = terminal.out.splitlines()
+    last = lines.index("arguments:")
+    assert lines[last - 1] == "tool: send_money"
+    assert lines.index(f"digest: {DIGEST}") < lines.index("badges: bidi") < last
+    assert lines[last + 1].startswith('  "recipient"')
+
+
+def test_arranged_view_leaves_no_line_out_and_puts_long_arguments_before_what_is_asked() -> None:
+    text = (GOLDEN / "hostile.2.txt").read_text("utf-8")
+    around, asked = arranged(text)
+    assert sorted(around + asked) == sorted(text.splitlines())
+    names = [line.partition(":")[0] for line in asked if not line.startswith("  ")]
+    assert names[:3] == ["badges", "arguments", "asked of the agent"]
+    plain = arranged((GOLDEN / "plain.2.txt").read_text("utf-8"))[1]
+    assert len(plain) < 20, "with how it stands and the question it fits a terminal of 24 lines"
+    assert plain[0] == "asked of the agent: Pay the March invoice of ACME."
+    assert plain[-1].startswith('  "recipient"')
+
+
+def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("answer", "c0ffee", "") == 2
+    assert "must say something" in terminal.err
+    assert terminal.sent() == []

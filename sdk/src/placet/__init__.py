@@ -1,54 +1,62 @@
 """Placet: agents propose, people assent, the log remembers. This is the client."""
 
-from placet.client import AsyncPlacet
-from placet.config import NotConfigured
-from placet.errors import (
-    AlreadyConsumed,
-    AlreadyDecided,
-    ApprovedArgumentsRejected,
-    Denied,
-    DigestMismatch,
-    ExecutionClosed,
-    Expired,
-    NoExecution,
-    NotAuthorised,
-    NotFound,
-    NotReleased,
-    OutcomeUnknown,
-    OutputNotRecorded,
-    PlacetError,
-    QuotaExceeded,
-    Refused,
-    ResultNotReported,
-    StillHeld,
-    ToolFailed,
-    Unauthenticated,
-    Unavailable,
-    Unreachable,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Not later: its module has the same name, and would stand in its place.
 from placet.gated import current_call, gated
-from placet.models import (
-    AuditRow,
-    Component,
-    Decision,
-    Edit,
-    Event,
-    Execution,
-    Grant,
-    Hold,
-    HoldGroup,
-    HoldView,
-    HumanRequest,
-    Page,
-    Published,
-    Recorded,
-    Risk,
-    Tool,
-    ToolCall,
-    Verdict,
-)
-from placet.sync import Placet
-from placet.transport.port import Patience
+
+if TYPE_CHECKING:
+    from placet.client import AsyncPlacet
+    from placet.config import NotConfigured
+    from placet.errors import (
+        AlreadyConsumed,
+        AlreadyDecided,
+        ApprovedArgumentsRejected,
+        Denied,
+        DigestMismatch,
+        ExecutionClosed,
+        Expired,
+        NoExecution,
+        NotAuthorised,
+        NotFound,
+        NotReleased,
+        OutcomeUnknown,
+        OutputNotRecorded,
+        PlacetError,
+        QuotaExceeded,
+        Refused,
+        ResultNotReported,
+        StillHeld,
+        ToolFailed,
+        Unauthenticated,
+        Unavailable,
+        Unreachable,
+    )
+    from placet.models import (
+        AuditRow,
+        Component,
+        Decision,
+        Edit,
+        Event,
+        Execution,
+        Grant,
+        Hold,
+        HoldGroup,
+        HoldView,
+        HumanRequest,
+        Page,
+        Published,
+        Recorded,
+        Risk,
+        Tool,
+        ToolCall,
+        Verdict,
+    )
+    from placet.sync import Placet
+    from placet.transport.port import Patience
 
 __all__ = [
     "AlreadyConsumed",
@@ -98,3 +106,63 @@ __all__ = [
     "current_call",
     "gated",
 ]
+
+# Imported when they are asked for: whoever needs a part, as the terminal does, does not wait for all.
+_WHERE = {
+    "AlreadyConsumed": "placet.errors",
+    "AlreadyDecided": "placet.errors",
+    "ApprovedArgumentsRejected": "placet.errors",
+    "AsyncPlacet": "placet.client",
+    "AuditRow": "placet.models",
+    "Component": "placet.models",
+    "Decision": "placet.models",
+    "Denied": "placet.errors",
+    "DigestMismatch": "placet.errors",
+    "Edit": "placet.models",
+    "Event": "placet.models",
+    "Execution": "placet.models",
+    "ExecutionClosed": "placet.errors",
+    "Expired": "placet.errors",
+    "Grant": "placet.models",
+    "Hold": "placet.models",
+    "HoldGroup": "placet.models",
+    "HoldView": "placet.models",
+    "HumanRequest": "placet.models",
+    "NoExecution": "placet.errors",
+    "NotAuthorised": "placet.errors",
+    "NotConfigured": "placet.config",
+    "NotFound": "placet.errors",
+    "NotReleased": "placet.errors",
+    "OutcomeUnknown": "placet.errors",
+    "OutputNotRecorded": "placet.errors",
+    "Page": "placet.models",
+    "Patience": "placet.transport.port",
+    "Placet": "placet.sync",
+    "PlacetError": "placet.errors",
+    "Published": "placet.models",
+    "QuotaExceeded": "placet.errors",
+    "Recorded": "placet.models",
+    "Refused": "placet.errors",
+    "ResultNotReported": "placet.errors",
+    "Risk": "placet.models",
+    "StillHeld": "placet.errors",
+    "Tool": "placet.models",
+    "ToolCall": "placet.models",
+    "ToolFailed": "placet.errors",
+    "Unauthenticated": "placet.errors",
+    "Unavailable": "placet.errors",
+    "Unreachable": "placet.errors",
+    "Verdict": "placet.models",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

@@ -225,6 +225,11 @@ def policy_versions(name: str) -> Request:
     return Request("GET", f"/policies/{quote(name, safe='')}/versions")
 
 
+def list_calls(execution_id: str) -> Request:
+    """The calls of an execution."""
+    return Request("GET", f"{_execution(execution_id)}/tool-calls")
+
+
 def read(path: str, **params: Any) -> Request:
     """Anything else that is only read."""
     return Request("GET", path, params=_params(**params))

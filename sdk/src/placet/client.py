@@ -25,7 +25,6 @@ from placet.resources import (
 )
 from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import AutoTransport, Mode
-from placet.transport.feed import feed
 from placet.transport.port import Patience
 from placet.vault import AsyncVault
 
@@ -232,4 +231,6 @@ class AsyncPlacet:
         Raises:
             Unreachable: the gateway was away for too long.
         """
+        from placet.transport.feed import feed
+
         return feed(self.url, self._token, channels, cursor, self._patience, self._mode)

@@ -23,6 +23,7 @@ from placet.models import (
     Published,
     Recorded,
     Tool,
+    ToolCall,
 )
 from placet.secrets import ForgedSecret, restored
 from placet.transport.port import Request
@@ -77,6 +78,10 @@ class AsyncExecutions:
         """What happened in an execution, as the log has it."""
         return await self.channel.objects(asks.execution_events(execution_id, cursor))
 
+    async def calls(self, execution_id: str) -> Page[ToolCall]:
+        """All calls of an execution, in the order in which they were proposed."""
+        return await self.channel.page(ToolCall, asks.list_calls(execution_id))
+
     async def pause(self, execution_id: str, reason: str = "") -> Execution:
         """Let nothing more be judged or run until it is resumed."""
         return await self._change(
@@ -117,10 +122,23 @@ class AsyncHolds:
         kind: str | None = None,
         agent: str | None = None,
         assignee: str | None = None,
+        decidable: str | None = None,
+        prefix: str | None = None,
         cursor: str | None = None,
     ) -> Page[Hold]:
-        """Holds, filtered; `assignee="me"` are those that the token's subject may decide."""
+        """Holds, filtered.
+
+        Args:
+            status: open, resolved, expired or cancelled; None for all.
+            kind: permission, clarification, decision or env_var.
+            agent: whose calls and questions.
+            assignee: who has claimed them or was handed them; `me` is the token's subject.
+            decidable: `me` for the open ones that the token's subject may decide.
+            prefix: how their ids begin.
+            cursor: of the page before.
+        """
         filters = {"status": status, "kind": kind, "agent": agent, "assignee": assignee, "cursor": cursor}
+        filters |= {"decidable": decidable, "prefix": prefix}
         return await self.channel.page(Hold, asks.list_holds(filters))
 
     async def get(self, hold_id: str, *, after: str | None = None) -> Hold:

@@ -54,12 +54,20 @@ def _blocking(
     return call
 
 
+class _Lifeline:
+    """What a client and all of its parts hold on to: once nobody does, its connections and its thread end."""
+
+    def __init__(self, inner: AsyncPlacet, thread: LoopThread) -> None:
+        self.end = weakref.finalize(self, _shut, inner, thread)
+
+
 class _Blocking:
     """An asynchronous object and the thread to run it on."""
 
-    def __init__(self, inner: Any, thread: LoopThread) -> None:
+    def __init__(self, inner: Any, thread: LoopThread, lifeline: _Lifeline) -> None:
         self._inner = inner
         self._thread = thread
+        self._lifeline = lifeline
 
 
 class Executions(_Blocking):
@@ -69,6 +77,7 @@ class Executions(_Blocking):
     get = _blocking(AsyncExecutions.get)
     list = _blocking(AsyncExecutions.list)
     events = _blocking(AsyncExecutions.events)
+    calls = _blocking(AsyncExecutions.calls)
     pause = _blocking(AsyncExecutions.pause)
     resume = _blocking(AsyncExecutions.resume)
     complete = _blocking(AsyncExecutions.complete)
@@ -152,8 +161,8 @@ class RunningExecution(_Blocking):
     ask = _blocking(AsyncExecution.ask)
     ask_env = _blocking(AsyncExecution.ask_env)
 
-    def __init__(self, inner: AsyncExecution, thread: LoopThread) -> None:
-        super().__init__(inner, thread)
+    def __init__(self, inner: AsyncExecution, thread: LoopThread, lifeline: _Lifeline) -> None:
+        super().__init__(inner, thread, lifeline)
         self.channel = inner.channel
         self.id = inner.id
         self._token: Token[Run | None] | None = None
@@ -249,18 +258,18 @@ class Placet(_Blocking):
         except BaseException:
             thread.stop()
             raise
-        super().__init__(inner, thread)
+        lifeline = _Lifeline(inner, thread)
+        super().__init__(inner, thread, lifeline)
         self.url = inner.url
         self.agent = agent
-        self.executions = Executions(inner.executions, thread)
-        self.holds = Holds(inner.holds, thread)
-        self.requests = Requests(inner.requests, thread)
-        self.policies = Policies(inner.policies, thread)
-        self.tools = Tools(inner.tools, thread)
-        self.principals = Principals(inner.principals, thread)
-        self.standing_rules = StandingRules(inner.standing_rules, thread)
-        self.vault = Vault(inner.vault, thread)
-        self._finalizer = weakref.finalize(self, _shut, inner, thread)
+        self.executions = Executions(inner.executions, thread, lifeline)
+        self.holds = Holds(inner.holds, thread, lifeline)
+        self.requests = Requests(inner.requests, thread, lifeline)
+        self.policies = Policies(inner.policies, thread, lifeline)
+        self.tools = Tools(inner.tools, thread, lifeline)
+        self.principals = Principals(inner.principals, thread, lifeline)
+        self.standing_rules = StandingRules(inner.standing_rules, thread, lifeline)
+        self.vault = Vault(inner.vault, thread, lifeline)
 
     def __enter__(self) -> Placet:
         return self
@@ -272,7 +281,7 @@ class Placet(_Blocking):
 
     def close(self) -> None:
         """Let go of the connections and the thread; harmless when repeated."""
-        self._finalizer()
+        self._lifeline.end()
 
     def execution(
         self,
@@ -285,7 +294,7 @@ class Placet(_Blocking):
     ) -> RunningExecution:
         """A run of the agent as a block of code; with an `id`, resumable after a crash."""
         inner = self._inner.execution(id, user=user, workspace=workspace, request=request, context=context)
-        return RunningExecution(inner, self._thread)
+        return RunningExecution(inner, self._thread, self._lifeline)
 
     def events(
         self, channels: Sequence[str] = ("events",), *, cursor: str | None = None
@@ -296,7 +305,7 @@ class Placet(_Blocking):
             while True:
                 yield self._thread.run(_next(stream))
         finally:
-            self._thread.run(stream.aclose())
+            self._thread.run(_end(stream))
 
 
 async def _made(
@@ -312,6 +321,13 @@ async def _made(
 async def _next(stream: Any) -> Event:
     event: Event = await stream.__anext__()
     return event
+
+
+async def _end(stream: Any) -> None:
+    # A step that was interrupted ends first: it was cancelled, but from another thread.
+    while stream.ag_running:  # noqa: ASYNC110 - nobody tells when that is
+        await asyncio.sleep(0.001)
+    await stream.aclose()
 
 
 def _shut(inner: AsyncPlacet, thread: LoopThread) -> None:

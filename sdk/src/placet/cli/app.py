@@ -9,20 +9,7 @@ from typing import Annotated
 
 import typer
 
-from placet.cli import (
-    decide,
-    events,
-    executions,
-    impact,
-    inbox,
-    lists,
-    policy,
-    principals,
-    proof,
-    rules,
-    safe,
-    vault,
-)
+from placet.cli import safe
 from placet.cli.plugins import group_class
 from placet.cli.session import Settings
 from placet.config import NotConfigured
@@ -61,29 +48,6 @@ def options(
 ) -> None:
     """Agents propose; people assent; the log remembers."""
     context.obj = Settings(url, token)
-
-
-for _command in (
-    inbox.inbox,
-    inbox.show,
-    decide.approve,
-    decide.edit,
-    decide.reject,
-    decide.answer,
-    decide.revoke,
-    events.events,
-    executions.state,
-    executions.executions,
-    lists.tools,
-    lists.components,
-):
-    app.command()(_command)
-app.add_typer(policy.app)
-proof.app.command()(impact.impact)
-app.add_typer(proof.app)
-app.add_typer(principals.principals_app)
-app.add_typer(rules.app)
-app.add_typer(vault.app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

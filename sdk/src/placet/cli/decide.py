@@ -5,18 +5,30 @@ from __future__ import annotations
 import difflib
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from placet.canonical import MalformedJson, call_digest, parse_strict
 from placet.cli import safe
+from placet.cli.groups import approve_group
 from placet.cli.remembering import WHERE, remember_of
-from placet.cli.session import IdArgument, JsonFlag, connect, console, find_hold, is_interactive, print_json
+from placet.cli.session import (
+    IdArgument,
+    JsonFlag,
+    confirm,
+    connect,
+    console,
+    find_hold,
+    is_interactive,
+    print_json,
+)
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
 from placet.models import Hold, Recorded
-from placet.sync import Placet
+
+if TYPE_CHECKING:
+    from placet.sync import Placet
 
 FeedbackOption = Annotated[str, typer.Option("--feedback", help="What the agent should know.")]
 SHORTEST_DIGEST = 8
@@ -40,18 +52,26 @@ def approve(
     uses: Annotated[str, typer.Option("--uses", help="With --scope rule: how often, or unlimited.")] = "",
     lasts: Annotated[str, typer.Option("--for", help="With --scope rule: how long; 30m, 24h, 7d.")] = "",
     where: Annotated[list[str] | None, typer.Option("--where", help=WHERE)] = None,
+    group: Annotated[
+        bool, typer.Option("--group", help="All that are alike with it (inbox --grouped), of low risk only.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Approve a call with exactly the arguments shown."""
     if not yes and not is_interactive():
         raise typer.BadParameter("nobody can be asked here: give --yes", param_hint="--yes")
+    if group:
+        if digest or seen or scope != "once" or uses or lasts or where:
+            raise typer.BadParameter("a group is approved once, each by its own digest", param_hint="--group")
+        with connect(context) as placet:
+            approve_group(placet, id, feedback, yes, as_json)
+        return
     remember = remember_of(scope, uses, lasts, where or ())
     with connect(context) as placet:
         hold = find_hold(placet, id)
         check_digest(hold, digest)
         shown = _shown(placet, hold, seen, stderr=as_json)
-        if not yes and not typer.confirm(f"Approve digest {hold.digest[:12]}?", err=True):
-            raise typer.Exit(1)
+        confirm(f"Approve {_named(hold)}?", yes)
         recorded = placet.holds.decide(
             hold.hold_id,
             "approve",
@@ -89,6 +109,7 @@ def edit(
     id: IdArgument,  # noqa: A002
     arguments: Annotated[str, typer.Option("--arguments", help="JSON; @FILE reads a file, - the input.")],
     feedback: FeedbackOption = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Change a call's arguments; the policy judges the changed call again."""
@@ -96,8 +117,10 @@ def edit(
     with connect(context) as placet:
         hold = find_hold(placet, id)
         # What is replaced must have been seen as well, where something in it could be overlooked.
-        shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read else ""
+        asks = is_interactive() and not yes
+        shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or asks else ""
         _print_difference(dict(hold.arguments or {}), edited, stderr=as_json)
+        confirm(f"Change {_named(hold)} so?", not asks)
         recorded = placet.holds.decide(
             hold.hold_id,
             "edit",
@@ -180,6 +203,8 @@ def answer_value(hold: Hold, text: str) -> Any:
 def _said(hold: Hold, text: str | None) -> Any:
     if text is None:
         raise typer.BadParameter("say what the answer is", param_hint="VALUE")
+    if not text.strip():
+        raise typer.BadParameter("an answer must say something: answer, or reject", param_hint="VALUE")
     return answer_value(hold, text)
 
 
@@ -219,6 +244,10 @@ def _shown(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:
         detail = f"the view is {view.view_digest or 'without a digest'}, not {safe.escaped(seen)}: look again"
         raise DigestMismatch("digest_mismatch", 0, detail)
     return view.view_digest
+
+
+def _named(hold: Hold) -> str:
+    return f"{safe.escaped(hold.tool or hold.kind)} with digest {hold.digest[:12]}"
 
 
 def _print_difference(before: Any, after: Any, *, stderr: bool = False) -> None:

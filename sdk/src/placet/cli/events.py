@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from placet.cli import safe
-from placet.cli.executions import find_execution
-from placet.cli.session import JsonFlag, connect, console, every, print_json
+from placet.cli.choices import EVENT_TYPES, completing, execution_ids, one_of
+from placet.cli.session import JsonFlag, connect, console, every, find_execution, print_json
+from placet.errors import Refused
 from placet.models import Object
 from placet.parsing import parse_time
-from placet.sync import Placet
+
+if TYPE_CHECKING:
+    from placet.sync import Placet
 
 _OFFSETS = re.compile(r"\d+=\d+(,\d+=\d+)*")
 _DAWN = datetime.min.replace(tzinfo=timezone.utc)
@@ -63,8 +66,18 @@ def events(
         str | None,
         typer.Option("--from", metavar="OFFSETS|TIME", help="0=120,3=7, a time (RFC 3339), or a cursor."),
     ] = None,
-    execution: Annotated[str | None, typer.Option(help="Only this execution's.")] = None,
-    kind: Annotated[str | None, typer.Option("--type", help="Only events of this type.")] = None,
+    execution: Annotated[
+        str | None, typer.Option(help="Only this execution's.", autocompletion=execution_ids)
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--type",
+            help="Only events of this type, such as DecisionRecorded.",
+            callback=one_of(EVENT_TYPES),
+            autocompletion=completing(EVENT_TYPES),
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show what happened. With --follow what happens from now on, or from --from on."""
@@ -80,7 +93,7 @@ def events(
                 shown.add(str(row.get("event_id")))
                 _print(row, kind, as_json)
         if follow or begin.cursor is not None:
-            for row in coming(placet, only, cursor):
+            for row in _coming_from(placet, only, cursor, start if begin.cursor is not None else None):
                 if str(row.get("event_id")) not in shown:
                     _print(row, kind, as_json)
 
@@ -104,6 +117,19 @@ def coming(placet: Placet, execution_id: str | None, cursor: str | None) -> Iter
                 console(stderr=True).print(safe.text("some events were missed: read them with --from"))
             elif event.type == "event" and execution_id in (None, execution_of(event.body)):
                 yield event.body
+
+
+def _coming_from(
+    placet: Placet, execution_id: str | None, cursor: str | None, said: str | None
+) -> Iterator[Object]:
+    """As `coming`, where `said` is what --from gave as a cursor."""
+    try:
+        yield from coming(placet, execution_id, cursor)
+    except Refused as refused:
+        if said is None or refused.code != "invalid":
+            raise
+        detail = "neither offsets (0=120,3=7), a time (RFC 3339), nor a cursor of this installation's events"
+        raise typer.BadParameter(f"{safe.escaped(said)[:80]} is {detail}", param_hint="--from") from refused
 
 
 def execution_of(row: Object) -> str:

@@ -1,4 +1,4 @@
-"""`placet executions` and `placet state`: runs, and one of them now or at any moment."""
+"""`placet executions`, `state`, `pause`, `resume`, `cancel`: runs, one of them at any moment, and steering it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,36 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.session import JsonFlag, by_prefix, connect, console, every, print_json, print_table
-from placet.errors import NotFound
+from placet.cli.choices import STATES, completing, execution_ids, one_of
+from placet.cli.session import (
+    JsonFlag,
+    confirm,
+    connect,
+    console,
+    every,
+    find_execution,
+    print_json,
+    print_table,
+)
 from placet.models import Execution
-from placet.sync import Placet
+
+ExecutionArgument = Annotated[
+    str,
+    typer.Argument(help="An execution's id, or the unique beginning of one.", autocompletion=execution_ids),
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")]
 
 
 def executions(
     context: typer.Context,
-    state: Annotated[str | None, typer.Option(help="running, paused, waiting_approval, completed …")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            help="running, paused, waiting_approval, completed …",
+            callback=one_of(STATES),
+            autocompletion=completing(STATES),
+        ),
+    ] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent's.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -34,7 +55,7 @@ def executions(
 
 def state(
     context: typer.Context,
-    execution: Annotated[str, typer.Argument(help="An execution's id, or the unique beginning of one.")],
+    execution: ExecutionArgument,
     at: Annotated[str | None, typer.Option("--at", help="A time (RFC 3339) or a version.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -47,14 +68,43 @@ def state(
         console().print(safe.text(safe.pretty_json(dict(found.raw)), lines=True))
 
 
-def find_execution(placet: Placet, id_or_prefix: str, at: str | None = None) -> Execution:
-    """An execution by its id, or by the unique beginning of one."""
-    try:
-        return placet.executions.get(id_or_prefix, at=at)
-    except NotFound:
-        known = every(lambda cursor: placet.executions.list(cursor=cursor))
-        found = by_prefix(known, id_or_prefix, lambda one: (one.execution_id,), "execution")
-        if found.execution_id == id_or_prefix:
-            # It exists, so that what was not found is the moment asked for.
-            raise
-        return placet.executions.get(found.execution_id, at=at)
+def pause(
+    context: typer.Context, execution: ExecutionArgument, reason: ReasonOption = "", as_json: JsonFlag = False
+) -> None:
+    """Let nothing more of an execution be judged or run until it is resumed."""
+    with connect(context) as placet:
+        found = find_execution(placet, execution)
+        _print("paused", placet.executions.pause(found.execution_id, reason), as_json)
+
+
+def resume(
+    context: typer.Context,
+    execution: ExecutionArgument,
+    feedback: Annotated[str, typer.Option("--feedback", help="What the agent should know.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a paused execution go on."""
+    with connect(context) as placet:
+        found = find_execution(placet, execution)
+        _print("resumed", placet.executions.resume(found.execution_id, feedback), as_json)
+
+
+def cancel(
+    context: typer.Context,
+    execution: ExecutionArgument,
+    reason: ReasonOption = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """End an execution without a result; what waits in it is given up."""
+    with connect(context) as placet:
+        found = find_execution(placet, execution)
+        confirm(f"Cancel {safe.escaped(found.execution_id)} of {safe.escaped(found.agent)}, for good?", yes)
+        _print("cancelled", placet.executions.cancel(found.execution_id, reason), as_json)
+
+
+def _print(done: str, execution: Execution, as_json: bool) -> None:
+    if as_json:
+        print_json(execution.raw)
+    else:
+        console().print(safe.text(f"{done}: {execution.execution_id} is {execution.state}"))

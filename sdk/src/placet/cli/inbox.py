@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from placet.cli import safe
+from placet.cli.choices import KINDS, completing, hold_ids, one_of
 from placet.cli.session import (
     JsonFlag,
     connect,
     console,
     every,
+    find_call,
     find_hold,
     print_json,
     print_table,
 )
-from placet.cli.viewing import fetch_view, print_view, risk_of, until
-from placet.models import Hold, HoldGroup
-from placet.sync import Placet
+from placet.cli.viewing import decided, fetch_view, print_view, risk_of, until
+from placet.models import Hold, HoldGroup, ToolCall
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from placet.sync import Placet
 
 SHORT = 8
 HOLD_EVENTS = ("tool_call_pending_review", "hitl_requested", "hold_changed", "hold_resolved")
@@ -30,7 +36,14 @@ def inbox(
     context: typer.Context,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and show what comes.")] = False,
     mine: Annotated[bool, typer.Option("--mine", help="Only what I may decide.")] = False,
-    kind: Annotated[str | None, typer.Option(help="clarification, decision, env_var, permission.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="permission, clarification, decision or env_var.",
+            callback=one_of(KINDS),
+            autocompletion=completing(KINDS),
+        ),
+    ] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent's.")] = None,
     grouped: Annotated[bool, typer.Option("--grouped", help="Show like holds as one line each.")] = False,
     as_json: JsonFlag = False,
@@ -42,9 +55,9 @@ def inbox(
         if grouped:
             _print_groups(placet.holds.groups(agent=agent), as_json)
             return
-        assignee = "me" if mine else None
+        decidable = "me" if mine else None
         holds = every(
-            lambda cursor: placet.holds.list(kind=kind, agent=agent, assignee=assignee, cursor=cursor)
+            lambda cursor: placet.holds.list(kind=kind, agent=agent, decidable=decidable, cursor=cursor)
         )
         if as_json:
             print_json([hold.raw for hold in holds])
@@ -113,23 +126,60 @@ def _follow(placet: Placet, as_json: bool) -> None:
 def show(
     context: typer.Context,
     id: Annotated[  # noqa: A002 - the interface's word
-        str, typer.Argument(metavar="ID", help="A hold, call or request by its beginning; EXECUTION/CALL.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="A hold, call or request by its beginning; EXECUTION/CALL.",
+            autocompletion=hold_ids,
+        ),
     ],
     as_json: JsonFlag = False,
 ) -> None:
     """Show a hold, or a call, in full."""
     with connect(context) as placet:
         execution_id, slash, call_id = id.partition("/")
-        shown = placet.call(execution_id, call_id) if slash else find_hold(placet, id)
+        shown: Hold | ToolCall = find_call(placet, execution_id, call_id) if slash else find_hold(placet, id)
         view = fetch_view(placet, shown) if isinstance(shown, Hold) and not as_json else None
     if as_json:
         print_json(shown.raw)
     elif isinstance(shown, Hold) and view is not None:
         print_view(shown, view)
-    else:
-        console().print(safe.text(safe.pretty_json(dict(shown.raw)), lines=True))
+    elif isinstance(shown, ToolCall):
+        _print_call(shown)
 
 
-def _asks(hold: Hold) -> str:
+def _print_call(call: ToolCall) -> None:
+    """A call for a person: what it is, what became of it, and what it would run or ran with."""
+    from rich.table import Table
+
+    raw = call.raw
+    verdict = call.verdict
+    facts = (
+        ("call", f"{call.execution_id}/{call.call_id}"),
+        ("agent", call.agent),
+        ("tool", call.tool),
+        ("status", call.status),
+        ("verdict", f"{verdict.effect} ({', '.join(verdict.rules)})" if verdict else ""),
+        ("hold", call.hold_id),
+        ("decided", decided(raw.get("decision"))),
+        ("feedback", call.feedback),
+        *(("edited", f"by {edit.by}: {safe.pretty_json(list(edit.patch))}") for edit in call.edits),
+        ("ran for", f"{raw['duration_ms']} ms" if raw.get("duration_ms") is not None else ""),
+        ("output", "" if call.output is None else safe.pretty_json(call.output)),
+        ("error", call.error if call.error != call.feedback else ""),
+        ("digest", call.digest),
+        ("arguments", safe.pretty_json(dict(call.approved_arguments or call.arguments))),
+    )
+    grid = Table.grid(padding=(0, 2))
+    for name, value in facts:
+        if value:
+            grid.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
+    console().print(grid)
+
+
+def _asks(hold: Hold) -> Text:
     said = hold.question or safe.pretty_json(dict(hold.arguments or {}))
-    return " ".join(said.split())[:100]
+    shown = safe.text(" ".join(said.split())[:100])
+    if hold.request:
+        shown.append("\n").append(safe.text("asked: " + " ".join(hold.request.split())[:100], style="dim"))
+    return shown

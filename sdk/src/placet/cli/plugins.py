@@ -2,33 +2,101 @@
 
 The name of an entry point is the command's (`policy.check` is `placet policy check`), the object a function
 with typer's annotations. It is loaded when it is invoked or asked for its help; one that can't be loaded
-says so then, and breaks nothing else.
+says so then, and breaks nothing else. This distribution's own commands are imported as late: `placet --help` and a
+completion come at once.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from textwrap import shorten
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
 
 GROUP = "placet.commands"
-# Named here only so that a missing one can be explained.
-OF_THE_SERVER = frozenset(
-    {"up", "down", "status", "demo", "doctor", "replay", "export", "bench", "token", "keys", "policy check"}
-    | {
-        "policy test",
-        "policy diff",
-        "policy backtest",
-        "notifications check",
-        "notifications test",
-        "vault rotate-master",
-    }
-)
+HELP_MAX_CHARS = 200
+# Named here so that a missing one can be explained, and all can be listed without loading the server.
+OF_THE_SERVER: Mapping[str, str] = {
+    "audit-log": (
+        "Read the whole log and say every broken invariant: exit code 0 when there is none, 1 otherwise."
+    ),
+    "bench": "Measure what Placet costs against what Kafka alone costs, on this machine and in the same run.",
+    "demo": "Let agents work on agentdojo's office tasks, attacked and not, every call through Placet.",
+    "doctor": "Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock.",
+    "down": "Stop the stack: the roles, then Kafka. Nothing is deleted.",
+    "keys rotate": (
+        "Make one of the installation's signing keys anew; the public halves of old ones stay published."
+    ),
+    "notifications check": (
+        "Check a notifications file: typos, and secrets that are not there. Exit 1 when it cannot be used."
+    ),
+    "notifications test": (
+        "Send one message, marked as a test, to each target of a notification. Exit 1 "
+        "when one did not take it."
+    ),
+    "policy check": (
+        "Check a policy: typos, expressions, rules that are never reached. Exit 1 when "
+        "it cannot be published."
+    ),
+    "policy diff": (
+        "Compare two policies: rules added, removed, changed, moved, and the calls that "
+        "would be judged otherwise."
+    ),
+    "policy test": (
+        "Run a policy's own cases: calls, and the verdicts that they must get. Exit 1 when one fails."
+    ),
+    "replay": "Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in.",
+    "status": "Show what runs; exit code 3 when the stack, or a part of it, is not ready.",
+    "token issue": "Issue a bearer token, signed by the installation's own issuer.",
+    "up": "Start everything: Kafka (embedded unless a cluster is given), then one process a role.",
+    "vault rotate-master": (
+        "Make the vault's master key anew, and wrap every data key by it; no sealed value is touched."
+    ),
+}
+# Ours: where each is, in placet.cli, and what the list says of it.
+OWN: Mapping[str, tuple[str, str]] = {
+    "inbox": ("inbox:inbox", "List what waits for a person."),
+    "show": ("inbox:show", "Show a hold, or a call, in full."),
+    "approve": ("decide:approve", "Approve a call with exactly the arguments shown."),
+    "edit": ("decide:edit", "Change a call's arguments; the policy judges the changed call again."),
+    "reject": ("decide:reject", "Say no; the agent is told why."),
+    "answer": (
+        "decide:answer",
+        "Answer a question. Environment variables are asked for, one by one, and not shown.",
+    ),
+    "claim": (
+        "handling:claim",
+        "Tell the others that you are on a hold, for a while; they may still decide it.",
+    ),
+    "release": ("handling:release", "Give a hold back that you claimed; an operator may free another's."),
+    "delegate": ("handling:delegate", "Hand a hold to another person; their word is then your voice."),
+    "extend": ("handling:extend", "Move a hold's deadline, from where it stands."),
+    "escalate": ("handling:escalate", "Ask the roles of the rule's escalation now."),
+    "revoke": ("decide:revoke", "Take back a release that was not used yet."),
+    "events": (
+        "events:events",
+        "Show what happened. With --follow what happens from now on, or from --from on.",
+    ),
+    "state": ("executions:state", "Show an execution as it is, or as it was."),
+    "executions": ("executions:executions", "List executions."),
+    "pause": ("executions:pause", "Let nothing more of an execution be judged or run until it is resumed."),
+    "resume": ("executions:resume", "Let a paused execution go on."),
+    "cancel": ("executions:cancel", "End an execution without a result; what waits in it is given up."),
+    "tools": ("lists:tools", "List published tools."),
+    "tool": ("tool:app", "Publish tools."),
+    "components": ("lists:components", "List the parts of the installation and their state."),
+    "policy": ("policy:app", "Check, test, compare and publish policies."),
+    "audit": ("proof:app", "Who did what, when."),
+    "principals": ("principals:principals_app", "People and services, their accounts and roles."),
+    "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),
+    "vault": ("vault:app", "Erase sensitive values, and look after the keys that they are sealed under."),
+}
 
 
 @lru_cache(maxsize=1)
@@ -44,13 +112,28 @@ def names_under(prefix: str) -> list[str]:
 
 
 def find(prefix: str, name: str) -> Any:
-    """The added command or group of that name, None when there is none."""
+    """The command or group of that name, imported now; None when there is none."""
+    if not prefix and name in OWN:
+        module, _, attribute = OWN[name][0].partition(":")
+        found = getattr(import_module(f"placet.cli.{module}"), attribute)
+        return typer.main.get_command(found) if isinstance(found, typer.Typer) else _command(name, found)
     full = f"{prefix}.{name}" if prefix else name
     if full in _contributed():
         return _command(name, _function(_contributed()[full]))
     if names_under(full):
         return typer.main.get_command(_group_app(full))
     return None
+
+
+def help_of(prefix: str, name: str) -> str | None:
+    """What the list says of a command, where that is known without importing it."""
+    if not prefix and name in OWN:
+        return OWN[name][1]
+    full = f"{prefix}.{name}" if prefix else name
+    if (known := OF_THE_SERVER.get(full.replace(".", " "))) is not None:
+        return known
+    is_group = full not in _contributed() and names_under(full)
+    return f"Commands under `{full.replace('.', ' ')}`." if is_group else None
 
 
 def _group_app(full: str) -> typer.Typer:
@@ -100,7 +183,7 @@ def group_class(prefix: str) -> type[TyperGroup]:
 
     class OpenGroup(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
-            own = super().list_commands(ctx)
+            own = [*super().list_commands(ctx), *(() if prefix else OWN)]
             return own + [name for name in names_under(prefix) if name not in own]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -113,4 +196,28 @@ def group_class(prefix: str) -> type[TyperGroup]:
                 ctx.fail(f"`placet {full}` comes with the server: pip install placet-server")
             return super().resolve_command(ctx, args)
 
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            names = self.list_commands(ctx)
+            width = formatter.width - 6 - max(map(len, names), default=0)
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, _shortened(self._says(ctx, name), width)) for name in names])
+
+        def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+            names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+            # What the group completes besides its commands are its own options.
+            options = super(TyperGroup, self).shell_complete(ctx, incomplete)
+            return [CompletionItem(name, help=self._says(ctx, name)) for name in names] + options
+
+        def _says(self, ctx: Any, name: str) -> str:
+            known = help_of(prefix, name)
+            if known is not None:
+                return known
+            command = self.get_command(ctx, name)
+            return "" if command is None else str(command.get_short_help_str(HELP_MAX_CHARS))
+
     return OpenGroup
+
+
+def _shortened(text: str, width: int) -> str:
+    """The beginning of a text, up to a word's end where it does not fit."""
+    return text if len(text) <= width else shorten(text, width, placeholder="...")

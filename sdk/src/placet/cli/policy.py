@@ -10,7 +10,7 @@ import typer
 
 from placet.cli import safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, print_json, print_table
+from placet.cli.session import JsonFlag, connect, console, print_json, print_table, read_text
 
 _NAME = re.compile(r"^policy:[ \t]*[\"']?([A-Za-z0-9._:-]+)[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
 
@@ -34,7 +34,7 @@ def publish(
     as_json: JsonFlag = False,
 ) -> None:
     """Publish a policy document (YAML) as its next version."""
-    document = file.read_text("utf-8")
+    document = read_text(file, "FILE")
     named = _NAME.findall(document)
     if len(named) != 1:
         raise typer.BadParameter(f"{file} has no line `policy: NAME`", param_hint="FILE")

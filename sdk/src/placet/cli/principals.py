@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from placet.cli import safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, print_json, print_table
+from placet.cli.session import JsonFlag, connect, console, print_json, print_table, read_object
 
 principals_app = typer.Typer(
     name="principals",
@@ -62,7 +61,7 @@ def publish(
     given = {"subjects": subject or [], "roles": role or [], "agents": agent or [], "disabled": disabled}
     if file is not None and (subject or role or agent or disabled):
         raise typer.BadParameter("give --file, or the options, not both")
-    document = given if file is None else json.loads(file.read_text(encoding="utf-8"))
+    document = given if file is None else read_object(file, "--file")
     with connect(context) as placet:
         published = placet.principals.publish(name, document)
     if as_json:

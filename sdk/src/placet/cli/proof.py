@@ -18,6 +18,7 @@ from placet.audit.findings import Report
 from placet.audit.verify import PROOF_MEMBERS, verify_path
 from placet.cli import safe
 from placet.cli.fetching import Fetch
+from placet.cli.impact import impact
 from placet.cli.lists import audit_app
 from placet.cli.session import JsonFlag, connect, console, print_json
 from placet.errors import Unavailable
@@ -25,6 +26,7 @@ from placet.sync import Placet
 
 # These commands stand beside the list of the same name.
 app = audit_app
+app.command()(impact)
 NOT_VERIFIED, USAGE = 1, 2
 TRIES = 3
 # A head is signed some seconds after what it covers; nothing is to be done about it but to wait.

@@ -58,7 +58,7 @@ def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:
     return tests
 
 
-def seconds_of(text: str) -> int:
+def seconds_of(text: str, hint: str = "--for") -> int:
     """A duration in seconds: 90s, 30m, 24h, 7d.
 
     Raises:
@@ -66,7 +66,7 @@ def seconds_of(text: str) -> int:
     """
     found = _DURATION.fullmatch(text)
     if found is None or int(found[1]) == 0:
-        raise typer.BadParameter("a duration is 90s, 30m, 24h or 7d", param_hint="--for")
+        raise typer.BadParameter("a duration is 90s, 30m, 24h or 7d", param_hint=hint)
     return int(found[1]) * _SECONDS[found[2]]
 
 

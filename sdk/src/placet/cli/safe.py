@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters and marks that print as nothing: Hangul fillers, the braille blank, variation selectors.
@@ -50,4 +51,6 @@ def pretty_json(value: Any) -> str:
 
 def text(value: object, *, lines: bool = False, style: str = "") -> Text:
     """Anything as text for rich, without markup."""
+    from rich.text import Text
+
     return Text(escaped(str(value), lines=lines), style=style)

@@ -6,25 +6,31 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from placet.cli import safe
+from placet.cli.choices import hold_ids as hold_ids_of
 from placet.errors import NotFound, PlacetError
-from placet.models import Hold, Page
-from placet.sync import Placet
-from placet.transport.port import Patience
+
+# What a command needs is imported once it runs: its help and its completion must come at once.
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placet.models import Execution, Hold, Page, ToolCall
+    from placet.sync import Placet
 
 T = TypeVar("T")
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An id, or the unique beginning of one.")]
-
 # Somebody sits in front of it: say soon that nobody answers.
-PATIENCE = Patience(request_s=5.0)
+PATIENCE_S = 5.0
 WIDE = 200
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+IdArgument = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="An id, or the unique beginning of one.", autocompletion=hold_ids_of),
+]
 
 
 class Ambiguous(PlacetError):
@@ -39,14 +45,22 @@ class Settings:
     token: str | None = None
 
 
-def connect(context: typer.Context) -> Placet:
+def connect(context: typer.Context, within_s: float = PATIENCE_S) -> Placet:
     """A client by the options, the environment, or `.placet/` here."""
+    # httpx brings a command of its own along, which costs more than httpx and is not used here.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    from placet.sync import Placet
+    from placet.transport.port import Patience
+
     settings = context.find_object(Settings) or Settings()
-    return Placet(settings.url, token=settings.token, transport="auto", patience=PATIENCE)
+    patience = Patience(request_s=within_s, open_s=within_s)
+    return Placet(settings.url, token=settings.token, transport="auto", patience=patience)
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console; where nobody looks, wide enough not to break ids."""
+    from rich.console import Console
+
     made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not made.is_terminal:
         made.width = WIDE
@@ -59,13 +73,18 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
-    """Print a table, or say that there is nothing."""
+    """Print a table, or say that there is nothing; a cell that is a text of rich's stays as it is."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     count = 0
     for row in rows:
-        table.add_row(*(safe.text("" if cell is None else cell) for cell in row))
+        table.add_row(
+            *(cell if isinstance(cell, Text) else safe.text("" if cell is None else cell) for cell in row)
+        )
         count += 1
     if count:
         console().print(table)
@@ -104,14 +123,35 @@ def by_prefix(items: Iterable[T], prefix: str, ids: Callable[[T], Sequence[str]]
 
 
 def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
-    """A hold by its id, or by the beginning of its id, its call's or its request's while it is open."""
+    """A hold by its id, or by the beginning of its id; while it is open also of its call's or its request's."""
     holds = every(lambda cursor: placet.holds.list(status="open", cursor=cursor))
     try:
-        hold_id = by_prefix(holds, id_or_prefix, hold_ids, "open hold").hold_id
+        return placet.holds.get(by_prefix(holds, id_or_prefix, hold_ids, "open hold").hold_id)
     except NotFound:
-        # Perhaps the whole id of one that is closed: the gateway knows what became of it.
-        hold_id = id_or_prefix
-    return placet.holds.get(hold_id)
+        ended = placet.holds.list(status=None, prefix=id_or_prefix).items
+        found = by_prefix(ended, id_or_prefix, lambda hold: (hold.hold_id,), "hold")
+        return placet.holds.get(found.hold_id)
+
+
+def find_call(placet: Placet, execution_id: str, call_id: str) -> ToolCall:
+    """A call by the ids of its execution and its own, or by their beginnings."""
+    execution = find_execution(placet, execution_id)
+    calls = placet.executions.calls(execution.execution_id).items
+    found = by_prefix(calls, call_id, lambda call: (call.call_id,), "call of this execution")
+    return placet.call(found.execution_id, found.call_id)
+
+
+def find_execution(placet: Placet, id_or_prefix: str, at: str | None = None) -> Execution:
+    """An execution by its id, or by the unique beginning of one."""
+    try:
+        return placet.executions.get(id_or_prefix, at=at)
+    except NotFound:
+        known = every(lambda cursor: placet.executions.list(cursor=cursor))
+        found = by_prefix(known, id_or_prefix, lambda one: (one.execution_id,), "execution")
+        if found.execution_id == id_or_prefix:
+            # It exists, so that what was not found is the moment asked for.
+            raise
+        return placet.executions.get(found.execution_id, at=at)
 
 
 def hold_ids(hold: Hold) -> Sequence[str]:
@@ -123,3 +163,47 @@ def hold_ids(hold: Hold) -> Sequence[str]:
 def is_interactive() -> bool:
     """Whether a person can be asked."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def read_text(path: Path, hint: str) -> str:
+    """The text of a file that a command was given.
+
+    Raises:
+        typer.BadParameter: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{path} is not UTF-8 (byte {error.start})", param_hint=hint) from error
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error.strerror}", param_hint=hint) from error
+
+
+def read_object(path: Path, hint: str) -> dict[str, Any]:
+    """The JSON object in a file that a command was given.
+
+    Raises:
+        typer.BadParameter: it cannot be read, or is none.
+    """
+    try:
+        value = json.loads(read_text(path, hint))
+    except ValueError as error:
+        raise typer.BadParameter(f"{path} is no JSON: {error}", param_hint=hint) from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{path} holds no JSON object", param_hint=hint)
+    return value
+
+
+def confirm(question: str, yes: bool, hint: str = "give --yes") -> None:
+    """Ask a person before something is done.
+
+    Raises:
+        typer.BadParameter: nobody can be asked here.
+        typer.Exit: the person said no.
+    """
+    if yes:
+        return
+    if not is_interactive():
+        raise typer.BadParameter(f"nobody can be asked here: {hint}", param_hint="--yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(1)

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
-from typing import Any
-
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from placet.cli import safe
 from placet.cli.session import console
 from placet.errors import DigestMismatch
 from placet.models import Hold, HoldView
-from placet.sync import Placet
+from placet.parsing import parse_time
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from placet.sync import Placet
+
+# What is asked and what would run: printed last, right above the question to who decides.
+ASKED = (
+    "asked of the agent",
+    "agent",
+    "reason",
+    "question",
+    "decision type",
+    "options",
+    "fields",
+    "tool",
+    "edited",
+    "redactions",
+    "arguments",
+)
+# Longer arguments push what is asked out of sight: then they come before it.
+ARGUMENTS_BELOW_LINES = 12
 
 
 def fetch_view(placet: Placet, hold: Hold) -> HoldView:
@@ -50,14 +69,38 @@ def check_view(hold: Hold, view: HoldView) -> None:
 
 
 def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
-    """How the hold stands, then everything that a decision should rest on, whole."""
+    """Everything that a decision should rest on, whole; what is asked and what would run at the end."""
+    from rich.text import Text
+
     screen = console(stderr=stderr)
-    screen.print(_standing(hold))
-    for line in view.text.splitlines():
-        style = "bold red" if line.startswith("badges: ") and line != "badges: none" else ""
-        screen.print(Text(_inert(line), style=style), soft_wrap=True)
+    around, asked = arranged(view.text)
+    for line in around:
+        screen.print(Text(_inert(line), style="dim"), soft_wrap=True)
     if view.view_digest:
-        screen.print(Text(f"view digest: {view.view_digest}"), soft_wrap=True)
+        screen.print(Text(f"view digest: {view.view_digest}", style="dim"), soft_wrap=True)
+    screen.print(_standing(hold))
+    for line in asked:
+        style = "bold red" if line.startswith("badges: ") else ""
+        screen.print(Text(_inert(line), style=style), soft_wrap=True)
+
+
+def arranged(text: str) -> tuple[list[str], list[str]]:
+    """The lines of a view in two parts, none left out: what stands around, then what is asked and would run."""
+    blocks: list[list[str]] = []
+    for line in text.splitlines():
+        if line.startswith("  ") and blocks:
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    named = {block[0].partition(":")[0]: block for block in blocks}
+    names = [name for name in ASKED if name in named]
+    if "arguments" in names and len(named["arguments"]) > ARGUMENTS_BELOW_LINES:
+        names = ["arguments", *(name for name in names if name != "arguments")]
+    if named.get("badges", ["badges: none"]) != ["badges: none"]:
+        names = ["badges", *names]
+    chosen = [named[name] for name in names]
+    around = [line for block in blocks if not any(block is one for one in chosen) for line in block]
+    return around, [line for block in chosen for line in block]
 
 
 def risk_of(hold: Hold) -> str:
@@ -66,9 +109,18 @@ def risk_of(hold: Hold) -> str:
     return "" if risk is None else f"{risk.level} {risk.score:.2f}".strip()
 
 
+def decided(decision: Any) -> str:
+    """What was decided, by whom and when."""
+    if not isinstance(decision, Mapping):
+        return ""
+    said = decision.get("at")
+    at = parse_time(said).astimezone().strftime("%Y-%m-%d %H:%M:%S") if isinstance(said, str) else ""
+    return f"{decision.get('decision')} by {decision.get('by')} at {at}"
+
+
 def until(hold: Hold) -> str:
     """When its time is over, and how much is left."""
-    if hold.deadline_at is None:
+    if hold.deadline_at is None or hold.status not in ("open", ""):
         return ""
     left_s = int((hold.deadline_at - datetime.now(timezone.utc)).total_seconds())
     local = hold.deadline_at.astimezone().strftime("%H:%M:%S")
@@ -81,6 +133,8 @@ def _inert(line: str) -> str:
 
 
 def _standing(hold: Hold) -> Table:
+    from rich.table import Table
+
     grid = Table.grid(padding=(0, 2))
     for name, value in _facts(hold):
         if value not in (None, "", []):
@@ -91,6 +145,8 @@ def _standing(hold: Hold) -> Table:
 def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
     return (
         ("status", hold.status),
+        ("decided", decided(hold.raw.get("decision"))),
+        ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
         ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),
         ("waits until", until(hold)),

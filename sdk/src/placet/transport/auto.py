@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from placet.transport.port import CallKey, Patience, Reply, Request, TokenSource
 from placet.transport.rest import RestTransport, read_call
-from placet.transport.socket import NoWebSocket
-from placet.transport.ws import WsTransport
+
+if TYPE_CHECKING:
+    from placet.transport.ws import WsTransport
 
 Mode = Literal["auto", "ws", "rest"]
 REST_FOR_S = 60.0
@@ -26,14 +27,26 @@ class AutoTransport:
     ) -> None:
         self._patience = patience or Patience()
         self._mode = mode
-        self._ws = WsTransport(url, token, self._patience)
+        self._where = url, token
+        self._opened: WsTransport | None = None
         self._rest = RestTransport(url, token, self._patience)
         self._rest_until = 0.0
+
+    @property
+    def _ws(self) -> WsTransport:
+        # Imported when needed: most commands of the terminal never open a WebSocket.
+        if self._opened is None:
+            from placet.transport.ws import WsTransport
+
+            self._opened = WsTransport(*self._where, self._patience)
+        return self._opened
 
     async def send(self, request: Request) -> Reply:
         """The gateway's answer; see `Transport.send`."""
         if request.frame is None or self._by_rest():
             return await self._rest.send(request)
+        from placet.transport.socket import NoWebSocket
+
         try:
             return await self._ws.send(request)
         except NoWebSocket:
@@ -54,7 +67,8 @@ class AutoTransport:
 
     async def close(self) -> None:
         """Close both."""
-        await self._ws.close()
+        if self._opened is not None:
+            await self._opened.close()
         await self._rest.close()
 
     def _by_rest(self) -> bool:

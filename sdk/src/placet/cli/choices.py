@@ -1,0 +1,127 @@
+"""The words that options take, and what completes ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from placet.sync import Placet
+
+KINDS = ("permission", "clarification", "decision", "env_var")
+STATES = (
+    "running",
+    "paused",
+    "waiting_clarification",
+    "waiting_correction",
+    "waiting_approval",
+    "resumed",
+    "completed",
+    "failed",
+    "cancelled",
+)
+EVENT_TYPES = (
+    "ExecutionStarted",
+    "ExecutionPaused",
+    "ExecutionResumed",
+    "ExecutionCompleted",
+    "ExecutionFailed",
+    "ExecutionCancelled",
+    "CommandRefused",
+    "CommandAbandoned",
+    "ToolCallProposed",
+    "PolicyVerdictIssued",
+    "ToolCallReleased",
+    "ToolCallDenied",
+    "ToolCallCancelled",
+    "GrantConsumed",
+    "LeaseRenewed",
+    "GrantRevoked",
+    "ToolCallSucceeded",
+    "ToolCallFailed",
+    "ToolCallOutcomeUnknown",
+    "HoldOpened",
+    "HoldClaimed",
+    "HoldUnclaimed",
+    "HoldDelegated",
+    "HoldExtended",
+    "HoldEscalated",
+    "HoldExpired",
+    "HoldCancelled",
+    "DecisionRecorded",
+    "DecisionRefused",
+    "HumanInputRequested",
+    "HumanInputProvided",
+    "RollbackStarted",
+    "SecretsDelivered",
+    "SecretsErased",
+    "PolicyPublished",
+    "ToolPublished",
+    "PrincipalPublished",
+    "DataKeyDestroyed",
+    "RuleMade",
+    "RuleActivated",
+    "RuleSuspended",
+    "RuleRevoked",
+    "RuleAsked",
+    "RuleContradicted",
+    "ReservationAsked",
+    "ReservationSettled",
+    "RuleUseReserved",
+    "RuleUseRefused",
+    "WriterClaimed",
+    "WriterAlive",
+    "DefinitionsAdopted",
+)
+# Completion is typed at: what takes longer is no help.
+COMPLETE_WITHIN_S = 0.8
+
+
+def one_of(words: Sequence[str]) -> Callable[[str | None], str | None]:
+    """What an option's callback is that takes one of some words."""
+
+    def checked(value: str | None) -> str | None:
+        if value is not None and value not in words:
+            raise typer.BadParameter(f"{value!r} is none of {', '.join(words)}")
+        return value
+
+    return checked
+
+
+def completing(words: Sequence[str]) -> Callable[[str], list[str]]:
+    """The words that begin so."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def hold_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The ids of open holds."""
+    return _begin_so(context, incomplete, lambda placet: [hold.hold_id for hold in placet.holds.list().items])
+
+
+def execution_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The ids of the newest executions."""
+    return _begin_so(
+        context, incomplete, lambda placet: [one.execution_id for one in placet.executions.list().items]
+    )
+
+
+def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The ids of standing rules."""
+    return _begin_so(
+        context, incomplete, lambda placet: [rule.rule_id for rule in placet.standing_rules.list().items]
+    )
+
+
+def _begin_so(context: typer.Context, incomplete: str, ids: Callable[[Placet], list[str]]) -> list[str]:
+    from placet.cli.session import connect
+    from placet.errors import PlacetError
+    from placet.parsing import UnexpectedAnswer
+
+    try:
+        with connect(context, COMPLETE_WITHIN_S) as placet:
+            return [one for one in ids(placet) if one.startswith(incomplete)]
+    except (PlacetError, UnexpectedAnswer):
+        # A completion that cannot be had is none; the command itself will say why.
+        return []

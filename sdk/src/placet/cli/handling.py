@@ -1,0 +1,71 @@
+"""`placet claim`, `release`, `delegate`, `extend`, `escalate`: what is done to a hold that stays open."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from placet.cli import safe
+from placet.cli.remembering import seconds_of
+from placet.cli.session import IdArgument, JsonFlag, connect, console, find_hold, print_json
+from placet.cli.viewing import until
+from placet.models import Hold
+
+
+def claim(
+    context: typer.Context,
+    id: IdArgument,  # noqa: A002
+    lasts: Annotated[str, typer.Option("--for", help="How long: 90s, 30m, at most 1h.")] = "5m",
+    as_json: JsonFlag = False,
+) -> None:
+    """Tell the others that you are on a hold, for a while; they may still decide it."""
+    with connect(context) as placet:
+        changed = placet.holds.claim(find_hold(placet, id).hold_id, seconds_of(lasts))
+    _print("claimed", changed, as_json)
+
+
+def release(context: typer.Context, id: IdArgument, as_json: JsonFlag = False) -> None:  # noqa: A002
+    """Give a hold back that you claimed; an operator may free another's."""
+    with connect(context) as placet:
+        changed = placet.holds.release(find_hold(placet, id).hold_id)
+    _print("released", changed, as_json)
+
+
+def delegate(
+    context: typer.Context,
+    id: IdArgument,  # noqa: A002
+    to: Annotated[str, typer.Argument(metavar="SUBJECT", help="A person's account, or a principal.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Hand a hold to another person; their word is then your voice."""
+    with connect(context) as placet:
+        changed = placet.holds.delegate(find_hold(placet, id).hold_id, to)
+    _print(f"delegated to {to}", changed, as_json)
+
+
+def extend(
+    context: typer.Context,
+    id: IdArgument,  # noqa: A002
+    by: Annotated[str, typer.Argument(metavar="DURATION", help="90s, 30m, 24h or 7d.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Move a hold's deadline, from where it stands."""
+    with connect(context) as placet:
+        changed = placet.holds.extend(find_hold(placet, id).hold_id, seconds_of(by, "DURATION"))
+    _print("extended", changed, as_json)
+
+
+def escalate(context: typer.Context, id: IdArgument, as_json: JsonFlag = False) -> None:  # noqa: A002
+    """Ask the roles of the rule's escalation now."""
+    with connect(context) as placet:
+        changed = placet.holds.escalate(find_hold(placet, id).hold_id)
+    _print("escalated", changed, as_json)
+
+
+def _print(done: str, hold: Hold, as_json: bool) -> None:
+    if as_json:
+        print_json(hold.raw)
+        return
+    waits = f", waits until {until(hold)}" if hold.deadline_at else ""
+    console().print(safe.text(f"{done}: {hold.tool or hold.kind} {hold.hold_id}{waits}"))
