@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.live.outcome import Outcome, outcome_of
-from gateway.live.waiters import Answered, Wait
+from gateway.live.waiters import Answered, Wait, Waited, reused
 from gateway.outbox import Outbox, Outgoing
 from gateway.problems import Problem
 from schemas import codec
@@ -105,7 +105,7 @@ class Asker:
     live: Live
     outbox: Outbox
     answers: Answers
-    _again: dict[str, tuple[Ask, int]] = field(default_factory=dict, init=False)
+    _again: dict[Waited, tuple[Ask, int]] = field(default_factory=dict, init=False)
 
     def ask(self, ask: Ask, answered: Answered, timeout_s: float) -> str:
         """Ask; `answered` is called once, perhaps before this returns.
@@ -146,82 +146,77 @@ class Asker:
     def _ask(self, ask: Ask, answered: Answered, timeout_s: float, attempt: int) -> str:
         digest = command_digest(codec.encode(ask.body))
         command_id = ask.name.id_of(digest, attempt)
-        while (outcome := self._remembered(command_id)) is not None:
+        while (outcome := self._remembered(command_id, digest)) is not None:
             answer = _same_body(outcome, digest, ask.key)
             if not _may_ask_again(ask, attempt, answer):
                 answered(answer)
                 return command_id
             attempt += 1
             command_id = ask.name.id_of(digest, attempt)
-        self._wait(ask, command_id, digest, answered, timeout_s, attempt)
+        self._wait(ask, Waited(command_id, digest), answered, timeout_s, attempt)
         return command_id
 
-    def _wait(
-        self, ask: Ask, command_id: str, digest: str, answered: Answered, timeout_s: float, attempt: int
-    ) -> None:
+    def _wait(self, ask: Ask, name: Waited, answered: Answered, timeout_s: float, attempt: int) -> None:
         now = asyncio.get_running_loop().time()
-        wait = self.live.waiters.get(command_id)
+        wait = self.live.waiters.get(name)
         if wait is not None:
-            if wait.digest != digest or wait.key != ask.key:
-                answered(_reused())
+            if wait.key != ask.key:
+                answered(reused())
                 return
             wait.answered.append(answered)
             wait.until = max(wait.until, now + timeout_s)
             return
         actor = ask.actor
-        wait = Wait(
-            command_id, digest, ask.key, actor.tenant, actor.project, now + timeout_s, now + LOOK_AFTER_S
-        )
+        wait = Wait(name, ask.key, actor.tenant, actor.project, now + timeout_s, now + LOOK_AFTER_S)
         wait.answered.append(answered)
         self.live.waiters.add(wait)
         if ask.name.parts is not None:
-            self._again[command_id] = (ask, attempt)
-            wait.answered.append(self._forget(command_id))
-        draft = Draft(ask.body, actor, command_id, ask.key)
-        self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, self._failed(command_id)))
+            self._again[name] = (ask, attempt)
+            wait.answered.append(self._forget(name))
+        draft = Draft(ask.body, actor, name.command_id, ask.key)
+        self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, self._failed(name)))
 
-    def _forget(self, command_id: str) -> Answered:
+    def _forget(self, name: Waited) -> Answered:
         def forget(_: Outcome | Problem | None) -> None:
-            self._again.pop(command_id, None)
+            self._again.pop(name, None)
 
         return forget
 
-    def _failed(self, command_id: str) -> Callable[[str], None]:
+    def _failed(self, name: Waited) -> Callable[[str], None]:
         def failed(reason: str) -> None:
             detail = f"the command could not be handed to the log ({reason}): repeat it with the same id"
-            self.live.waiters.answer(command_id, Problem(Refusal.UNAVAILABLE, detail, retry_after=1))
+            self.live.waiters.answer(name, Problem(Refusal.UNAVAILABLE, detail, retry_after=1))
 
         return failed
 
-    def _remembered(self, command_id: str) -> Outcome | None:
-        group = self.live.ring.of_command(command_id)
+    def _remembered(self, command_id: str, digest: str) -> Outcome | None:
+        group = self.live.ring.of_command(command_id, digest)
         return None if group is None else outcome_of(group.events(), old=True)
 
     async def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
         waiters = self.live.waiters
-        wanted = [(wait.tenant, wait.project, wait.command_id) for wait in waiters.to_look_up(now)]
+        wanted = [(wait.tenant, wait.project, wait.name.command_id) for wait in waiters.to_look_up(now)]
         if wanted:
             for command_id, outcome in (await self.answers.answers(wanted)).items():
-                self._answered_long_ago(command_id, outcome)
+                for wait in waiters.of_id(command_id):
+                    self._answered_long_ago(wait, outcome)
         for wait in waiters.overdue(now):
-            waiters.answer(wait.command_id, None)
+            waiters.answer(wait.name, None)
 
-    def _answered_long_ago(self, command_id: str, outcome: Outcome) -> None:
-        wait = self.live.waiters.get(command_id)
-        if wait is None:
-            return
-        again = self._again.get(command_id)
-        answer = _same_body(outcome, wait.digest, wait.key)
+    def _answered_long_ago(self, wait: Wait, outcome: Outcome) -> None:
+        name = wait.name
+        again = self._again.get(name)
+        answer = _same_body(outcome, name.digest, wait.key)
         if again is None or not _may_ask_again(*again, answer):
-            self.live.waiters.answer(command_id, answer)
+            self.live.waiters.answer(name, answer)
             return
         ask, attempt = again
         if outcome.last_offset >= self.live.read_through[_lane(ask)]:
             # The views are ahead of the tail: it is the answer to this very asking, and the tail will bring it.
             return
         left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
-        self._ask(ask, lambda later: self.live.waiters.answer(command_id, later), left_s, attempt + 1)
+        self._ask(ask, lambda later: self.live.waiters.answer(name, later), left_s, attempt + 1)
 
 
 def _lane(ask: Ask) -> int:
@@ -237,10 +232,4 @@ def _may_ask_again(ask: Ask, attempt: int, answer: Outcome | Problem) -> bool:
 
 
 def _same_body(outcome: Outcome, digest: str, key: bytes) -> Outcome | Problem:
-    return outcome if outcome.digest == digest and outcome.key == key else _reused()
-
-
-def _reused() -> Problem:
-    return Problem(
-        Refusal.IDEMPOTENCY_KEY_REUSED, "this idempotency key was used for another body: take a fresh one"
-    )
+    return outcome if outcome.digest == digest and outcome.key == key else reused()

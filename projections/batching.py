@@ -44,7 +44,7 @@ from projections.store.tables import (
 from schemas.audit import TopicRole, has_leaf
 from schemas.canonical import sha256_hex
 from schemas.events.definitions import DEFINITION_EVENTS, DataKeyDestroyed
-from schemas.events.executions import CommandAbandoned, CommandRefused
+from schemas.events.executions import CommandAbandoned, CommandRefused, is_reuse_refusal
 from schemas.events.holds import DecisionRefused
 from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
 from schemas.events.rules import RULE_EVENTS
@@ -294,7 +294,8 @@ def _count(event: Event, key: tuple[str, str, str, str], counter: str, gathered:
 
 def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered) -> None:
     meta = event.meta
-    if not meta.command_id:
+    # What refuses another body under a known id says nothing of the command that the id stands for.
+    if not meta.command_id or is_reuse_refusal(event.body):
         return
     key = (*owner, meta.command_id)
     row = gathered.answers.get(key)

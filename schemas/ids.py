@@ -37,6 +37,11 @@ def event_id(command_id: str, term: int, index: int) -> str:
     return derived_id("event", command_id, term, index)
 
 
+def reuse_event_id(command_id: str, digest: str, term: int) -> str:
+    """The id of the event that refuses a body for a command id that was used for another one."""
+    return derived_id("event", derived_id("reused", command_id, digest), term, 0)
+
+
 @lru_cache(maxsize=4096)
 def execution_key(tenant: str, project: str, execution_id: str) -> bytes:
     """The Kafka key of an execution: `{tenant}/{project}/{execution_id}`."""

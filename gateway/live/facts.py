@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from projections.folds.rows import Row
+from schemas.events.executions import is_reuse_refusal
 from schemas.message import Message
 from schemas.record import Event
 
@@ -63,6 +64,16 @@ class Group:
     digest: str
     facts: list[Fact] = field(default_factory=list)
     mark: int = 0
+
+    @property
+    def name(self) -> tuple[str, str, bytes]:
+        """What its events share: command id, digest of the command's body, key."""
+        return self.command_id, self.digest, self.key
+
+    @property
+    def refuses_reuse(self) -> bool:
+        """Whether it only says that the command's id had been used for another body."""
+        return is_reuse_refusal(self.facts[0].event.body)
 
     @property
     def first_offset(self) -> int:

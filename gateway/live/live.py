@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from gateway.live.cache import Cache
 from gateway.live.definitions import Definitions
 from gateway.live.facts import Fact, Group
-from gateway.live.outcome import outcome_of
 from gateway.live.ring import Ring
 from gateway.live.waiters import Waiters
 from gateway.live.watch import Watch
@@ -114,8 +113,7 @@ class Live:
         self.publish(group, self)
         for fact in group.facts:
             self.watch.tell(fact)
-        if group.command_id and self.waiters.get(group.command_id) is not None:
-            self.waiters.answer(group.command_id, outcome_of(group.events()))
+        self.waiters.take(group)
 
     def _fold(self, lane: int, fact: Fact) -> None:
         event = fact.event
@@ -128,12 +126,12 @@ class Live:
 
 
 def groups_of(lane: int, events: Sequence[Event]) -> list[Group]:
-    """Events that stand next to each other and share command and key, together."""
+    """Events that stand next to each other and share command, body and key, together."""
     groups: list[Group] = []
     for event in events:
         meta = event.meta
         last = groups[-1] if groups else None
-        if last is None or last.command_id != meta.command_id or last.key != event.key:
+        if last is None or last.name != (meta.command_id, meta.command_digest, event.key):
             last = Group(lane, event.key, meta.command_id, meta.command_digest)
             groups.append(last)
         last.facts.append(Fact(event))

@@ -26,6 +26,7 @@ class Ring:
     max_bytes: int = MAX_BYTES
     _groups: deque[tuple[Group, int]] = field(default_factory=deque)
     _by_command: dict[str, Group] = field(default_factory=dict)
+    _reuses: dict[tuple[str, str], Group] = field(default_factory=dict)
     _last_of_key: dict[bytes, Group] = field(default_factory=dict)
     _marks: dict[tuple[int, int], int] = field(default_factory=dict)
     _bytes: int = 0
@@ -37,15 +38,20 @@ class Ring:
         self._bytes += size
         self._marks[group.lane, group.last_offset] = group.mark
         self._last_of_key[group.key] = group
-        if group.command_id:
+        if group.command_id and group.refuses_reuse:
+            self._reuses[group.command_id, group.digest] = group
+        elif group.command_id:
             # A command's first trace is its answer; nothing that comes later may replace it.
             self._by_command.setdefault(group.command_id, group)
         while len(self._groups) > self.max_groups or (self._bytes > self.max_bytes and len(self._groups) > 1):
             self._drop_oldest()
 
-    def of_command(self, command_id: str) -> Group | None:
-        """The first trace of a command, if it is recent."""
-        return self._by_command.get(command_id)
+    def of_command(self, command_id: str, digest: str) -> Group | None:
+        """What a command with this body is answered by, if it is recent.
+
+        The first trace of its id, which may be of another body, or else the refusal of this one.
+        """
+        return self._by_command.get(command_id) or self._reuses.get((command_id, digest))
 
     def last_offset_of(self, key: bytes, lane: int) -> int:
         """An offset from which on nothing of this key has happened: a view that far shows it as it stands."""
@@ -84,5 +90,7 @@ class Ring:
         self._marks.pop((group.lane, group.last_offset), None)
         if self._by_command.get(group.command_id) is group:
             del self._by_command[group.command_id]
+        if self._reuses.get((group.command_id, group.digest)) is group:
+            del self._reuses[group.command_id, group.digest]
         if self._last_of_key.get(group.key) is group:
             del self._last_of_key[group.key]

@@ -1,14 +1,28 @@
-"""Who waits for which command's answer. A wait is registered before its command is sent."""
+"""Who waits for which command's answer. A wait is registered before its command is sent.
+
+A command is named by its id and the digest of its body: two bodies under one id are two waits, and only one of
+them is answered by the first trace of that id.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from gateway.live.outcome import Outcome
+from gateway.live.facts import Group
+from gateway.live.outcome import Outcome, outcome_of
 from gateway.problems import Problem
+from schemas.refusals import Refusal
 
 Answered = Callable[[Outcome | Problem | None], None]
+
+
+class Waited(NamedTuple):
+    """What is waited for: a command's id, and the digest of its body."""
+
+    command_id: str
+    digest: str
 
 
 @dataclass(slots=True)
@@ -16,8 +30,7 @@ class Wait:
     """One command under way, and everybody who asked for it.
 
     Attributes:
-        command_id: the command.
-        digest: of its body.
+        name: the command.
         key: its Kafka key.
         tenant: of who asked.
         project: likewise.
@@ -26,8 +39,7 @@ class Wait:
         pause_s: how long after that they are asked again.
     """
 
-    command_id: str
-    digest: str
+    name: Waited
     key: bytes
     tenant: str
     project: str
@@ -39,32 +51,53 @@ class Wait:
 
 @dataclass(slots=True)
 class Waiters:
-    """The commands under way, by id."""
+    """The commands under way, by id and digest."""
 
-    _waits: dict[str, Wait] = field(default_factory=dict)
+    _waits: dict[str, dict[str, Wait]] = field(default_factory=dict)
 
-    def get(self, command_id: str) -> Wait | None:
+    def get(self, name: Waited) -> Wait | None:
         """The wait for a command, if somebody waits for it."""
-        return self._waits.get(command_id)
+        return self._waits.get(name.command_id, {}).get(name.digest)
+
+    def of_id(self, command_id: str) -> list[Wait]:
+        """The waits for all bodies under a command id."""
+        return list(self._waits.get(command_id, {}).values())
 
     def add(self, wait: Wait) -> None:
         """Register before sending."""
-        self._waits[wait.command_id] = wait
+        self._waits.setdefault(wait.name.command_id, {})[wait.name.digest] = wait
 
-    def answer(self, command_id: str, outcome: Outcome | Problem | None) -> None:
+    def take(self, group: Group) -> None:
+        """Answer whom the events of a command concern.
+
+        The body that they are about is answered by them. Another body under the same id comes second, unless they
+        only refuse the body that they are about: then the first one is still to be found.
+        """
+        for wait in self.of_id(group.command_id):
+            if wait.key != group.key:
+                continue
+            if wait.name.digest == group.digest:
+                self.answer(wait.name, outcome_of(group.events()))
+            elif not group.refuses_reuse:
+                self.answer(wait.name, reused())
+
+    def answer(self, name: Waited, outcome: Outcome | Problem | None) -> None:
         """Tell everybody who waits for it, and forget it; None: nobody has answered in time."""
-        wait = self._waits.pop(command_id, None)
+        bodies = self._waits.get(name.command_id, {})
+        wait = bodies.pop(name.digest, None)
+        if not bodies:
+            self._waits.pop(name.command_id, None)
         if wait is not None:
             for answered in wait.answered:
                 answered(outcome)
 
     def overdue(self, now: float) -> list[Wait]:
         """The waits whose time is over."""
-        return [wait for wait in self._waits.values() if wait.until <= now]
+        return [wait for wait in self._all() if wait.until <= now]
 
     def to_look_up(self, now: float) -> list[Wait]:
         """The waits that should be looked for in the views; each is asked for less and less often."""
-        found = [wait for wait in self._waits.values() if wait.look_at <= now]
+        found = [wait for wait in self._all() if wait.look_at <= now]
         for wait in found:
             wait.look_at = now + wait.pause_s
             wait.pause_s = min(wait.pause_s * 2, LOOK_PAUSE_MAX_S)
@@ -72,11 +105,21 @@ class Waiters:
 
     def close(self) -> None:
         """Answer everybody with nothing: the gateway ends."""
-        for command_id in list(self._waits):
-            self.answer(command_id, None)
+        for wait in self._all():
+            self.answer(wait.name, None)
+
+    def _all(self) -> list[Wait]:
+        return [wait for bodies in self._waits.values() for wait in bodies.values()]
 
     def __len__(self) -> int:
         return len(self._waits)
+
+
+def reused() -> Problem:
+    """The answer to another body under an id that was used."""
+    return Problem(
+        Refusal.IDEMPOTENCY_KEY_REUSED, "this idempotency key was used for another body: take a fresh one"
+    )
 
 
 LOOK_PAUSE_MAX_S = 1.0

@@ -79,10 +79,10 @@ def _command(raw: RawRecord) -> Command:
     return Command(raw.offset, raw.timestamp_ms, raw.key.decode(errors="replace"), command_id, digest, body)
 
 
-def check_answers(asked: Asked, traces: Mapping[str, list[Fact]], report: Report) -> None:
+def check_answers(asked: Asked, traces: Mapping[tuple[str, str], list[Fact]], report: Report) -> None:
     """Every event answers the command that it names: same id, key and body, decided once."""
-    for command_id, facts in traces.items():
-        _check_once(command_id, facts, report)
+    for (_, command_id), facts in traces.items():
+        _check_bodies(command_id, facts, report)
         for fact in facts:
             command = asked.commands.get(fact.command_offset)
             if command is not None:
@@ -96,7 +96,8 @@ def check_no_command_was_passed_over(
 
     At rest, none at all may be. Nudges leave none when they come early; dead letters are traces as well.
     """
-    answered = {fact.command_id for fact in facts}
+    answered = {(fact.key, fact.command_id, fact.command_digest) for fact in facts}
+    undigested = {(fact.key, fact.command_id) for fact in facts if not fact.command_digest}
     dealt_with = max((fact.command_offset for fact in facts), default=-1)
     through = [fact.body.commands_through for fact in facts if fact.type == "WriterAlive"]
     reached = max([dealt_with, *through])
@@ -105,11 +106,39 @@ def check_no_command_was_passed_over(
             return
         lettered = f"{asked.tp.topic}/{asked.tp.partition}/{command.offset}" in letters
         nudge = type(command.body).__name__ == NUDGE
-        if command.command_id not in answered and not lettered and not nudge:
+        name = (command.key, command.command_id)
+        traced = (*name, command.digest) in answered or name in undigested
+        if not traced and not lettered and not nudge:
             number = "I3" if command.offset <= reached else "I12"
             what = "a command was passed over" if number == "I3" else "a command was never dealt with"
             where = f"{asked.tp}@{command.offset}"
             report(Violation(number, where, what, (command.command_id, type(command.body).__name__)))
+
+
+def _check_bodies(command_id: str, facts: Sequence[Fact], report: Report) -> None:
+    """An id stands for the body that came first: that one is decided once, and every other body is refused."""
+    by_body: dict[str, list[Fact]] = {}
+    for fact in facts:
+        by_body.setdefault(fact.command_digest, []).append(fact)
+    first, *others = by_body.values()
+    if any(_refuses_reuse(fact) for fact in first):
+        what = "refused as another body under a used id, though it came first"
+        report(Violation("I3", first[-1].where, what, (command_id,)))
+    for body in others:
+        # Where there is no execution only so many ids are remembered; one that closed long ago remembers none.
+        forgotten = _code(first[0]) == "not_found" or all(map(_changes_nothing, body))
+        if not forgotten and not all(map(_refuses_reuse, body)):
+            report(Violation("I2", body[0].where, "two bodies of one command id were decided", (command_id,)))
+    for body in by_body.values():
+        _check_once(command_id, body, report)
+
+
+def _refuses_reuse(fact: Fact) -> bool:
+    return _code(fact) == "idempotency_key_reused"
+
+
+def _code(fact: Fact) -> str:
+    return str(getattr(fact.body, "code", ""))
 
 
 def _check_once(command_id: str, facts: Sequence[Fact], report: Report) -> None:

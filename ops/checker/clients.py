@@ -3,7 +3,8 @@
 A history line is a JSON object with `at` (ms), `client`, `op`, `tenant`, `execution_id`, and by op:
 
     propose, decide, consume, report …   command_id, and call_id / hold_id / digest / attempt_id of what was asked
-    ack       command_id, events: the ids of the events that the client took for its answer
+    ack       command_id, events: the ids of the events that the client took for its answer; and where it is known
+              command_digest, of the body that it had sent
     effect    call_id, digest, attempt_id: the tool ran, outside of everything that Placet can see
 """
 
@@ -42,12 +43,13 @@ def check_histories(facts: Sequence[Fact], histories: Iterable[Line], report: Re
     by_command: dict[str, list[Fact]] = {}
     for fact in facts:
         by_command.setdefault(fact.command_id, []).append(fact)
-    asked = {line["command_id"]: line for line in lines if line["op"] in ASKED}
+    asked = {(line["command_id"], _body(line)): line for line in lines if line["op"] in ASKED}
     for line in lines:
         if line["op"] == "ack":
             _check_ack(line, by_command.get(line["command_id"], []), report)
-    for command_id, line in asked.items():
-        _check_asked(line, by_command.get(command_id, []), report)
+    for (command_id, body), line in asked.items():
+        found = [fact for fact in by_command.get(command_id, []) if not body or fact.command_digest == body]
+        _check_asked(line, found, report)
     _check_effects([line for line in lines if line["op"] == "effect"], facts, report)
 
 
@@ -57,6 +59,12 @@ def _check_ack(line: Line, found: Sequence[Fact], report: Report) -> None:
     if lost:
         what = "an acknowledged answer is not in the log"
         report(Violation("I3", _where(line), what, (line["command_id"], *lost)))
+    others = [
+        fact for fact in found if fact.event_id in line["events"] and fact.command_digest != _body(line)
+    ]
+    if _body(line) and others:
+        what = "answered with what was decided about another body"
+        report(Violation("I3", _where(line), what, (line["command_id"], others[0].where)))
     if any(fact.key.split("/")[0] != line["tenant"] for fact in found):
         report(Violation("I9", _where(line), "answered from another tenant's key", (line["command_id"],)))
 
@@ -68,6 +76,10 @@ def _check_asked(line: Line, found: Sequence[Fact], report: Report) -> None:
         if fact.body.digest != line["digest"]:
             what = "taken for another digest than the one that was seen"
             report(Violation("I1", fact.where, what, (line["digest"], fact.body.digest, line["command_id"])))
+
+
+def _body(line: Line) -> str:
+    return str(line.get("command_digest", ""))
 
 
 def _is_editors_vote(fact: Fact, found: Sequence[Fact]) -> bool:

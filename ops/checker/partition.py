@@ -159,10 +159,10 @@ class PartitionSeen:
         self.report(Violation(invariant, fact.where, what, (fact.key, *map(str, evidence))))
 
 
-def traces(facts: Sequence[Fact]) -> Mapping[str, list[Fact]]:
-    """The counting facts by the command that caused them."""
-    found: dict[str, list[Fact]] = {}
+def traces(facts: Sequence[Fact]) -> Mapping[tuple[str, str], list[Fact]]:
+    """The counting facts by the key and the id of the command that caused them."""
+    found: dict[tuple[str, str], list[Fact]] = {}
     for fact in facts:
         if fact.type not in LOG_EVENTS:
-            found.setdefault(fact.command_id, []).append(fact)
+            found.setdefault((fact.key, fact.command_id), []).append(fact)
     return found

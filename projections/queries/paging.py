@@ -3,12 +3,17 @@
 import base64
 import binascii
 import json
+import re
 from typing import NamedTuple
 
 from projections.folds.rows import Row
 
 MAX_LIMIT = 500
 DEFAULT_LIMIT = 50
+# The last millisecond that RFC 3339 can write.
+AT_MAX_MS = 253_402_300_799_999
+OTHER = "the cursor is not one of this list: leave it out to begin again"
+_ROW_ID = re.compile(r"[\x20-\x7e]{1,512}")
 
 
 class BadCursor(ValueError):
@@ -39,10 +44,12 @@ def read_cursor(cursor: str | None) -> Mark | None:
         return None
     try:
         at_ms, row_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise BadCursor("the cursor is not one of this list: leave it out to begin again") from error
-    if not isinstance(at_ms, int) or not isinstance(row_id, str):
-        raise BadCursor("the cursor is not one of this list: leave it out to begin again")
+    except (ValueError, TypeError, RecursionError, binascii.Error) as error:
+        raise BadCursor(OTHER) from error
+    # What no list makes is asked of no database: each fails in its own way at what it cannot hold.
+    is_time = type(at_ms) is int and 0 <= at_ms <= AT_MAX_MS
+    if not is_time or not isinstance(row_id, str) or _ROW_ID.fullmatch(row_id) is None:
+        raise BadCursor(OTHER)
     return Mark(at_ms, row_id)
 
 

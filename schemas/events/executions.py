@@ -79,6 +79,14 @@ class CommandAbandoned(Message):
     attempts: Long
 
 
+def is_reuse_refusal(body: Message) -> bool:
+    """Whether an event refuses a command whose id was used for another body.
+
+    It is the answer to that body only: what the id stands for is told by the events of its first body.
+    """
+    return isinstance(body, CommandRefused) and body.code is Refusal.IDEMPOTENCY_KEY_REUSED
+
+
 EXECUTION_EVENTS: tuple[type[Message], ...] = (
     ExecutionStarted,
     ExecutionPaused,

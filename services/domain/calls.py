@@ -9,7 +9,7 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
-from services.domain.evolve import proposal_digest
+from services.domain.evolve import proposal_digest, result_digest
 from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
 from services.domain.quota import open_problem, parking_problem
 from services.domain.refusing import Events, refuse
@@ -109,7 +109,10 @@ def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
     if call.attempt_id != command.attempt_id:
         return refuse(ctx, command, Refusal.ALREADY_CONSUMED, "another attempt runs this call", call.call_id)
     if call.status not in ("consumed", "outcome_unknown"):
-        return refuse(ctx, command, Refusal.DUPLICATE, f"the call has ended: {call.status}", call.call_id)
+        if (command.outcome, result_digest(_reported(command))) == (call.status, call.result_digest):
+            return refuse(ctx, command, Refusal.DUPLICATE, f"the call has ended: {call.status}", call.call_id)
+        detail = f"the call has ended: {call.status}, and not with this result"
+        return refuse(ctx, command, Refusal.ID_REUSED, detail, call.call_id)
     if command.outcome == "unknown":
         return _outcome_unknown(state, call, command, ctx)
     return [*_settle_hold(state, call), _result(command, ctx)]
@@ -199,6 +202,10 @@ def _may_run_again(call: Call, ctx: Context) -> bool:
     tool = ctx.tool(call.tool)
     unchanged = tool is not None and tool.version == call.tool_version
     return call.status == "consumed" and unchanged and tool is not None and tool.idempotent
+
+
+def _reported(command: k.ReportResult) -> str:
+    return command.output if command.outcome == "succeeded" else command.error
 
 
 def _outcome_unknown(state: Execution, call: Call, command: k.ReportResult, ctx: Context) -> Events:

@@ -60,6 +60,11 @@ def proposal_digest(body: ProposeToolCall | c.ToolCallProposed) -> str:
     return _digest(body.tool, body.arguments, body.context, body.claims, body.reason)
 
 
+def result_digest(text: str) -> str:
+    """Names a call's output, or its error where it failed, to tell a repeated report from a contradicting one."""
+    return _digest(text)
+
+
 def _digest(*parts: str) -> str:
     return sha256_hex("".join(f"{len(part)}:{part}" for part in parts))[:32]
 
@@ -203,9 +208,19 @@ def _ended(status: Any) -> Step:
     return step
 
 
+def _failed(state: Execution, event: c.ToolCallFailed, at_ms: int) -> Execution:
+    call = replace(state.calls[event.call_id], status="failed", result_digest=result_digest(event.error))
+    return _with_call(_going_on(state), call)
+
+
 def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Execution:
     number = state.succeeded_count + 1
-    call = replace(state.calls[event.call_id], status="succeeded", succeeded_as=number)
+    call = replace(
+        state.calls[event.call_id],
+        status="succeeded",
+        succeeded_as=number,
+        result_digest=result_digest(event.output),
+    )
     return _with_call(replace(_going_on(state), succeeded_count=number), call)
 
 
@@ -327,7 +342,7 @@ _STEPS: dict[type[Message], Step] = {
     c.LeaseRenewed: _renewed,
     c.GrantRevoked: _revoked,
     c.ToolCallSucceeded: _succeeded,
-    c.ToolCallFailed: _ended("failed"),
+    c.ToolCallFailed: _failed,
     c.ToolCallOutcomeUnknown: _ended("outcome_unknown"),
     h.HoldOpened: _hold_opened,
     h.HoldClaimed: _claimed,

@@ -63,7 +63,7 @@ class DefinitionsBook:
 
     def answered(self, command_id: str) -> bool:
         """Whether a command for the definitions is known to have left its trace."""
-        return command_id in self._folded.answered
+        return command_id in self._folded.answered.digests
 
     async def follow(self) -> None:
         """Read on for ever.

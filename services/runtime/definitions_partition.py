@@ -1,12 +1,12 @@
 """The definitions as a partition's aggregates: the same loop and rules as for executions."""
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
 from services.domain import definitions
 from services.domain.definitions import Definitions
+from services.runtime.answered import Answered, Seen
 
 ANSWERED_MAX = 100_000
 
@@ -21,12 +21,10 @@ class DefinitionsPartition:
     current: Definitions
     through_record: tuple[str, int] = ("", -1)
     versions: dict[bytes, int] = field(default_factory=dict)
-    answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    answered: Answered = field(default_factory=Answered)
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
-        if self.answered_already(command.key, command.command_id):
-            return []
         return definitions.decide(self.current, command.key, command.body, command.actor)
 
     def apply(self, event: Event) -> None:
@@ -47,13 +45,12 @@ class DefinitionsPartition:
         if self.current.through_offset == event.offset:
             self.through_record = (event.meta.event_id, event.meta.term)
         self.versions[event.key] = event.meta.version
-        self.answered[event.meta.command_id] = None
-        if len(self.answered) > ANSWERED_MAX:
-            self.answered.popitem(last=False)
+        self.answered.note(event)
+        self.answered.trim(ANSWERED_MAX)
 
-    def answered_already(self, key: bytes, command_id: str) -> bool:
-        """See `Aggregates.answered_already`."""
-        return command_id in self.answered
+    def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
+        """See `Aggregates.seen`."""
+        return self.answered.seen(command_id, digest)
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""

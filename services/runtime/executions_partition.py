@@ -19,6 +19,7 @@ from services.domain.parked import next_moment
 from services.domain.policy import Verdict
 from services.domain.standing_rules import Place, StandingRule, StandingRules
 from services.domain.state import Call, Execution
+from services.runtime.answered import Answered, Seen
 from services.runtime.errands import Errands
 from services.runtime.rule_uses_partition import RuleUsesPartition
 
@@ -62,7 +63,7 @@ class Entry(Struct):
 
     state: Execution
     version: int
-    commands: set[str]
+    commands: Answered
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class ExecutionsPartition:
     recent: OrderedDict[bytes, Entry] = field(default_factory=OrderedDict)
     forgotten: set[bytes] = field(default_factory=set)
     unreadable: dict[bytes, str] = field(default_factory=dict)
-    orphans: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    orphans: Answered = field(default_factory=Answered)
     reserving: set[bytes] = field(default_factory=set)
     asking: set[bytes] | None = None
     errands: Errands = field(default_factory=Errands)
@@ -96,8 +97,6 @@ class ExecutionsPartition:
         """See `Aggregates.decide`."""
         if split_rule_uses_key(command.key) is not None:
             return self.uses.decide(command, now_ms)
-        if self.answered_already(command.key, command.command_id):
-            return []
         entry = self._entry(command.key)
         ctx = self._context(command, now_ms)
         if command.key in self.unreadable:
@@ -115,11 +114,13 @@ class ExecutionsPartition:
         if entry is None:
             entry = self._begin(event)
         if entry is None:
-            self._remember_orphan(event.meta.command_id)
+            self.orphans.note(event)
+            self.orphans.trim(ORPHANS_MAX)
             return
         if event.key not in self.unreadable:
             entry.state = evolve(entry.state, event.body, event.meta.at_ms)
             self.errands.apply(event)
+        entry.commands.note(event)
         self._count(event.key, entry, event.meta)
 
     def set_aside(self, event: Event, error: Exception) -> None:
@@ -138,17 +139,20 @@ class ExecutionsPartition:
         self.unreadable[key] = f"event {meta.event_id}: {error}"
         entry = self._entry(key)
         if entry is None:
-            self._remember_orphan(meta.command_id)
+            self.orphans.note_unread(meta)
+            self.orphans.trim(ORPHANS_MAX)
         else:
+            entry.commands.note_unread(meta)
             self._count(key, entry, meta)
         return True
 
-    def answered_already(self, key: bytes, command_id: str) -> bool:
-        """See `Aggregates.answered_already`."""
+    def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
+        """See `Aggregates.seen`."""
         if split_rule_uses_key(key) is not None:
-            return self.uses.answered_already(key, command_id)
+            return self.uses.seen(key, command_id, digest)
         entry = self._entry(key)
-        return command_id in self.orphans or (entry is not None and command_id in entry.commands)
+        seen = "new" if entry is None else entry.commands.seen(command_id, digest)
+        return self.orphans.seen(command_id, digest) if seen == "new" else seen
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""
@@ -164,7 +168,6 @@ class ExecutionsPartition:
 
     def _count(self, key: bytes, entry: Entry, meta: EventMeta) -> None:
         entry.version = meta.version
-        entry.commands.add(meta.command_id)
         self._settle(key, entry)
 
     def _entry(self, key: bytes) -> Entry | None:
@@ -197,14 +200,9 @@ class ExecutionsPartition:
     def _begin(self, event: Event) -> Entry | None:
         if not isinstance(event.body, ExecutionStarted) or event.key in self.unreadable:
             return None
-        entry = Entry(start(split_execution_key(event.key), event.body), 0, set())
+        entry = Entry(start(split_execution_key(event.key), event.body), 0, Answered())
         self.live[event.key] = entry
         return entry
-
-    def _remember_orphan(self, command_id: str) -> None:
-        self.orphans[command_id] = None
-        if len(self.orphans) > ORPHANS_MAX:
-            self.orphans.popitem(last=False)
 
     def _settle(self, key: bytes, entry: Entry) -> None:
         ended = entry.state.closed and not _unsettled(entry.state)

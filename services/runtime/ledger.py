@@ -14,6 +14,7 @@ from schemas.headers import read_event, read_meta
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecord
 from schemas.term import TermRule
+from services.runtime.answered import Seen
 from services.runtime.log import LogFromNewerVersion
 
 SPARED_MAX = 10
@@ -27,7 +28,7 @@ class Aggregates(Protocol):
     """The aggregates of a partition: executions, or definitions."""
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
-        """The events of a command; empty for a repeat and for a nudge that came early."""
+        """The events of a command that is new; empty for a nudge that came early."""
         ...
 
     def apply(self, event: Event) -> None:
@@ -46,8 +47,8 @@ class Aggregates(Protocol):
         """
         ...
 
-    def answered_already(self, key: bytes, command_id: str) -> bool:
-        """Whether a command has left its trace, so that this is a repeat."""
+    def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
+        """Whether a command is new, a repeat, or another body under the id of an answered one."""
         ...
 
     def next_version(self, key: bytes) -> int:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from schemas.envelope import Verifier
-from schemas.events.executions import CommandAbandoned, CommandRefused
+from schemas.events.executions import CommandAbandoned, CommandRefused, is_reuse_refusal
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.headers import event_record
-from schemas.ids import derived_id, event_id
+from schemas.ids import derived_id, event_id, reuse_event_id
 from schemas.limits import DECISION_MAX_BYTES, ROUND_MAX_BYTES
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, OutRecord, RawRecord, UnreadableRecord
@@ -97,13 +97,22 @@ class Rounds:
             round_.dead_letters.append(DeadLetter(raw, error.reason, error.detail))
             return
         now_ms = max(command.at_ms, self.ledger.now_ms)
-        bodies = self.ledger.aggregates.decide(command, now_ms)
+        bodies = self._decide(command, now_ms)
         records = self._encoded(round_, command, bodies, now_ms)
         size_bytes = _size_bytes(records)
         if size_bytes > DECISION_MAX_BYTES:
             records = self._encoded(round_, command, [_too_large(command)], now_ms)
             size_bytes = _size_bytes(records)
         self._join(round_, records, size_bytes)
+
+    def _decide(self, command: Command, now_ms: int) -> list[Message]:
+        """A command's events: none for a repeat, and a refusal where its id was used for another body."""
+        match self.ledger.aggregates.seen(command.key, command.command_id, command.digest):
+            case "new":
+                return self.ledger.aggregates.decide(command, now_ms)
+            case "reused":
+                return [_reused(command)]
+        return []
 
     def decide_alone(self, round_: Round, raw: RawRecord, deaths: int) -> None:
         """Decide a command that earlier writers may have ended of, or give it up.
@@ -124,7 +133,7 @@ class Rounds:
     def _abandon(self, round_: Round, raw: RawRecord, deaths: int) -> None:
         """Give up a command; what it was about stays as it was.
 
-        A repeat is not given up: it leaves no trace however well it goes, and its command was decided long ago.
+        What has a known id is not given up: it is answered without being decided.
         """
         try:
             command = self.verifier.read(raw)
@@ -135,12 +144,15 @@ class Rounds:
             return
         round_.commands += 1
         round_.through = raw.offset
-        if self.ledger.aggregates.answered_already(command.key, command.command_id):
+        now_ms = max(command.at_ms, self.ledger.now_ms)
+        if self.ledger.aggregates.seen(command.key, command.command_id, command.digest) != "new":
+            records = self._encoded(round_, command, self._decide(command, now_ms), now_ms)
+            self._join(round_, records, _size_bytes(records))
             return
         body = CommandAbandoned(
             command=type(command.body).__name__, command_offset=raw.offset, attempts=deaths
         )
-        records = self._encoded(round_, command, [body], max(command.at_ms, self.ledger.now_ms))
+        records = self._encoded(round_, command, [body], now_ms)
         self._join(round_, records, _size_bytes(records))
         logger.error("the command at offset %d was abandoned after %d deaths", raw.offset, deaths)
 
@@ -161,7 +173,7 @@ class Rounds:
                 index,
                 body,
                 EventMeta(
-                    event_id=event_id(command.command_id, term, index),
+                    event_id=_event_id(command, body, term, index),
                     at_ms=now_ms,
                     term=term,
                     version=version + index,
@@ -197,6 +209,23 @@ class Rounds:
 
 def _size_bytes(records: Sequence[tuple[Event, OutRecord]]) -> int:
     return sum([record.size_bytes() for _, record in records])
+
+
+def _event_id(command: Command, body: Message, term: int, index: int) -> str:
+    if is_reuse_refusal(body):
+        # The first body's events have the ids that the command id gives.
+        return reuse_event_id(command.command_id, command.digest, term)
+    return event_id(command.command_id, term, index)
+
+
+def _reused(command: Command) -> CommandRefused:
+    return CommandRefused(
+        code=Refusal.IDEMPOTENCY_KEY_REUSED,
+        command=type(command.body).__name__,
+        subject_id=getattr(command.body, "hold_id", "") or getattr(command.body, "call_id", ""),
+        detail="this command id was used for another body: take a fresh one",
+        by=command.actor.subject,
+    )
 
 
 def _too_large(command: Command) -> CommandRefused:

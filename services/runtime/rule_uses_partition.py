@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from msgspec import field as msgspec_field
 
 from schemas.events.executions import CommandRefused
 from schemas.events.rules import RuleUseRefused, RuleUseReserved
@@ -14,6 +15,7 @@ from schemas.refusals import Refusal
 from services.domain import rule_uses
 from services.domain.rule_uses import RuleUses, Use
 from services.domain.standing_rules import StandingRules
+from services.runtime.answered import Answered, Seen
 
 COMMANDS_MAX = 10_000
 
@@ -23,7 +25,7 @@ class UsesEntry(Struct):
 
     state: RuleUses = RuleUses()
     version: int = 0
-    commands: dict[str, None] = {}
+    commands: Answered = msgspec_field(default_factory=Answered)
     unreadable: str = ""
 
 
@@ -50,8 +52,6 @@ class RuleUsesPartition:
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
-        if self.answered_already(command.key, command.command_id):
-            return []
         entry = self.entries.get(command.key, UsesEntry())
         if entry.unreadable:
             return [_unreadable(command)]
@@ -62,18 +62,22 @@ class RuleUsesPartition:
     def apply(self, event: Event) -> None:
         """See `Aggregates.apply`."""
         entry = self._entry(event.key, event.meta)
+        entry.commands.note(event)
+        entry.commands.trim(COMMANDS_MAX)
         if not entry.unreadable:
             entry.state = rule_uses.evolve(entry.state, event.body)
             self._answer(event, entry)
 
     def set_aside(self, key: bytes, meta: EventMeta, error: Exception) -> None:
         """A fact of a rule's uses that cannot be read: no further use is given."""
-        self._entry(key, meta).unreadable = f"event {meta.event_id}: {type(error).__name__}: {error}"
+        entry = self._entry(key, meta)
+        entry.commands.note_unread(meta)
+        entry.unreadable = f"event {meta.event_id}: {type(error).__name__}: {error}"
 
-    def answered_already(self, key: bytes, command_id: str) -> bool:
-        """See `Aggregates.answered_already`."""
+    def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
+        """See `Aggregates.seen`."""
         entry = self.entries.get(key)
-        return entry is not None and command_id in entry.commands
+        return "new" if entry is None else entry.commands.seen(command_id, digest)
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""
@@ -83,9 +87,6 @@ class RuleUsesPartition:
     def _entry(self, key: bytes, meta: EventMeta) -> UsesEntry:
         entry = self.entries.setdefault(key, UsesEntry())
         entry.version = meta.version
-        entry.commands[meta.command_id] = None
-        if len(entry.commands) > COMMANDS_MAX:
-            del entry.commands[next(iter(entry.commands))]
         return entry
 
     def _answer(self, event: Event, entry: UsesEntry) -> None:

@@ -14,13 +14,14 @@ import msgspec
 from immutables import Map
 from msgspec import Struct
 
+from services.runtime.answered import Answered
 from services.runtime.errands import Errand, RuleName
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 11
+FOLD_VERSION = 12
 COMPRESSION = 1
 
 
@@ -42,7 +43,7 @@ class SavedLedger(Struct, frozen=True, kw_only=True):
     recent: list[tuple[bytes, Entry]]
     forgotten: list[bytes]
     unreadable: list[tuple[bytes, str]]
-    orphans: list[str]
+    orphans: Answered
     uses: list[tuple[bytes, UsesEntry]]
     errands: list[Errand]
     spent: list[RuleName]
@@ -66,7 +67,7 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
         recent=list(executions.recent.items()),
         forgotten=sorted(executions.forgotten),
         unreadable=sorted(executions.unreadable.items()),
-        orphans=list(executions.orphans),
+        orphans=executions.orphans,
         uses=sorted(executions.uses.entries.items(), key=itemgetter(0)),
         errands=list(executions.errands.every.values()),
         spent=sorted(executions.errands.spent),
@@ -99,7 +100,7 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     executions.recent = OrderedDict(saved.recent)
     executions.forgotten = set(saved.forgotten)
     executions.unreadable = dict(saved.unreadable)
-    executions.orphans = OrderedDict.fromkeys(saved.orphans)
+    executions.orphans = saved.orphans
     executions.uses.entries = dict(saved.uses)
     for errand in saved.errands:
         executions.errands.add(errand)

@@ -126,16 +126,32 @@ async def test_answer_repeat_is_given_from_memory_without_sending(bench: Bench) 
 
 
 async def test_answer_same_key_other_body_is_refused_while_under_way_and_after(bench: Bench) -> None:
-    asked = bench.ask()
-    (command_id,) = await bench.sent(1)
-    with pytest.raises(Problem) as under_way:
-        await bench.ask(OTHER)
+    asked, under_way = bench.ask(), bench.ask(OTHER)
+    (command_id, same_id) = await bench.sent(2)
     bench.partition.write(KEY, command_id, released(), digest=_digest())
     await asked
+    with pytest.raises(Problem) as told_under_way:
+        await under_way
     with pytest.raises(Problem) as after:
         await bench.ask(OTHER)
-    assert under_way.value.code is after.value.code is Refusal.IDEMPOTENCY_KEY_REUSED
-    assert len(bench.topic.appended) == 1
+    assert told_under_way.value.code is after.value.code is Refusal.IDEMPOTENCY_KEY_REUSED
+    assert same_id == command_id
+    assert len(bench.topic.appended) == 2
+
+
+async def test_case_26_answer_the_first_body_is_answered_though_the_other_asked_here_first(
+    bench: Bench,
+) -> None:
+    """Which of two bodies came first is for the log to say: another gateway may have sent the other one before."""
+    late, rightful = bench.ask(OTHER), bench.ask()
+    (command_id, _) = await bench.sent(2)
+    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    outcome = await rightful
+    with pytest.raises(Problem) as caught:
+        await late
+    assert outcome is not None
+    assert outcome.refused is None
+    assert caught.value.code is Refusal.IDEMPOTENCY_KEY_REUSED
 
 
 async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) -> None:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from gateway.live.live import DEFINITIONS_LANE, groups_of
+from gateway.live.live import DEFINITIONS_LANE, Live, groups_of
 from gateway.live.outcome import Outcome
-from gateway.live.waiters import Wait
+from gateway.live.waiters import Wait, Waited
 from gateway.problems import Problem
 from gateway.service import until_read
 from gateway.sockets.cursor import Vector
@@ -69,7 +69,7 @@ def test_take_whoever_waits_gets_the_first_trace_after_it_was_folded() -> None:
         row = live.cache.calls.get((KEY, "c1"))
         answers.append((outcome, "" if row is None else row["status"]))
 
-    wait = Wait("propose", "body", KEY, "acme", "books", until=1e9, look_at=1e9)
+    wait = Wait(Waited("propose", "body"), KEY, "acme", "books", until=1e9, look_at=1e9)
     wait.answered += [answered, answered]
     live.waiters.add(wait)
     Partition(live).write(KEY, "propose", *HELD_CALL)
@@ -81,13 +81,63 @@ def test_take_whoever_waits_gets_the_first_trace_after_it_was_folded() -> None:
 def test_take_refusal_after_an_expiry_is_the_answer() -> None:
     live, _ = new_live()
     answers: list[Outcome | Problem | None] = []
-    wait = Wait("consume", "body", KEY, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append])
+    wait = Wait(
+        Waited("consume", "body"), KEY, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append]
+    )
     live.waiters.add(wait)
     Partition(live).write(KEY, "consume", verdict(), held(hold_id="h2"), refused("not_released"))
     outcome = answers[0]
     assert isinstance(outcome, Outcome)
     assert outcome.refused is not None
     assert outcome.refused.code is Refusal.NOT_RELEASED
+
+
+def waiting(live: Live, digest: str) -> list[Outcome | Problem | None]:
+    """The answers of somebody who waits for a body under the id `same`."""
+    answers: list[Outcome | Problem | None] = []
+    name = Waited("same", digest)
+    live.waiters.add(Wait(name, KEY, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append]))
+    return answers
+
+
+def code_of(answers: list[Outcome | Problem | None]) -> str:
+    (answer,) = answers
+    if isinstance(answer, Problem):
+        return answer.code
+    assert answer is not None
+    return "accepted" if answer.refused is None else answer.refused.code
+
+
+def test_case_26_take_two_bodies_under_one_id_only_the_first_is_accepted() -> None:
+    live, _ = new_live()
+    first, second = waiting(live, "one"), waiting(live, "two")
+    partition = Partition(live)
+    partition.write(KEY, "same", *HELD_CALL, digest="one")
+    partition.write(KEY, "same", refused("idempotency_key_reused"), digest="two")
+
+    assert (code_of(first), code_of(second)) == ("accepted", "idempotency_key_reused")
+    assert len(live.waiters) == 0
+
+
+def test_case_26_take_both_traces_of_one_id_in_one_batch_are_two_answers() -> None:
+    live, _ = new_live()
+    first, second = waiting(live, "one"), waiting(live, "two")
+    partition = Partition(live)
+    events = partition.events(KEY, "same", HELD_CALL, "one")
+    events += partition.events(KEY, "same", [refused("idempotency_key_reused")], "two")
+    live.take(1, events, events[-1].offset + 1)
+
+    assert (code_of(first), code_of(second)) == ("accepted", "idempotency_key_reused")
+
+
+def test_case_26_take_refusal_of_another_body_leaves_the_repeat_of_the_first_waiting() -> None:
+    """What was decided before the tail began is found in the views, not contradicted by the loser's refusal."""
+    live, _ = new_live()
+    repeat = waiting(live, "one")
+    Partition(live).write(KEY, "same", refused("idempotency_key_reused"), digest="two")
+
+    assert repeat == []
+    assert len(live.waiters) == 1
 
 
 def test_take_records_of_the_log_itself_are_no_rows() -> None:

@@ -4,7 +4,7 @@ from gateway.live.facts import EVENT_OVERHEAD_BYTES, Group
 from gateway.live.live import groups_of
 from gateway.live.ring import Ring
 from gateway.sockets.cursor import Position, Vector
-from tests.gateway.facts import LANES, Partition, key_of, new_live, started
+from tests.gateway.facts import LANES, Partition, key_of, new_live, refused, started
 
 
 def _ring(max_groups: int = 100, max_bytes: int = 10**9) -> Ring:
@@ -62,8 +62,8 @@ def test_add_over_the_number_drops_the_oldest_and_says_so() -> None:
     groups = _groups(Partition(new_live()[0]), "a", "b", "c")
     for group in groups:
         ring.add(group)
-    assert ring.of_command("command-a") is None
-    assert ring.of_command("command-c") is groups[2]
+    assert ring.of_command("command-a", "body") is None
+    assert ring.of_command("command-c", "body") is groups[2]
     assert ring.gone_through[1] == groups[0].last_offset
     assert not ring.knows(key_of("a"))
     assert ring.last_offset_of(key_of("a"), 1) == groups[0].last_offset
@@ -76,8 +76,8 @@ def test_add_over_the_bytes_drops_the_oldest() -> None:
     groups = _groups(Partition(new_live()[0]), "a", "b", "c", "d")
     for group in groups:
         ring.add(group)
-    assert ring.of_command("command-b") is None
-    assert ring.of_command("command-d") is groups[3]
+    assert ring.of_command("command-b", "body") is None
+    assert ring.of_command("command-d", "body") is groups[3]
 
 
 def test_of_command_second_trace_never_replaces_the_first() -> None:
@@ -87,4 +87,19 @@ def test_of_command_second_trace_never_replaces_the_first() -> None:
     second = groups_of(1, partition.events(key_of("a"), "same", [started()]))[0]
     ring.add(first)
     ring.add(second)
-    assert ring.of_command("same") is first
+    assert ring.of_command("same", "body") is first
+
+
+def test_case_26_of_command_refusal_of_a_reuse_answers_its_own_body_only() -> None:
+    """The rightful body's trace may be older than the ring, and is then looked for elsewhere."""
+    ring = _ring(max_groups=2)
+    partition = Partition(new_live()[0])
+    no = refused("idempotency_key_reused")
+    refusal = groups_of(1, partition.events(key_of("a"), "same", [no], "other"))[0]
+    ring.add(refusal)
+    assert ring.of_command("same", "body") is None
+    assert ring.of_command("same", "other") is refusal
+
+    for group in _groups(partition, "b", "c"):
+        ring.add(group)
+    assert ring.of_command("same", "other") is None

@@ -13,7 +13,7 @@ from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
 from schemas.headers import event_record
-from schemas.ids import definition_key, derived_id, event_id, execution_key
+from schemas.ids import definition_key, derived_id, event_id, execution_key, reuse_event_id
 from schemas.message import Message
 from schemas.record import EventMeta, RawRecord
 from schemas.topics import partition_of
@@ -77,8 +77,11 @@ class LogBuilder:
         command_id: str | None = None,
         term: int | None = None,
         partition: int | None = None,
+        digest: str = "",
     ) -> int:
         """Append one command's events; with another `term` than the claim in force they are a zombie's.
+
+        With a `digest` they refuse another body of a command that is there already.
 
         Returns:
             The offset of the first.
@@ -93,7 +96,9 @@ class LogBuilder:
             version = self.versions.get(key, 0) + 1
             if counts:
                 self.versions[key] = version
-            self._append(where, key, body, command, in_force if term is None else term, version, index)
+            self._append(
+                where, key, body, command, in_force if term is None else term, version, index, digest
+            )
         return first
 
     def append_raw(self, partition: int, value: bytes) -> int:
@@ -115,22 +120,27 @@ class LogBuilder:
         term: int,
         version: int,
         index: int = 0,
+        digest: str = "",
     ) -> None:
         self.now_ms += 7
         offset = len(self.records[partition])
         meta = EventMeta(
-            event_id=event_id(command_id, term, index)
-            if command_id
-            else derived_id("log", partition, offset),
+            event_id=_event_id(command_id, digest, term, index) or derived_id("log", partition, offset),
             at_ms=self.now_ms,
             term=term,
             version=version,
             command_id=command_id,
-            command_digest=sha256_hex(command_id)[:32],
+            command_digest=digest or sha256_hex(command_id)[:32],
             tenant=key.decode().split("/")[0] if version else "",
         )
         out = event_record(body, meta, key)
         self.records[partition].append(RawRecord(partition, offset, self.now_ms, key, out.value, out.headers))
+
+
+def _event_id(command_id: str, digest: str, term: int, index: int) -> str:
+    if digest:
+        return reuse_event_id(command_id, digest, term)
+    return event_id(command_id, term, index) if command_id else ""
 
 
 def key_of(execution_id: str, tenant: str = TENANT, project: str = PROJECT) -> bytes:

@@ -169,6 +169,20 @@ def test_answer_of_a_command_says_where_its_events_stand(filler: Filler) -> None
     assert answers["propose"]["code"] is None
 
 
+@pytest.mark.parametrize("step", [1, 100])
+def test_case_26_answer_of_a_command_stays_the_first_bodys(filler: Filler, step: int) -> None:
+    builder = a_held_call()
+    reused = x.CommandRefused(
+        code=Refusal.IDEMPOTENCY_KEY_REUSED, command="ProposeToolCall", subject_id="", detail="", by="bot"
+    )
+    last = builder.append(KEY, [reused], command_id="propose", digest="other")
+    filler.fill(builder, step=step)
+    answers = {row["command_id"]: row for row in filler.rows(ANSWERS)}
+    assert answers["propose"]["code"] is None
+    assert answers["propose"]["command_digest"] != "other"
+    assert answers["propose"]["last_offset"] < last
+
+
 def test_answer_of_a_refused_command_has_the_code(filler: Filler) -> None:
     builder = a_held_call()
     late = h.DecisionRefused(

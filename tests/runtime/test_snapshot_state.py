@@ -9,6 +9,7 @@ from msgspec import Struct
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.state import Execution
+from services.runtime.answered import Answered
 from services.runtime.errands import Errand
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
@@ -49,11 +50,11 @@ def empty() -> tuple[Ledger, ExecutionsPartition]:
 
 def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     ledger, executions = empty()
-    entry = Entry(filled(Execution), 3, {"a", "b"})
+    entry = Entry(filled(Execution), 3, filled(Answered))
     executions.live = {KEY: entry, OTHER: entry}
     executions.recent[ENDED] = entry
     executions.forgotten, executions.unreadable = {b"acme/main/old"}, {OTHER: "why"}
-    executions.orphans.update({"second": None, "first": None})
+    executions.orphans = filled(Answered)
     executions.uses.entries[USES] = filled(UsesEntry)
     executions.errands.add(filled(Errand))
     executions.errands.spent.add(("acme", "r"))
@@ -68,6 +69,6 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     assert (restored.recent, restored.orphans) == (executions.recent, executions.orphans)
     assert (restored.forgotten, restored.unreadable) == (executions.forgotten, executions.unreadable)
     assert restored.uses.entries == executions.uses.entries
-    assert list(restored.uses.entries[USES].commands) == list(executions.uses.entries[USES].commands)
+    assert list(restored.uses.entries[USES].commands.digests) == ["digests-2", "digests-1"]
     assert (restored.errands, restored.reserving) == (executions.errands, executions.reserving)
     assert encode_ledger(restored_ledger, restored) == data

@@ -8,10 +8,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas import commands as k
 from schemas.envelope import Draft, Signer
+from schemas.ids import definition_key
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.record import OutRecord
 from services.runtime.log import TopicPartition
-from tests.runtime.lab import AGENT, Lab, body_of, types
+from tests.runtime.lab import AGENT, OLGA, TENANT, Lab, body_of, types
 
 
 async def held(lab: Lab, execution_id: str, call_id: str = "pay", amount: int = 5) -> Any:
@@ -81,6 +82,53 @@ async def test_repeat_after_a_restart_is_still_decided_once(lab: Lab) -> None:
 
     facts = await lab.facts(lab.events_tp("x"))
     assert types(facts).count("ExecutionPaused") == 1
+
+
+async def test_case_26_known_id_with_another_body_leaves_a_refusal_once_per_body(lab: Lab) -> None:
+    first = await lab.start_worker("one")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    await lab.ask("x", k.PauseExecution(reason="one"), lab.olga, command_id="same")
+    for _ in range(2):
+        await lab.send("x", k.PauseExecution(reason="two"), lab.olga, command_id="same")
+    await lab.ask("x", k.ResumeExecution(), lab.olga)
+    await first.stop()
+
+    # The digests are folded from the log again, and a repeat of either body leaves nothing more.
+    await lab.start_worker("two")
+    for reason in ("one", "two", "three"):
+        await lab.send("x", k.PauseExecution(reason=reason), lab.olga, command_id="same")
+    await lab.ask("x", k.CancelExecution(), lab.olga)
+
+    trace = [e for e in await lab.facts(lab.events_tp("x")) if e.meta.command_id == "same"]
+    assert types(trace) == ["ExecutionPaused", "CommandRefused", "CommandRefused"]
+    assert {getattr(e.body, "code", "") for e in trace[1:]} == {"idempotency_key_reused"}
+    assert len({e.meta.event_id for e in trace}) == len({e.meta.command_digest for e in trace}) == 3
+
+
+async def test_case_26_known_id_without_an_execution_leaves_a_refusal(lab: Lab) -> None:
+    await lab.start_worker("w")
+    await lab.ask("none", k.PauseExecution(reason="one"), lab.olga, command_id="same")
+    await lab.send("none", k.PauseExecution(reason="two"), lab.olga, command_id="same")
+    await lab.ask("none", k.PauseExecution(reason="three"), lab.olga)
+
+    trace = [e for e in await lab.facts(lab.events_tp("none")) if e.meta.command_id == "same"]
+    assert [body_of([e], "CommandRefused").code for e in trace] == ["not_found", "idempotency_key_reused"]
+
+
+async def test_case_26_definition_under_a_known_id_with_another_body_is_refused(lab: Lab) -> None:
+    await lab.start_worker("w")
+    key = definition_key(TENANT, "tool", "read_file")
+    for description in ("one", "two", "one"):
+        text = json.dumps({"name": "read_file", "description": description})
+        draft = Draft(k.PublishTool(name="read_file", definition=text), OLGA, "same", key)
+        record = lab.signer.sign([draft])[0]
+        await lab.log.send(TopicPartition(lab.log.topics.definition_commands, 0), record)
+    await lab.publish_tool({"name": "another"})
+
+    facts = await lab.facts(TopicPartition(lab.log.topics.definitions, 0))
+    trace = [event for event in facts if event.meta.command_id == "same"]
+    assert types(trace) == ["ToolPublished", "CommandRefused"]
+    assert body_of(trace, "CommandRefused").code == "idempotency_key_reused"
 
 
 async def test_command_in_the_wrong_partition_goes_to_the_dead_letters(lab: Lab) -> None:

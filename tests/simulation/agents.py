@@ -29,11 +29,18 @@ class Agent:
 
     execution_id: str
     gateway: Gateway
+    other_gateway: Gateway
     rng: random.Random
     effects: Counter[str]
+    seed: int = 0
     payments: int = 0
     asked: int = 0
     ran: set[tuple[str, str]] = field(default_factory=set)
+    races: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Of its own, so that whether two of its processes race shifts nothing else in a world.
+        self.races = random.Random(f"races {self.seed} {self.execution_id}")
 
     @property
     def key(self) -> bytes:
@@ -88,7 +95,10 @@ class Agent:
         # Now and then it asks for something else than what was released.
         digest = body.digest if self.rng.random() < 0.9 else derived_id("other", body.digest)
         command = k.ConsumeGrant(call_id=call_id, digest=digest, attempt_id=attempt_id)
-        trace = await self._ask(command, call_id=call_id, digest=digest, attempt_id=attempt_id)
+        if self.races.random() < 0.08:
+            attempt_id, trace = await self._race(command)
+        else:
+            trace = await self._ask(command, call_id=call_id, digest=digest, attempt_id=attempt_id)
         if not any(_is_grant(event, attempt_id) for event in trace):
             return self.rng.random() < 0.3
         if self.rng.random() < 0.1:
@@ -98,6 +108,37 @@ class Agent:
             return self.rng.random() < 0.3
         await self._report(call_id, attempt_id)
         return True
+
+    async def _race(self, command: k.ConsumeGrant) -> tuple[str, list[Event]]:
+        """Two processes that take the same id for their consumptions, through two gateways: the winner's answer."""
+        rival = command.model_copy(update={"attempt_id": derived_id("rival", self.races.random())})
+        self.asked += 1
+        command_id = derived_id("race", self.execution_id, self.asked, self.races.random())
+        traces = await asyncio.gather(
+            *(
+                gateway.ask(
+                    self.execution_id,
+                    self.key,
+                    each,
+                    AGENT,
+                    command_id,
+                    call_id=each.call_id,
+                    digest=each.digest,
+                    attempt_id=each.attempt_id,
+                )
+                for gateway, each in ((self.gateway, command), (self.other_gateway, rival))
+            )
+        )
+        attempts = (command.attempt_id, rival.attempt_id)
+        won = [
+            (attempt_id, trace)
+            for attempt_id, trace in zip(attempts, traces, strict=True)
+            if any(_is_grant(event, attempt_id) for event in trace)
+        ]
+        for attempt_id, _ in won[1:]:
+            body: Any = self.gateway.seen(self.key, command.call_id).events["ToolCallReleased"].body
+            self._effect(command.call_id, body, attempt_id)
+        return won[0] if won else (command.attempt_id, traces[0])
 
     def _effect(self, call_id: str, released: Any, attempt_id: str) -> None:
         """The tool runs, with exactly the arguments that were released."""

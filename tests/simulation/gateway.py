@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.actor import Actor
-from schemas.envelope import Draft, Signer
+from schemas.envelope import Draft, Signer, command_digest
 from schemas.headers import read_event
 from schemas.ids import split_execution_key
 from schemas.message import Message
@@ -53,7 +53,7 @@ class Gateway:
     calls: dict[tuple[bytes, str], Seen] = field(default_factory=dict)
     holds: dict[str, Event] = field(default_factory=dict)
     old_digests: list[str] = field(default_factory=list)
-    _traces: dict[str, list[Event]] = field(default_factory=dict)
+    _traces: dict[tuple[str, str], list[Event]] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     # Partition → next offset and the claim in force there: what a gateway keeps with its cursor.
     _places: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -80,18 +80,22 @@ class Gateway:
     async def ask(
         self, client: str, key: bytes, body: Message, actor: Actor, command_id: str, **noted: Any
     ) -> list[Event]:
-        """Send a command until its trace is seen; the same command id each time. Empty when nobody answered."""
+        """Send a command until the trace of its body is seen; the same command id each time.
+
+        Empty when nobody answered.
+        """
         op = _OPS.get(type(body).__name__, type(body).__name__)
-        where = self.where(key)
-        self.history.add(client, op, command_id=command_id, **where, **noted)
         record = self.signer.sign([Draft(body, actor, command_id, key)])[0]
+        name = (command_id, command_digest(record.value))
+        where = {**self.where(key), "command_digest": name[1]}
+        self.history.add(client, op, command_id=command_id, **where, **noted)
         for _ in range(TRIES):
             await self._send(
                 TopicPartition(self.reached.topics.commands, partition_of(key, self.partitions)), record
             )
-            if await self.until(lambda: command_id in self._traces, RETRY_S):
+            if await self.until(lambda: name in self._traces, RETRY_S):
                 break
-        trace = self._traces.get(command_id, [])
+        trace = self._traces.get(name, [])
         if trace:
             # Acknowledged is what every event of the first answer says.
             events = [event.meta.event_id for event in trace]
@@ -142,7 +146,7 @@ class Gateway:
         if not rule.admits(event):
             return
         self.counted.append((raw.partition, raw.offset))
-        self._traces.setdefault(event.meta.command_id, []).append(event)
+        self._traces.setdefault((event.meta.command_id, event.meta.command_digest), []).append(event)
         body: Any = event.body
         if call_id := getattr(body, "call_id", ""):
             seen = self.seen(event.key, call_id)

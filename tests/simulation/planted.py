@@ -22,6 +22,7 @@ from services.domain.rule_uses import RuleUses
 from services.domain.standing_rules import StandingRules
 from services.domain.verdicts import release
 from services.runtime import rounds
+from services.runtime.answered import Answered
 from services.runtime.deadlines import Deadlines
 from services.runtime.errands import Errands
 from services.runtime.executions_partition import ExecutionsPartition
@@ -54,7 +55,27 @@ def skip_the_digest_check_of_a_consumption(patch: Patch) -> None:
 
 
 def drop_the_dedupe(patch: Patch) -> None:
-    patch.setattr(ExecutionsPartition, "answered_already", lambda self, key, command_id: False)
+    patch.setattr(ExecutionsPartition, "seen", lambda self, key, command_id, digest: "new")
+
+
+def take_another_body_for_a_repeat(patch: Patch) -> None:
+    """Leave no trace of a body whose command id was used for another one."""
+    seen = Answered.seen
+
+    def careless(self: Answered, command_id: str, digest: str) -> str:
+        return "repeated" if seen(self, command_id, digest) == "reused" else seen(self, command_id, digest)
+
+    patch.setattr(Answered, "seen", careless)
+
+
+def decide_every_body_of_an_id(patch: Patch) -> None:
+    """Take what is another body for another command."""
+    seen = Answered.seen
+
+    def careless(self: Answered, command_id: str, digest: str) -> str:
+        return "new" if seen(self, command_id, digest) == "reused" else seen(self, command_id, digest)
+
+    patch.setattr(Answered, "seen", careless)
 
 
 def commit_the_offset_first(patch: Patch) -> None:
@@ -235,6 +256,8 @@ BUGS = {
         PlantedBug(skip_the_digest_check_of_a_decision, ("I1",)),
         PlantedBug(skip_the_digest_check_of_a_consumption, ("I1",)),
         PlantedBug(drop_the_dedupe, ("I2",)),
+        PlantedBug(take_another_body_for_a_repeat, ("I3", "I12")),
+        PlantedBug(decide_every_body_of_an_id, ("I2",)),
         PlantedBug(commit_the_offset_first, ("I3", "I12")),
         PlantedBug(ignore_terms, ("I3", "I6", "I7", "I8")),
         PlantedBug(release_on_timeout, ("I5",)),

@@ -178,11 +178,15 @@ class World:
         return Gateway(name, reached, Signer("gateway", self.key), self.partitions, self.history)
 
     def _agent(self, number: int) -> Agent:
-        return Agent(f"x{number}", self.rng.choice(self.gateways), self.rng, self.effects)
+        return Agent(f"x{number}", *self._two_gateways(), self.rng, self.effects, self.seed)
 
     def _payer(self, number: int) -> Agent:
         """Whoever pays again and again is soon paid for by a standing rule."""
-        return Agent(f"p{number}", self.rng.choice(self.gateways), self.rng, self.effects, payments=8)
+        return Agent(f"p{number}", *self._two_gateways(), self.rng, self.effects, self.seed, payments=8)
+
+    def _two_gateways(self) -> tuple[Gateway, Gateway]:
+        one = self.rng.choice(self.gateways)
+        return one, next(gateway for gateway in self.gateways if gateway is not one)
 
     def _reviewer(self, actor: Actor) -> Reviewer:
         return Reviewer(actor, self.rng.choice(self.gateways), self.rng)
