@@ -30,6 +30,7 @@ from gateway.identity.oidc_settings import OidcSettings
 from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import check_topics
 from gateway.kafka_commands import KafkaCommandLog
+from gateway.kafka_past import KafkaPast
 from gateway.kafka_records import RecordReader
 from gateway.kafka_tail import KafkaTail, Start
 from gateway.kafka_trust import TrustTail
@@ -46,6 +47,7 @@ from gateway.quotas import ProposalQuotas
 from gateway.rates import Buckets
 from gateway.server.visitors import Strangers
 from gateway.settings import GatewaySettings, read_kafka_settings
+from gateway.sockets.catching_up import CatchUps
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
 from gateway.sockets.seats import Seats
@@ -94,6 +96,7 @@ class Gateway:
     port: int = 0
     _gate: Gate | None = None
     _tail: KafkaTail | None = None
+    _past: KafkaPast | None = None
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _failed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -137,7 +140,8 @@ class Gateway:
         self.authenticator.people = lambda: live.definitions.people
         self._tail = tail
         await tail.open()
-        self._gate = self._assemble(live, tail)
+        self._past = KafkaPast(tail.config, [start.tp for start in tail.starts])
+        self._gate = self._assemble(live, tail, self._past)
         ends = await tail.end_offsets()
         self._spawn(tail.run())
         self._spawn(self._gate.asker.outbox.run())
@@ -161,6 +165,8 @@ class Gateway:
         await self.definitions.close()
         await self.commands.close()
         await self.audit.records.close()
+        if self._past is not None:
+            await self._past.close()
         await self.authenticator.close()
         self.views.views.close()
 
@@ -202,7 +208,7 @@ class Gateway:
 
         return live, KafkaTail(config, begins, take, self.settings.seals)
 
-    def _assemble(self, live: Live, tail: KafkaTail) -> Gate:
+    def _assemble(self, live: Live, tail: KafkaTail, past: KafkaPast) -> Gate:
         signer = Signer(self.keys.gateway.kid, self.keys.gateway.private_key)
         outbox = Outbox(signer, self.commands)
         partitions, limits = self.settings.partitions, self.settings.limits
@@ -218,6 +224,7 @@ class Gateway:
             Looks(),
             self.desk,
             self.definitions,
+            CatchUps(live, self.hub, past, self.views.state_before),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

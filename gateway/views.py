@@ -11,11 +11,13 @@ from gateway.live.reader import Found, Subject
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from projections.queries import definitions, history, resources
+from projections.queries.history import ExecutionState
 from projections.queries.moment import Moment
 from projections.queries.open_work import open_calls, open_executions, open_holds
 from projections.queries.views import Positions, Views
 from projections.store.port import Position, ViewError, ViewUnavailable
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
+from schemas.ids import split_execution_key
 from schemas.refusals import Refusal
 from schemas.topics import Topics
 
@@ -64,6 +66,16 @@ class GatewayViews:
             return (await self.views.read(lambda moment: _answers(moment, wanted, self.topics)))[0]
         except ViewUnavailable:
             return {}
+
+    async def state_before(self, key: bytes, partition: int, offset: int) -> ExecutionState | None:
+        """An execution as it stood before an offset of its partition; None where the views have not read so far.
+
+        Raises:
+            Problem: 503, they cannot be read.
+        """
+        owner = split_execution_key(key)
+        state, positions = await self.read(lambda moment: history.state_at(moment, *owner, offset=offset - 1))
+        return state if positions.executions.get(partition, 0) >= offset else None
 
     async def beginning(self, executions_max: int) -> Beginning:
         """Where to begin, with what is open there.

@@ -66,18 +66,28 @@ class Ring:
         """Whether everything after the vector is here, and the vector is of this very log."""
         if vector.given != ALL_GIVEN and (vector.lane, vector.offsets[vector.lane]) not in self._marks:
             return False
-        return all(map(self._connects, range(len(self.gone_through)), vector.offsets, vector.marks))
+        return all(map(self.connects, range(len(self.gone_through)), vector.offsets, vector.marks))
 
     def since(self, vector: Vector) -> Iterator[tuple[Group, int]]:
-        """Everything after the vector in order of arrival, each with how many of its messages were given."""
-        for group, _ in self._groups:
-            place, after = vector.offsets[group.lane], group.last_offset
-            if after > place:
-                yield group, 0
-            elif after == place and group.lane == vector.lane and vector.given != ALL_GIVEN:
-                yield group, vector.given
+        """Everything after the vector in order of arrival, each with how many of its messages were given.
 
-    def _connects(self, lane: int, offset: int, mark: int) -> bool:
+        The command that the vector is inside of comes first: a cursor can be inside of one command only.
+        """
+        if vector.given != ALL_GIVEN:
+            place = (vector.lane, vector.offsets[vector.lane])
+            yield from (
+                (group, vector.given) for group, _ in self._groups if (group.lane, group.last_offset) == place
+            )
+        for group, _ in self._groups:
+            if group.last_offset > vector.offsets[group.lane]:
+                yield group, 0
+
+    def has(self, lane: int, offset: int) -> bool:
+        """Whether the command that ends at an offset is here."""
+        return (lane, offset) in self._marks
+
+    def connects(self, lane: int, offset: int, mark: int) -> bool:
+        """Whether a place is of this very log, and everything of its lane after it is here."""
         if offset == self.gone_through[lane]:
             return mark == self.gone_marks[lane]
         return self._marks.get((lane, offset)) == mark

@@ -21,6 +21,7 @@ from gateway.looks import Looks
 from gateway.policy import GatewayPolicy
 from gateway.problems import Problem, not_found
 from gateway.quotas import ProposalQuotas
+from gateway.sockets.catching_up import CatchUps
 from gateway.vault.desk import Desk
 from projections.folds.rows import Row
 from schemas.actor import Actor
@@ -95,6 +96,7 @@ class Gate(NamedTuple):
     looks: Looks
     desk: Desk
     definitions: DefinitionDesk
+    catch_ups: CatchUps
 
     def row(self, subject: Subject) -> Row:
         """The row of a subject.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,7 +10,6 @@ from gateway.identity.doors import acts_for, reads_project
 from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
-from gateway.sockets.cursor import Position, Vector
 from gateway.sockets.messages import CallSubject, Push, concerns, frame, pushes_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
@@ -23,6 +22,8 @@ class Receiver(Protocol):
     """A socket or stream as the hub sees it."""
 
     channels: set[str]
+    # While it catches up: the cursor of what it was given last, which every message to it has until then.
+    behind: str | None
 
     @property
     def actor(self) -> Actor:
@@ -100,28 +101,11 @@ class Hub:
         if wanted:
             self._resync_unserved(group, wanted, pushes)
 
-    def replay(self, receiver: Receiver, channels: set[str], vector: Vector, live: Live) -> bool:
-        """Give a receiver what it missed on some channels since a vector.
-
-        Returns:
-            False where what it missed is no longer at hand: then nothing was given.
-        """
-        if not live.ring.holds_all_since(vector):
-            return False
-        position = Position.at(live.position.key, vector)
-        for group, first in live.ring.since(vector):
-            position.advance(group.lane, group.last_offset, group.mark)
-            if _project(receiver) != project_of(group):
-                continue
-            pushes = pushes_of(group)
-            for index, push in enumerate(pushes, 1):
-                if index > first and channels.intersection(push.channels):
-                    # What was missed may be over: whoever wants the grant's token asks for the call.
-                    receiver.push(frame(push, position.cursor_within(group.lane, index, len(pushes))))
-        return True
-
     def _give(self, push: Push, receivers: set[Receiver], cursor: str) -> None:
         """One message for all who read it, and another with the grant's token for those who may consume it."""
+        if behind := {receiver for receiver in receivers if receiver.behind is not None}:
+            self._give_behind(push, behind)
+            receivers = receivers - behind
         trusted: set[Receiver] = set()
         if (row := push.row) is not None and is_consumable(row):
             trusted = {receiver for receiver in receivers if acts_for(receiver.actor, row["agent"])}
@@ -133,6 +117,17 @@ class Hub:
             message = frame(push, cursor)
             for receiver in others:
                 receiver.push(message)
+
+    def _give_behind(self, push: Push, receivers: set[Receiver]) -> None:
+        """One message each: a cursor ahead of what a receiver was given would let it miss the rest."""
+        for receiver in receivers:
+            is_trusted = (
+                push.row is not None
+                and is_consumable(push.row)
+                and acts_for(receiver.actor, push.row["agent"])
+            )
+            token = self.token_of(push.row) if is_trusted and push.row is not None else None
+            receiver.push(frame(push, receiver.behind or "", token))
 
     def _wanted(self, group: Group) -> dict[str, set[Receiver]] | None:
         project = project_of(group)
@@ -158,11 +153,15 @@ class Hub:
 
     def _resync_unserved(self, group: Group, wanted: dict[str, set[Receiver]], pushes: list[Push]) -> None:
         """A row that is not at hand makes no message: whoever wanted it is told to look anew."""
-        served = {channel for push in pushes for channel in push.channels}
-        for channel in concerns(group):
-            if channel in wanted and channel not in served:
-                for receiver in list(wanted[channel]):
-                    receiver.resync()
+        for channel in unserved(group, wanted, pushes):
+            for receiver in list(wanted[channel]):
+                receiver.resync()
+
+
+def unserved(group: Group, wanted: Collection[str], pushes: Sequence[Push]) -> list[str]:
+    """The wanted channels that a group is about without making a message for them."""
+    served = {channel for push in pushes for channel in push.channels}
+    return [channel for channel in concerns(group) if channel in wanted and channel not in served]
 
 
 def project_of(group: Group) -> Project | None:

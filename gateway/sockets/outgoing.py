@@ -38,6 +38,18 @@ class Outgoing:
         self._frames.append((frame, False))
         self._ready.set()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether less than half of what may wait does: so much that a whole command's messages find room."""
+        limits = self.limits
+        return 2 * self._pushes < limits.queue_messages and 2 * self._push_bytes < limits.queue_bytes
+
+    async def drained(self) -> None:
+        """Wait until there is room, or nothing more is taken in."""
+        while not self.has_room and not self.closed:
+            self.moved.clear()
+            await self.moved.wait()
+
     def push(self, frame: bytes) -> bool:
         """Queue a pushed message; False where there is no room for it."""
         if self._pushes >= self.limits.queue_messages or self._push_bytes >= self.limits.queue_bytes:

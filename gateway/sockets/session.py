@@ -44,8 +44,11 @@ class Session:
     metrics: Metrics
     out: Outgoing
     channels: set[str] = field(default_factory=set)
+    behind: str | None = None
+    catching: set[str] = field(default_factory=set)
     in_flight: int = 0
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _subscribing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def actor(self) -> Actor:
@@ -73,6 +76,15 @@ class Session:
         self._refuse(None, Problem(Refusal.QUOTA, "too many messages: slow down", retry_after=1))
 
     @property
+    def has_room(self) -> bool:
+        """Whether a whole command's messages find room in its queue."""
+        return self.out.has_room
+
+    async def drained(self) -> None:
+        """Wait until they do."""
+        await self.out.drained()
+
+    @property
     def is_full(self) -> bool:
         """Whether as many commands are in flight as there may be, or answers wait for a slow reader."""
         return self.in_flight >= self.limits.in_flight or self.out.answers >= self.limits.in_flight
@@ -91,6 +103,7 @@ class Session:
     def resync(self) -> None:
         """Drop what waits and every subscription, and say so."""
         self.hub.unsubscribe(self, self.channels)
+        self.catching.clear()
         self.out.drop_pushes()
         self.out.push(resync_frame(self.gate.live.position.cursor()))
         self.metrics.resyncs.inc()
@@ -112,7 +125,9 @@ class Session:
         elif kind == "subscribe":
             self._spawn(self._subscribe(frame), ref)
         elif kind == "unsubscribe":
-            self.hub.unsubscribe(self, _channels(frame))
+            channels = _channels(frame)
+            self.catching.difference_update(channels)
+            self.hub.unsubscribe(self, channels)
         elif kind == "ping":
             self._answer({"type": "pong", "ref": ref})
         else:
@@ -192,7 +207,11 @@ class Session:
         cursor = frame.get("cursor")
         if cursor is not None and not isinstance(cursor, str):
             raise Problem(Refusal.INVALID, "cursor must be a text")
-        await subscribe(self.hub, self.gate, self, _channels(frame), cursor)
+        # One after the other: while the past is given, what is live has no place in between.
+        async with self._subscribing:
+            catching_up = await subscribe(self.hub, self.gate, self, _channels(frame), cursor)
+            if catching_up is not None:
+                await catching_up
 
     def _spawn(self, work: Coroutine[Any, Any, None], ref: str | None) -> None:
         self.in_flight += 1
@@ -213,7 +232,7 @@ class Session:
         self._refuse(ref, error)
 
     def _reply(self, ref: str | None, reply: Reply) -> None:
-        cursor = self.gate.live.position.cursor()
+        cursor = self._cursor()
         head = b'{"type":"reply","ref":%b,"status":%d,"cursor":"%b","body":' % (
             orjson.dumps(ref),
             reply.status,
@@ -228,8 +247,12 @@ class Session:
         else:
             self._reply(ref, Reply(problem.status, orjson.dumps(document)))
 
+    def _cursor(self) -> str:
+        """Where this socket can go on from: an answer is no message that covers those not given yet."""
+        return self.behind or self.gate.live.position.cursor()
+
     def _answer(self, message: dict[str, Any]) -> None:
-        message["cursor"] = self.gate.live.position.cursor()
+        message["cursor"] = self._cursor()
         self.out.answer(orjson.dumps(message))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import orjson
 from starlette.responses import StreamingResponse
@@ -39,6 +40,17 @@ class Stream:
     out: Outgoing
     stands: Callable[[], bool]
     channels: set[str] = field(default_factory=set)
+    behind: str | None = None
+    catching: set[str] = field(default_factory=set)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a whole command's messages find room in its queue."""
+        return self.out.has_room
+
+    async def drained(self) -> None:
+        """Wait until they do."""
+        await self.out.drained()
 
     @property
     def limits(self) -> Limits:
@@ -53,6 +65,7 @@ class Stream:
     def resync(self) -> None:
         """Drop what waits, say so, and end."""
         self.hub.unsubscribe(self, self.channels)
+        self.catching.clear()
         self.out.drop_pushes()
         self.out.push(resync_frame(self.gate.live.position.cursor()))
         self.out.close()
@@ -74,30 +87,50 @@ async def stream_events(door: Door) -> StreamingResponse:
     stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, stands)
     with ExitStack() as taken:
         taken.enter_context(gateway.seats.seat(door.actor))
-        await subscribe(gateway.hub, door.gate, stream, channels, cursor)
+        catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
         left_s = door.claims.expires_at_s - gateway.authenticator.clock()
-        return EventStream(stream, left_s, taken.pop_all())
+        stream.behind = cursor if catching_up is not None else None
+        return EventStream(stream, left_s, taken.pop_all(), catching_up)
 
 
 class EventStream(StreamingResponse):
     """A stream as a response. Its reader leaves hub and seat however it ends, even before the first message."""
 
-    def __init__(self, stream: Stream, left_s: float, seat: ExitStack) -> None:
+    def __init__(
+        self, stream: Stream, left_s: float, seat: ExitStack, catching_up: Coroutine[Any, Any, None] | None
+    ) -> None:
         super().__init__(_frames(stream, left_s), media_type="text/event-stream", headers=HEADERS)
         self.reader = stream
         self.seat = seat
+        self.catching_up = catching_up
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the stream."""
         reader = self.reader
         reader.metrics.sockets.inc()
+        catching_up = (
+            None if self.catching_up is None else asyncio.create_task(self._catch_up(self.catching_up))
+        )
         try:
             await super().__call__(scope, receive, send)
         finally:
+            if catching_up is not None:
+                catching_up.cancel()
+                await asyncio.gather(catching_up, return_exceptions=True)
             reader.metrics.sockets.dec()
             reader.out.close()
             reader.hub.forget(reader)
             self.seat.close()
+
+    async def _catch_up(self, catching_up: Coroutine[Any, Any, None]) -> None:
+        """Give the reader what it missed; where that fails it is told to come back, from where it stands."""
+        reader = self.reader
+        try:
+            await catching_up
+        except Problem as problem:
+            # It was not even begun, so its cursor is the one that the reader came with.
+            reader.out.push(_error(problem, reader.behind or reader.gate.live.position.cursor()))
+            reader.out.close()
 
 
 async def _frames(stream: Stream, left_s: float) -> AsyncIterator[bytes]:
@@ -129,6 +162,9 @@ def sse_event(frame: bytes) -> bytes:
 
 def _expired(stream: Stream) -> bytes:
     problem = Problem(Refusal.UNAUTHENTICATED, "the token has expired")
+    return _error(problem, stream.behind or stream.gate.live.position.cursor())
+
+
+def _error(problem: Problem, cursor: str) -> bytes:
     document = problem.document()
-    cursor = stream.gate.live.position.cursor()
     return orjson.dumps({**document, "type": "error", "problem": document["type"], "cursor": cursor})

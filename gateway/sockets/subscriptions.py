@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.identity.doors import check_reads, check_sees
 from gateway.operations import calls, executions
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, not_found
 from gateway.settings import Limits
+from gateway.sockets.catching_up import Returning
 from gateway.sockets.cursor import CursorRefused, Vector
-from gateway.sockets.hub import Hub, Receiver
+from gateway.sockets.hub import Hub
 from gateway.sockets.messages import EVENTS, HOLDS
 from gateway.sockets.snapshots import Shown, SnapshotsTooLarge, is_unfinished, snapshot_frames
 from projections.folds.executions import execution_json
@@ -30,7 +31,7 @@ _CHANNEL = re.compile(
 Look = Callable[[], Shown]
 
 
-class Subscriber(Receiver, Protocol):
+class Subscriber(Returning, Protocol):
     """A reader that can be given snapshots."""
 
     @property
@@ -41,11 +42,14 @@ class Subscriber(Receiver, Protocol):
 
 async def subscribe(
     hub: Hub, gate: Gate, receiver: Subscriber, channels: Sequence[str], cursor: str | None
-) -> None:
+) -> Coroutine[Any, Any, None] | None:
     """Give a reader channels: first a snapshot of each, or with a cursor what it missed; then what comes.
 
     What it may read is looked at before anything is given; between the snapshot and the first message after it
     nothing can happen unseen, for both are in one turn of the event loop.
+
+    Returns:
+        With a cursor, what is still to be done: it takes as long as the reader takes to catch up.
 
     Raises:
         Problem: a channel that there is not, or that this reader may not have; a cursor that is none of ours;
@@ -56,14 +60,12 @@ async def subscribe(
         raise Problem(Refusal.INVALID, f"subscribe to 1 to {CHANNELS_MAX} channels")
     looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
     vector = None if cursor is None else _vector(gate, cursor)
-    if vector is None or is_unfinished(vector):
+    if cursor is None or vector is None or is_unfinished(vector):
         frames = _snapshots(gate, receiver, [look() for look in looks])
         hub.subscribe(receiver, wanted)
         _show(receiver, wanted[0], frames)
-    elif hub.replay(receiver, set(wanted), vector, gate.live):
-        hub.subscribe(receiver, wanted)
-    else:
-        receiver.resync()
+        return None
+    return gate.catch_ups.run(receiver, set(wanted), cursor, vector)
 
 
 def _vector(gate: Gate, cursor: str) -> Vector:

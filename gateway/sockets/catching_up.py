@@ -1,0 +1,341 @@
+"""Catching up: what a reader missed since its cursor, read from the log, until the messages in memory go on.
+
+For a reader whose cursor is older than this gateway's memory, or of another gateway:
+1. its live channels rest, so that everything comes to it in one order and every cursor means what was given before;
+2. the cursor's lanes are read from Kafka, apart from the tail, and each command makes the very messages that it made
+   when it was new: rows are folded from the history that the views have of an execution up to that place;
+3. what is in memory follows; with its last message, in the same turn of the event loop, the reader is live.
+
+Many that catch up share a few turns. A turn ends after so many bytes or seconds and the next in line has its own;
+work is done in slices, with a rest after each that is longer than the slice, so that others are served meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from gateway.kafka_client import KafkaUnreachable
+from gateway.live.facts import Group
+from gateway.live.live import DEFINITIONS_LANE, Live
+from gateway.live.past import Passed, PastGone, PastLane
+from gateway.problems import Problem
+from gateway.sockets.cursor import ALL_GIVEN, Position, Vector
+from gateway.sockets.hub import Hub, Receiver, project_of, unserved
+from gateway.sockets.messages import EVENTS, frame, pushes_of
+from gateway.sockets.past_rows import PastRows, RowsAt
+from schemas.ids import split_rule_uses_key
+from schemas.record import RawRecord
+from schemas.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+
+TURNS = 2
+TURN_BYTES = 8 * 1024 * 1024
+TURN_S = 2.0
+SLICE_S = 0.002
+REST_OF_SLICE = 2.0
+# What took longer was waited for.
+WORKED_MAX_S = 0.01
+WAITING_MAX = 256
+WAITING_OF_ONE_MAX = 8
+# After so long a reader is further behind than it can come back: what is new goes faster than it reads.
+WHOLE_S = 900.0
+AHEAD_S = 10.0
+RETRY_S = 1.0
+MEMORY_GROUPS = 2_000
+# So few are given in one turn of the event loop, with which the reader is live.
+JOIN_GROUPS = 50
+
+Chunk = tuple[int, list[RawRecord]]
+
+
+class Past(Protocol):
+    """The log, lane by lane."""
+
+    async def bounds(self, lanes: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Per lane, the first offset that is there and the one after the last."""
+        ...
+
+    def read(self, places: Mapping[int, int]) -> AsyncGenerator[Chunk]:
+        """Records of lanes from offsets on, until closed."""
+        ...
+
+
+class Returning(Receiver, Protocol):
+    """A reader that comes back.
+
+    `catching` are the channels that it is being given from the past; it takes out those that it does not want any
+    more. While it catches up `behind` is the cursor of what it was given last.
+    """
+
+    catching: set[str]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a whole command's messages find room in its queue."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until there is room."""
+        ...
+
+
+@dataclass(slots=True)
+class CatchUps:
+    """Everybody who catches up at this gateway."""
+
+    live: Live
+    hub: Hub
+    past: Past
+    rows: RowsAt
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TURNS))
+    _waiting: Counter[tuple[str, str]] = field(default_factory=Counter)
+    messages: int = 0
+
+    @contextmanager
+    def _place(self, receiver: Receiver) -> Iterator[None]:
+        """A place among those who catch up.
+
+        Raises:
+            Problem: there are too many, of this subject or in all.
+        """
+        who = (receiver.actor.tenant, receiver.actor.subject)
+        if self._waiting[who] >= WAITING_OF_ONE_MAX:
+            raise Problem(Refusal.QUOTA, "too many of your connections are catching up", retry_after=1)
+        if self._waiting.total() >= WAITING_MAX:
+            raise Problem(Refusal.UNAVAILABLE, "too many clients are catching up: try again", retry_after=1)
+        self._waiting[who] += 1
+        try:
+            yield
+        finally:
+            self._waiting[who] -= 1
+            if not self._waiting[who]:
+                del self._waiting[who]
+
+    async def run(self, receiver: Returning, channels: set[str], cursor: str, vector: Vector) -> None:
+        """Give a reader what it missed on some channels since its cursor, then what comes.
+
+        Where that cannot be had any more it is told to look anew.
+
+        Raises:
+            Problem: too many catch up, of this subject or in all.
+        """
+        with self._place(receiver):
+            await self._run(receiver, channels, cursor, vector)
+
+    async def _run(self, receiver: Returning, channels: set[str], cursor: str, vector: Vector) -> None:
+        one = _CatchUp(self, receiver, channels, vector)
+        receiver.behind, receiver.catching = cursor, channels | receiver.channels
+        self.hub.unsubscribe(receiver, receiver.channels)
+        try:
+            async with asyncio.timeout(WHOLE_S):
+                await one.run()
+        except (PastGone, TimeoutError) as error:
+            logger.info("a reader cannot catch up: %s", error or "it is too slow")
+            receiver.resync()
+        finally:
+            self.messages += one.given
+            receiver.behind, receiver.catching = None, set()
+
+
+@dataclass(slots=True)
+class _CatchUp:
+    """One reader on its way. `handled` is, per lane, the offset up to which everything was given."""
+
+    all: CatchUps
+    receiver: Returning
+    fresh: set[str]
+    vector: Vector
+    given: int = 0
+    handled: list[int] = field(init=False)
+    position: Position = field(init=False)
+    rested_at: Vector = field(init=False)
+    is_inside: bool = field(init=False)
+    _old: set[str] = field(init=False)
+    _known: set[int] = field(default_factory=set)
+    _lanes: dict[int, PastLane] = field(default_factory=dict)
+    _rows: PastRows = field(init=False)
+    _slice_at: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        live = self.all.live
+        self.handled = list(self.vector.offsets)
+        self.position = Position.at(live.position.key, self.vector)
+        self.rested_at = Vector(tuple(live.position.offsets), tuple(live.position.marks))
+        self.is_inside = self.vector.given != ALL_GIVEN
+        self._old = set(self.receiver.channels)
+        self._rows = PastRows(self.all.rows)
+
+    async def run(self) -> None:
+        """Go on until the reader is live, or wants nothing any more."""
+        # A cursor of another gateway may be a moment ahead of this one.
+        await self.all.live.reached(self.vector, AHEAD_S)
+        while self.receiver.catching:
+            await self.receiver.drained()
+            lanes = self._unread()
+            if self.is_inside and self.vector.lane not in lanes:
+                self._give_rest_of_command()
+            elif lanes:
+                # A cursor can be inside of one command only: what is left of it comes before all else.
+                await self._turn([self.vector.lane] if self.is_inside else lanes)
+            elif await self._from_memory():
+                return
+
+    def _unread(self) -> list[int]:
+        """The lanes of which something is neither given nor in memory."""
+        ring, vector, found = self.all.live.ring, self.vector, []
+        for lane, handled in enumerate(self.handled):
+            if lane not in self._known and ring.connects(lane, vector.offsets[lane], vector.marks[lane]):
+                self._known.add(lane)
+            if (
+                (self.is_inside and lane == vector.lane and not ring.has(lane, handled))
+                or lane not in self._known
+                or handled < ring.gone_through[lane]
+            ):
+                found.append(lane)
+        return found
+
+    async def _turn(self, lanes: list[int]) -> None:
+        async with self.all._turns:
+            try:
+                await self._begin(lanes)
+                await self._read(set(lanes))
+            except KafkaUnreachable as error:
+                logger.info("a reader waits for its past: %s", error)
+        if self._unread():
+            # Whoever waits has its turn; and Kafka, where it was away, time to come back.
+            await asyncio.sleep(0 if self.receiver.has_room else RETRY_S / 10)
+
+    async def _begin(self, lanes: list[int]) -> None:
+        new = [lane for lane in lanes if lane not in self._lanes]
+        for lane, (first, end) in (await self.all.past.bounds(new) if new else {}).items():
+            reader = PastLane(lane, self._place(), self._wants)
+            reader.begin_at(first, end)
+            self._lanes[lane] = reader
+
+    def _place(self) -> Vector:
+        """Where the reader stands, on the lanes that are not read yet."""
+        given = self.vector.given if self.is_inside else ALL_GIVEN
+        return Vector(tuple(self.position.offsets), tuple(self.position.marks), self.vector.lane, given)
+
+    async def _read(self, lanes: set[int]) -> None:
+        places = {lane: self._lanes[lane].next_offset for lane in lanes}
+        until, size = time.monotonic() + TURN_S, 0
+        async with aclosing(self.all.past.read(places)) as chunks:
+            async for lane, raws in chunks:
+                for raw in raws:
+                    if not self.receiver.catching or not self.receiver.has_room:
+                        return
+                    if lane in lanes and not await self._take(lane, raw):
+                        lanes.discard(lane)
+                    size += len(raw.value)
+                    await self._rest()
+                if not lanes or size > TURN_BYTES or time.monotonic() > until:
+                    return
+
+    async def _take(self, lane: int, raw: RawRecord) -> bool:
+        """Take a record; False where the lane is read as far as memory does not have it."""
+        reader, gone = self._lanes[lane], self.all.live.ring.gone_through[lane]
+        if raw.offset <= max(gone, reader.place) and (passed := reader.take(raw)) is not None:
+            await self._give_passed(passed)
+        if raw.offset >= reader.place:
+            self._known.add(lane)
+        if raw.offset < max(gone, reader.place) and lane != DEFINITIONS_LANE:
+            return True
+        if lane not in self._known:
+            return True
+        if (passed := reader.close()) is not None:
+            await self._give_passed(passed)
+        self.handled[lane] = max(gone, reader.place)
+        return False
+
+    async def _give_passed(self, passed: Passed) -> None:
+        self.position.advance(passed.lane, passed.offset, passed.mark)
+        group = passed.group
+        if group is not None and project_of(group) is not None:
+            channels = self._channels_of(group)
+            if channels - {EVENTS}:
+                await self._rows.fill(group)
+            self._give(group, passed.given, channels)
+        if passed.lane == self.vector.lane and passed.offset == self.vector.offsets[passed.lane]:
+            self.is_inside = False
+        if not self.is_inside:
+            self.receiver.behind = self.position.cursor()
+
+    async def _from_memory(self) -> bool:
+        """Give what is in memory; True once the reader is live."""
+        while True:
+            after = Vector(tuple(self.handled), self.vector.marks)
+            groups = list(islice(self.all.live.ring.since(after), MEMORY_GROUPS))
+            if len(groups) <= JOIN_GROUPS and self.receiver.has_room:
+                for group, _ in groups:
+                    self._give_live(group)
+                self.all.hub.subscribe(self.receiver, self.receiver.catching)
+                return True
+            for group, _ in groups:
+                if not self.receiver.catching or not self.receiver.has_room:
+                    return False
+                self._give_live(group)
+                await self._rest()
+            if self._unread():
+                return False
+
+    def _give_rest_of_command(self) -> None:
+        after = Vector(tuple(self.handled), self.vector.marks, self.vector.lane, self.vector.given)
+        group, given = next(iter(self.all.live.ring.since(after)))
+        self._give_live(group, given)
+
+    def _give_live(self, group: Group, given: int = 0) -> None:
+        self.position.advance(group.lane, group.last_offset, group.mark)
+        self.handled[group.lane] = group.last_offset
+        # Should memory lose this lane once more, it is read from here.
+        self._lanes.pop(group.lane, None)
+        if self._wants(group.key) and project_of(group) is not None:
+            self._give(group, given, self._channels_of(group))
+        self.is_inside = False
+        self.receiver.behind = self.position.cursor()
+
+    def _give(self, group: Group, given: int, channels: set[str]) -> None:
+        pushes = pushes_of(group)
+        if unserved(group, channels, pushes):
+            raise PastGone(f"the rows of {group.key.decode()} are not at hand")
+        for index, push in enumerate(pushes, 1):
+            if index > given and channels.intersection(push.channels):
+                # What was missed may be over: whoever wants the grant's token asks for the call.
+                cursor = self.position.cursor_within(group.lane, index, len(pushes))
+                self.receiver.behind = cursor
+                self.receiver.push(frame(push, cursor))
+                self.given += 1
+
+    def _channels_of(self, group: Group) -> set[str]:
+        """The channels that are wanted of a group: those that were live before only from where they rest."""
+        is_after = group.last_offset > self.rested_at.offsets[group.lane]
+        wanted = self.fresh | self._old if is_after else self.fresh
+        return wanted & self.receiver.catching
+
+    def _wants(self, key: bytes) -> bool:
+        actor = self.receiver.actor
+        prefix = f"{actor.tenant}/{actor.project}/"
+        if not key.startswith(prefix.encode()) or split_rule_uses_key(key) is not None:
+            return False
+        execution_id = key[len(prefix) :].decode(errors="replace")
+        return any(_is_about(channel, execution_id) for channel in self.receiver.catching)
+
+    async def _rest(self) -> None:
+        worked_s = time.perf_counter() - self._slice_at
+        if worked_s >= SLICE_S:
+            await asyncio.sleep(min(worked_s, WORKED_MAX_S) * REST_OF_SLICE)
+            self._slice_at = time.perf_counter()
+
+
+def _is_about(channel: str, execution_id: str) -> bool:
+    kind, _, name = channel.partition(":")
+    return not name or name == execution_id or (kind == "calls" and name.startswith(f"{execution_id}/"))

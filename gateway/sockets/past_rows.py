@@ -1,0 +1,66 @@
+"""Rows of executions as they stood at earlier places, for the messages of then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from gateway.live.cache import Cache
+from gateway.live.facts import Group
+from gateway.live.past import PastGone
+from gateway.problems import Problem
+from projections.queries.history import ExecutionState
+from schemas.events.executions import ExecutionStarted
+
+KNOWN_MAX = 1_000
+# The views are a moment behind the log; a reader does not wait for those that stand still.
+VIEWS_WITHIN_S = 10.0
+PAUSE_S = 0.05
+
+# An execution's state after its events before an offset; None where the views have not read so far.
+RowsAt = Callable[[bytes, int, int], Awaitable[ExecutionState | None]]
+
+
+@dataclass(slots=True)
+class PastRows:
+    """The rows of the executions that were met lately, folded on with each of their commands."""
+
+    before: RowsAt
+    _cache: Cache = field(default_factory=Cache)
+    _known: set[bytes] = field(default_factory=set)
+
+    async def fill(self, group: Group) -> None:
+        """Put into a group's facts the rows as they stood after each of its events.
+
+        Raises:
+            PastGone: they cannot be had.
+        """
+        if len(self._known) >= KNOWN_MAX:
+            self._cache, self._known = Cache(), set()
+        if group.key not in self._known:
+            if not isinstance(group.facts[0].event.body, ExecutionStarted):
+                self._put(group.key, await self._state(group))
+            self._known.add(group.key)
+        for fact in group.facts:
+            self._cache.apply(fact)
+
+    async def _state(self, group: Group) -> ExecutionState:
+        partition = group.facts[0].event.partition
+        try:
+            async with asyncio.timeout(VIEWS_WITHIN_S):
+                while True:
+                    state = await self.before(group.key, partition, group.first_offset)
+                    if state is not None:
+                        return state
+                    await asyncio.sleep(PAUSE_S)
+        except (TimeoutError, Problem) as error:
+            raise PastGone("the views do not tell how things stood") from error
+
+    def _put(self, key: bytes, state: ExecutionState) -> None:
+        if state.execution is not None:
+            self._cache.put_execution(key, state.execution)
+        for call in state.calls.values():
+            self._cache.put_call(key, call)
+        for hold in state.holds.values():
+            self._cache.put_hold(hold)

@@ -1,0 +1,50 @@
+"""A second gateway of a running stack, in a process of its own that a test may kill.
+
+python -m tests.integration.second_gateway PLACET_JSON STATUS_FILE
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from gateway.main import serve
+from gateway.settings import read_settings
+from ops.config import DataDir, load_config
+from tests.integration.site import Site
+from tests.servers.stack import wait_for
+
+
+@contextmanager
+def second_gateway(site: Site, directory: Path) -> Iterator[str]:
+    """Its URL, while it runs."""
+    status = directory / "gateway-2.json"
+    command = [sys.executable, "-m", __name__, str(DataDir(site.stack.data_dir).config), str(status)]
+    process = subprocess.Popen(command)
+    try:
+        yield str(wait_for(lambda: _read(status), lambda found: found.get("state") == "ready")["address"])
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
+
+
+def main(config: Path, status_file: Path) -> None:
+    settings = read_settings(load_config(config).settings_for("gateway-2"))
+    uvloop.run(serve(replace(settings, port=0, status_file=status_file)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
