@@ -174,8 +174,19 @@ def test_report_by_the_attempt_that_consumed_ends_the_call_once() -> None:
     consumed(world, released(world))
 
     assert names(reported(world, "succeeded", output="7")) == ["ToolCallSucceeded"]
-    assert code(reported(world, "failed")) == "duplicate"
+    assert code(reported(world, "succeeded", output="7")) == "duplicate"
     assert world.state().calls["c"].arguments == "", "what has ended keeps no arguments"
+
+
+def test_report_that_contradicts_the_first_is_refused() -> None:
+    world = started()
+    consumed(world, released(world))
+    reported(world, "succeeded", output="7")
+
+    assert code(reported(world, "failed")) == "id_reused"
+    assert code(reported(world, "unknown")) == "id_reused"
+    assert code(reported(world, "succeeded", output="8")) == "id_reused"
+    assert world.state().calls["c"].status == "succeeded"
 
 
 def test_report_before_consumption_by_another_attempt_or_not_json_is_refused() -> None:
@@ -198,14 +209,15 @@ def test_report_late_result_settles_the_unknown_outcome() -> None:
     assert world.state().calls["c"].status == "succeeded"
 
 
-def test_report_late_result_after_a_person_settled_it_is_a_duplicate() -> None:
+def test_report_late_result_against_what_a_person_settled_is_refused() -> None:
     world = started()
     consumed(world, released(world))
     hold = the(reported(world, "unknown"), "HoldOpened")
     settled = decided(world, hold, "respond", value='"done"')
 
     assert names(settled) == ["DecisionRecorded", "ToolCallSucceeded"]
-    assert code(reported(world, "failed")) == "duplicate"
+    assert code(reported(world, "failed")) == "id_reused"
+    assert code(reported(world, "succeeded", output='"done"')) == "duplicate"
 
 
 def test_report_of_a_consumed_call_is_taken_after_the_run_was_closed() -> None:

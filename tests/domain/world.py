@@ -120,6 +120,8 @@ class World:
         actor = actor.model_copy(update={"tenant": self.tenant, "project": self.project})
         name = command_id or f"command-{self.asked}"
         command = Command(body, actor, name, "", key, 0, self.asked, self.now_ms)
+        if self.partition.seen(key, name, command.digest) != "new":
+            return []
         bodies = self.partition.decide(command, self.now_ms)
         version = self.partition.next_version(key)
         for index, said in enumerate(bodies):
