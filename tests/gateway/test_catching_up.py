@@ -64,6 +64,12 @@ class Site:
         return reader
 
 
+async def begun() -> None:
+    """Let a task that was just made come to where it waits for room, or for the log."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
 def written(site: Site, data: st.DataObject) -> None:
     """Some work on three partitions, with records in between that count for nobody."""
     for turn in range(data.draw(st.integers(1, 8))):
@@ -158,8 +164,7 @@ async def test_catch_up_channels_that_were_live_rest_and_nothing_of_theirs_is_lo
     while site.live.ring._groups:
         site.live.ring._drop_oldest()
     catching = asyncio.create_task(site.caught_up({"executions:e1"}, cursor, reader))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await begun()
     assert reader.behind == cursor
     site.story(1, key_of("e2"))
     await catching
@@ -178,7 +183,7 @@ async def test_catch_up_answers_cursor_covers_only_what_was_given() -> None:
     reader = Returner(has_room=False)
     site.hub.expect_decision(reader, (KEY, "c1"))
     catching = asyncio.create_task(site.caught_up({"events"}, cursor, reader))
-    await asyncio.sleep(0)
+    await begun()
     site.log.write(site.partitions[0], KEY, "again", decided(hold_of(KEY)), released())
 
     assert reader.behind == cursor
@@ -216,7 +221,7 @@ async def test_catch_up_unsubscribed_meanwhile_ends() -> None:
     site.story()
     reader = Returner(has_room=False)
     catching = asyncio.create_task(site.caught_up({"events"}, cursor, reader))
-    await asyncio.sleep(0)
+    await begun()
     reader.catching.clear()
     reader.has_room = True
     await catching
@@ -229,7 +234,7 @@ async def test_catch_up_too_many_of_one_subject_are_refused(monkeypatch: pytest.
     cursor = site.live.position.cursor()
     slow = Returner(has_room=False)
     waiting = asyncio.create_task(site.caught_up({"events"}, cursor, slow))
-    await asyncio.sleep(0)
+    await begun()
     with pytest.raises(Problem) as caught:
         await site.caught_up({"events"}, cursor)
     otto = Returner(ANNA.model_copy(update={"subject": "otto"}))
