@@ -51,10 +51,10 @@ CURSORS = """
 ## Cursors
 
 A cursor names a place in the log. Keep the cursor of the last message that you have handled. After a break, subscribe
-with it, at any gateway, and you get every message after it, once, as it was when it was new, and then what comes: from
-memory where it is recent, else from the log. Between partitions there is no order. Until you have caught up, every
-message to this connection, also a reply, has the cursor of what you were given last, and the channels that you had
-before wait for the others. `resync_required` means that this is not possible, or that you were too slow: all your
+with it, at any gateway, and you get every message after it, once, as it was when it was new, and then what comes:
+from memory where it is recent, else from the log. Between partitions there is no order. Until you have caught up,
+every message to this connection, also a reply, has the cursor of what you were given last, and the channels that you
+had before wait for the others. `resync_required` means that this is not possible, or that you were too slow: all your
 subscriptions have ended; subscribe again without a cursor and begin
 from the snapshot.
 

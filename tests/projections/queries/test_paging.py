@@ -1,0 +1,41 @@
+"""What a list's cursor may say: only what a list can have made."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from projections.queries.paging import BadCursor, Mark, page_of, read_cursor
+
+
+def encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def test_read_cursor_of_a_page_is_its_last_row() -> None:
+    rows = [{"at_ms": 5 + number, "id": f"h-{number}"} for number in range(3)]
+    cursor = page_of(rows, 2, "at_ms", "id").next_cursor
+    assert read_cursor(cursor) == Mark(6, "h-1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[1180591620717411303424,"x"]',
+        '[-1,"x"]',
+        '[true,"x"]',
+        '[1e3,"x"]',
+        '[1,"\\ud800"]',
+        '[1,"a\\u0000b"]',
+        '[1,""]',
+        '[1,"x","y"]',
+        "[1]",
+        "7",
+        "[" * 100_000,
+        "1" * 5_000,
+    ],
+)
+def test_read_cursor_of_what_no_list_makes_is_refused(text: str) -> None:
+    with pytest.raises(BadCursor):
+        read_cursor(encoded(text))
