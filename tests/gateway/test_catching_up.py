@@ -165,7 +165,7 @@ async def test_catch_up_channels_that_were_live_rest_and_nothing_of_theirs_is_lo
         site.live.ring._drop_oldest()
     catching = asyncio.create_task(site.caught_up({"executions:e1"}, cursor, reader))
     await begun()
-    assert reader.behind == cursor
+    assert reader.behind is not None
     site.story(1, key_of("e2"))
     await catching
     site.story(2, key_of("e3"))
