@@ -42,7 +42,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def main(config: Path, status_file: Path) -> None:
-    settings = read_settings(load_config(config).settings_for("gateway-2"))
+    settings = read_settings(load_config(config).settings_for("gateway-2", "gateway"))
     uvloop.run(serve(replace(settings, port=0, status_file=status_file)))
 
 
