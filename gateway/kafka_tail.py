@@ -82,6 +82,10 @@ class KafkaTail:
             self._lanes[begin.tp] = lane
             self._rules[begin.tp] = rule_of(self.seals, begin.topic, begin.claim)
 
+    def rule_at(self, lane: int, claim: int) -> TermRule:
+        """The term rule of a lane, from where a claim is in force."""
+        return rule_of(self.seals, self.starts[lane].topic, claim)
+
     async def close(self) -> None:
         """Let go of the connection."""
         clients = (self._consumer, self._scout)

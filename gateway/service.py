@@ -224,7 +224,7 @@ class Gateway:
             Looks(),
             self.desk,
             self.definitions,
-            CatchUps(live, self.hub, past, self.views.state_before),
+            CatchUps(live, self.hub, past, self.views.state_before, tail.rule_at),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

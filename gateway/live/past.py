@@ -59,12 +59,14 @@ class PastLane:
         lane: its number.
         after: the cursor's vector.
         wants: whether somebody asks for the records of a key.
+        rule_at: the term rule of the lane, from where a claim is in force.
         next_offset: the offset to be read next.
     """
 
     lane: int
     after: Vector
     wants: Callable[[bytes], bool]
+    rule_at: Callable[[int], TermRule] = TermRule
     next_offset: int = field(init=False)
     _rule: TermRule | None = field(init=False)
     _run: _Run | None = None
@@ -72,7 +74,7 @@ class PastLane:
 
     def __post_init__(self) -> None:
         place = self.place
-        self._rule = TermRule(NO_CLAIM) if place == NONE else None
+        self._rule = self.rule_at(NO_CLAIM) if place == NONE else None
         look_back = LOOK_BACK if self._is_partial else 0
         self.next_offset = max(place - look_back, 0)
 
@@ -144,7 +146,10 @@ class PastLane:
             raise PastGone(f"the cursor's record cannot be read: {error}") from error
         if raw.offset != self.place or mark_of(meta.event_id) != self.after.marks[self.lane]:
             raise PastGone("the cursor is of another log")
-        self._rule = TermRule(raw.offset if is_claim else meta.term)
+        rule = self.rule_at(raw.offset if is_claim else meta.term)
+        if not rule.vouches(raw):
+            raise PastGone("the cursor's record was written by no decider")
+        self._rule = rule
         if self._is_partial:
             self._begin_inside(raw, meta)
 
@@ -180,10 +185,10 @@ def _counting(raw: RawRecord, rule: TermRule) -> EventMeta | None:
     try:
         meta = read_meta(raw)
         if raw.key.startswith(LOG_KEYS):
-            return meta if rule.admits(read_event(raw)) else None
+            return meta if rule.admits(read_event(raw), raw) else None
     except UnreadableRecord:
         return None
-    return meta if meta.term == rule.claim != NO_CLAIM else None
+    return meta if rule.admits_unread(meta, raw) else None
 
 
 def _is_of(raw: RawRecord, meta: EventMeta) -> bool:

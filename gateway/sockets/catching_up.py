@@ -16,9 +16,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -34,6 +35,7 @@ from gateway.sockets.past_rows import PastRows, RowsAt
 from schemas.ids import split_rule_uses_key
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
+from schemas.term import TermRule
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +98,7 @@ class CatchUps:
     hub: Hub
     past: Past
     rows: RowsAt
+    rule_at: Callable[[int, int], TermRule] = lambda lane, claim: TermRule(claim)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TURNS))
     _waiting: Counter[tuple[str, str]] = field(default_factory=Counter)
     messages: int = 0
@@ -217,7 +220,7 @@ class _CatchUp:
     async def _begin(self, lanes: list[int]) -> None:
         new = [lane for lane in lanes if lane not in self._lanes]
         for lane, (first, end) in (await self.all.past.bounds(new) if new else {}).items():
-            reader = PastLane(lane, self._place(), self._wants)
+            reader = PastLane(lane, self._place(), self._wants, partial(self.all.rule_at, lane))
             reader.begin_at(first, end)
             self._lanes[lane] = reader
 
