@@ -68,7 +68,7 @@ OWN: Mapping[str, tuple[str, str]] = {
     "reject": ("decide:reject", "Say no; the agent is told why."),
     "answer": (
         "decide:answer",
-        "Answer a question. Environment variables are asked for, one by one, and not shown.",
+        "Answer a question.",
     ),
     "claim": (
         "handling:claim",
@@ -81,7 +81,7 @@ OWN: Mapping[str, tuple[str, str]] = {
     "revoke": ("decide:revoke", "Take back a release that was not used yet."),
     "events": (
         "events:events",
-        "Show what happened. With --follow what happens from now on, or from --from on.",
+        "Show what happened.",
     ),
     "state": ("executions:state", "Show an execution as it is, or as it was."),
     "executions": ("executions:executions", "List executions."),
