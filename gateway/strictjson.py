@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.problems import Problem
-from schemas.canonical import MalformedJson, TooDeep, canonical, parse_strict
+from schemas.canonical import MalformedJson, TooDeep, canonical, parse_new
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
 
@@ -22,7 +22,7 @@ def parse(raw: bytes) -> Any:
     if len(raw) > BODY_MAX_BYTES:
         raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
     try:
-        return parse_strict(raw)
+        return parse_new(raw)
     except TooDeep as error:
         raise Problem(Refusal.TOO_LARGE, f"the body is {error}") from error
     except MalformedJson as error:

@@ -35,7 +35,7 @@ class TooDeep(MalformedJson):
 
 
 def parse_strict(text: str | bytes) -> Any:
-    """Parse JSON that has exactly one meaning.
+    """Parse JSON that has exactly one meaning, also of facts that were recorded before 1e21 was refused.
 
     Args:
         text: JSON text; bytes must be UTF-8 without a byte order mark.
@@ -44,14 +44,28 @@ def parse_strict(text: str | bytes) -> Any:
         The parsed value; its canonical form parses to the same value again.
 
     Raises:
-        MalformedJson: duplicate keys, NaN or Infinity, a number out of range, an integer beyond
-            ±(2^53 − 1) however it is written, a lone surrogate, or no JSON at all.
+        MalformedJson: duplicate keys, NaN or Infinity, a number out of range, an integer beyond ±(2^53 − 1) whose
+            canonical form has no exponent, a lone surrogate, or no JSON at all.
         TooDeep: nesting beyond 64 levels.
     """
+    return _parsed(text, _STRICT)
+
+
+def parse_new(text: str | bytes) -> Any:
+    """Parse what somebody asks for now: as `parse_strict`, and no integer beyond ±(2^53 − 1) however it is written.
+
+    Raises:
+        MalformedJson: as `parse_strict`; also for 1e21 and all beyond it, which are integers as 1e20 is.
+        TooDeep: nesting beyond 64 levels.
+    """
+    return _parsed(text, _NEW)
+
+
+def _parsed(text: str | bytes, decoder: json.JSONDecoder) -> Any:
     try:
         # json.loads would guess UTF-16 and UTF-32 from bytes, and let encoded surrogates pass.
         text = text if isinstance(text, str) else text.decode()
-        value = _STRICT.decode(text)
+        value = decoder.decode(text)
     except MalformedJson:
         raise
     except RecursionError as error:
@@ -192,6 +206,13 @@ def _exact(text: str) -> float:
     return number
 
 
+def _exact_and_safe(text: str) -> float:
+    number = _exact(text)
+    if abs(number) > MAX_SAFE_INTEGER:
+        raise MalformedJson(f"an integer is {_BEYOND}")
+    return number
+
+
 def _safe_integer(text: str) -> int:
     # Checked by length first: int() on a long run of digits is quadratic.
     if len(text) > 17 or abs(int(text)) > MAX_SAFE_INTEGER:
@@ -234,4 +255,10 @@ def _check_float(value: float) -> None:
 
 _STRICT = json.JSONDecoder(
     object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_exact, parse_int=_safe_integer
+)
+_NEW = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_constant=_no_constant,
+    parse_float=_exact_and_safe,
+    parse_int=_safe_integer,
 )

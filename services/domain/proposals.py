@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from schemas.canonical import MalformedJson, TooDeep, canonical, parse_strict
+from schemas.canonical import MalformedJson, TooDeep, canonical, parse_new, parse_strict
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
 from services.domain.context import Context
@@ -33,6 +33,8 @@ def arguments_problem(text: str) -> tuple[Refusal, str] | None:
             return Refusal.MALFORMED, "arguments must be a JSON object"
         if canonical(value) != text:
             return Refusal.MALFORMED, "arguments are not in RFC 8785 form"
+        if "e+" in text:
+            parse_new(text)
     except TooDeep as error:
         return Refusal.TOO_LARGE, f"arguments are {error}"
     except MalformedJson as error:
@@ -49,7 +51,7 @@ def arguments_misfit(tool_name: str, arguments: str, ctx: Context) -> str | None
 def json_problem(text: str) -> str | None:
     """Why the text is not JSON that every reader can read, or None."""
     try:
-        parse_strict(text)
+        parse_new(text)
     except MalformedJson as error:
         return str(error)
     return None

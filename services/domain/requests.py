@@ -1,7 +1,7 @@
 """A human request: a question of an agent. It is a hold, opened and answered in one batch with it."""
 
 from schemas import commands as k
-from schemas.canonical import MalformedJson, canonical, parse_strict, sha256_hex
+from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
 from schemas.events import holds as h
 from schemas.ids import ID_RULE, is_client_id
 from schemas.limits import TEXT_MAX_CHARS
@@ -131,9 +131,9 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
 
 def _not_json(command: k.RequestHumanInput) -> str | None:
     try:
-        if not all(isinstance(parse_strict(text), list) for text in (command.options, command.fields)):
+        if not all(isinstance(parse_new(text), list) for text in (command.options, command.fields)):
             return "options and fields must be arrays"
-        parse_strict(command.default or "null")
+        parse_new(command.default or "null")
     except MalformedJson as error:
         return str(error)
     return None

@@ -19,6 +19,7 @@ from schemas.canonical import (
     call_digest,
     canonical,
     check_value,
+    parse_new,
     parse_strict,
     sha256_hex,
     tool_version_of,
@@ -219,3 +220,17 @@ def test_tool_version_is_the_hash_of_the_canonical_definition() -> None:
 
 def test_sha256_of_text_is_that_of_its_utf8() -> None:
     assert sha256_hex("é") == sha256_hex("é".encode()) == hashlib.sha256(b"\xc3\xa9").hexdigest()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e20", "1e21", "-1E+21", "6.022e23", "1e300", "9007199254740992", f"1{'0' * 25}.0", "[1e22]"],
+)
+def test_integer_beyond_the_exact_ones_is_refused_alike_however_it_is_written(text: str) -> None:
+    with pytest.raises(MalformedJson, match="send it as a string"):
+        parse_new(text)
+
+
+@pytest.mark.parametrize("text", ["9007199254740991.0", "0.1", "1e15", "-9.5e-300", '"1e21"'])
+def test_number_that_is_exact_or_no_integer_is_taken_as_new(text: str) -> None:
+    assert parse_new(text) == parse_strict(text)

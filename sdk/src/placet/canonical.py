@@ -11,7 +11,8 @@ import rfc8785
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
-# From here on RFC 8785 writes an exponent, so that the number is read back as a float.
+# From here on RFC 8785 writes an exponent, so that the number is read back as a float. Nothing new has such a number;
+# what was recorded before they were refused is still read.
 _EXPONENT_FROM = 1e21
 
 
@@ -31,10 +32,10 @@ def check_json(value: Any, where: str) -> None:
             (enums, numpy scalars) are refused too, because the tool would be handed the plain value.
         ValueError: a number or text that JSON can't carry.
     """
-    _check(value, where, 0)
+    _check(value, where, 0, recorded=False)
 
 
-def _check(value: Any, where: str, depth: int) -> None:
+def _check(value: Any, where: str, depth: int, *, recorded: bool) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(f"{where} is nested deeper than {MAX_DEPTH} levels")
     kind = type(value)
@@ -43,14 +44,14 @@ def _check(value: Any, where: str, depth: int) -> None:
             if type(key) is not str:
                 raise TypeError(f"{where} has the key {key!r}: keys of a JSON object are strings")
             _check_text(key, where)
-            _check(item, f"{where}.{key}", depth + 1)
+            _check(item, f"{where}.{key}", depth + 1, recorded=recorded)
     elif kind is list or kind is tuple:
         for index, item in enumerate(value):
-            _check(item, f"{where}[{index}]", depth + 1)
+            _check(item, f"{where}[{index}]", depth + 1, recorded=recorded)
     elif kind is str:
         _check_text(value, where)
     elif kind is int or kind is float:
-        _check_number(value, where)
+        _check_number(value, where, recorded=recorded)
     elif value is not None and kind is not bool:
         raise TypeError(
             f"{where} is a {kind.__module__}.{kind.__qualname__}, which is not a JSON value:"
@@ -65,10 +66,12 @@ def _check_text(text: str, where: str) -> None:
         raise ValueError(f"{where} has a lone surrogate, which is not Unicode text") from error
 
 
-def _check_number(number: float, where: str) -> None:
+def _check_number(number: float, where: str, *, recorded: bool) -> None:
     if isinstance(number, float) and not math.isfinite(number):
         raise ValueError(f"{where} is {number}, which is not a JSON number")
-    if abs(number) > MAX_SAFE_INTEGER and (isinstance(number, int) or abs(number) < _EXPONENT_FROM):
+    if abs(number) > MAX_SAFE_INTEGER and (
+        isinstance(number, int) or not recorded or abs(number) < _EXPONENT_FROM
+    ):
         raise ValueError(f"{where} is beyond ±(2^53 − 1), where JSON numbers lose digits: send a string")
 
 
@@ -79,7 +82,7 @@ def canonical(value: Any) -> bytes:
         TypeError: it is not a JSON value.
         ValueError: it has no canonical form.
     """
-    check_json(value, "the value")
+    _check(value, "the value", 0, recorded=True)
     return rfc8785.dumps(value)
 
 
@@ -92,7 +95,7 @@ def parse_strict(text: str | bytes) -> Any:
     """
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-        check_json(value, "the value")
+        _check(value, "the value", 0, recorded=True)
     except MalformedJson:
         raise
     except (ValueError, TypeError, RecursionError) as error:
