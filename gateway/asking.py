@@ -73,7 +73,7 @@ def name_of(
         subjects: the ids in its body that its client chose, or None.
     """
     if key:
-        return CommandName((actor.tenant, actor.subject, route, key), keyed=True)
+        return CommandName((actor.tenant, actor.project, actor.subject, route, key), keyed=True)
     if subjects is not None:
         return CommandName((actor.tenant, actor.project, route, *subjects))
     return CommandName(None)

@@ -128,13 +128,15 @@ def _published(moment: Moment, row: Row) -> Outcome:
 
 def _publication(row: Row) -> PolicyPublished | ToolPublished | PrincipalPublished:
     name, version, by, document = row["name"], row["version"], row["published_by"], row["document"]
+    project = row["project"]
     match row["kind"]:
         case "policy":
-            return PolicyPublished(name=name, version=version, document=document, by=by)
+            return PolicyPublished(name=name, version=version, document=document, by=by, project=project)
         case "principal":
-            return PrincipalPublished(name=name, version=version, document=document, by=by)
+            return PrincipalPublished(name=name, version=version, document=document, by=by, project=project)
+    version_of_tool = row["tool_version"]
     return ToolPublished(
-        name=name, version=version, tool_version=row["tool_version"], definition=document, by=by
+        name=name, version=version, tool_version=version_of_tool, definition=document, by=by, project=project
     )
 
 

@@ -24,6 +24,7 @@ from ops.kafka.security import client_settings
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
 from ops.topics import ensure_topics
+from schemas.ids import TENANT_WIDE
 from schemas.key_files import DECIDER_KEY, DECIDERS, load_published, locked
 from schemas.seals import REQUIRED, SIGNED_FROM, read_signed_from, write_signed_from
 from schemas.topics import Topics
@@ -31,11 +32,12 @@ from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import LogError, TopicPartition
 
 OWNER = "admin"
-PROJECT = "default"
 
 
 def install_keys(directory: DataDir) -> None:
     """Have the installation's keys, and a fresh token for its owner in `admin.token` (mode 600).
+
+    It is of the whole tenant: it publishes for every project, and works in `default` where none is named.
 
     Raises:
         UsageError: A key file is damaged.
@@ -43,7 +45,7 @@ def install_keys(directory: DataDir) -> None:
     try:
         # Every reader of the log wants to know it, whichever role starts first.
         load_published(directory.keys, DECIDER_KEY, DECIDERS)
-        token = issue(directory.keys, OWNER, (OWNER,), OWNER_TENANT, PROJECT)
+        token = issue(directory.keys, OWNER, (OWNER,), OWNER_TENANT, TENANT_WIDE)
     except KeysUnreadable as error:
         raise UsageError(str(error)) from error
     write_text(directory.admin_token, token + "\n", mode=0o600)

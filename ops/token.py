@@ -21,7 +21,9 @@ def issue_command(
         list[str], typer.Option(help="agent, reviewer, operator, analyst, admin, or your own; repeat it.")
     ],
     tenant: Annotated[str, typer.Option(help="The tenant it is good for.")] = "default",
-    project: Annotated[str, typer.Option(help="The project it is good for.")] = "default",
+    project: Annotated[
+        str, typer.Option(help="The project it is good for; * for all of the tenant.")
+    ] = "default",
     agent: Annotated[str | None, typer.Option(help="The one agent that it may act for (role agent).")] = None,
     user: Annotated[str | None, typer.Option(help="The user it may start executions for; * for any.")] = None,
     workspace: Annotated[str | None, typer.Option(help="The workspace likewise.")] = None,

@@ -200,7 +200,8 @@ class Batcher:
             gathered.definitions.append(definition_row(event))
             gathered.audits.append(audit.publication_entry(event))
         elif isinstance(event.body, CommandRefused):
-            gathered.audits.append(audit.refused_publication_entry(event))
+            rule = self._rows.standing_rules.get((event.meta.tenant, event.body.subject_id))
+            gathered.audits.append(audit.refused_publication_entry(event, rule))
         _answer(event, (event.meta.tenant, audit.NO_PROJECT), self._topics.definitions, gathered)
 
     def _fold_rule(self, event: Event, gathered: Gathered) -> None:

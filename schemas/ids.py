@@ -10,6 +10,9 @@ NAMESPACE = uuid.UUID("5b0a1f6e-2f0e-5c3b-9a44-70d1c2b0e6aa")
 # The third part of the key of a standing rule's uses, which has four.
 RULE_USES = "rule"
 
+# In place of a project: all of them. A token or a definition of this "project" is its whole tenant's.
+TENANT_WIDE = "*"
+
 ID_RULE = "must be 1 to 128 of A-Za-z0-9._:-"
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
@@ -48,9 +51,16 @@ def execution_key(tenant: str, project: str, execution_id: str) -> bytes:
     return f"{tenant}/{project}/{execution_id}".encode()
 
 
-def definition_key(tenant: str, kind: str, name: str) -> bytes:
-    """The Kafka key of a definition: `{tenant}/{kind}/{name}`."""
-    return f"{tenant}/{kind}/{name}".encode()
+def definition_key(tenant: str, kind: str, name: str, project: str = TENANT_WIDE) -> bytes:
+    """The Kafka key of a definition: `{tenant}/{kind}/{name}`, of one project `{tenant}/{project}/{kind}/{name}`."""
+    place = tenant if project == TENANT_WIDE else f"{tenant}/{project}"
+    return f"{place}/{kind}/{name}".encode()
+
+
+def project_of_definition(key: bytes) -> str:
+    """The project that the key of a definition names; `*` where it is the tenant's."""
+    parts = key.decode(errors="replace").split("/")
+    return parts[1] if len(parts) == 4 else TENANT_WIDE
 
 
 def rule_uses_key(tenant: str, project: str, rule_id: str) -> bytes:

@@ -3,10 +3,12 @@
 Where a principal is published, its roles are the ones that count, whatever a token of it says: so a role that was
 taken away is gone at once, also for decisions that rest on it. Of a subject that nobody has published, the token's
 roles count. One person may have several accounts (subjects), and counts once.
+
+A principal is the tenant's, and then counts in each of its projects; or one project's, and then counts there only.
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from immutables import Map
 from msgspec import Struct
@@ -15,11 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, Valida
 
 from schemas.actor import Actor
 from schemas.canonical import canonical
+from schemas.ids import TENANT_WIDE
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.token import NAME_MAX_CHARS, RESERVED_ROLE, RESERVED_SUBJECT
 
 Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 Subject = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]+$", max_length=NAME_MAX_CHARS)]
+Place = tuple[str, str, str]  # tenant, project, and a name, an account or an agent
 # The timer's, and that of an agent's own token, which a principal never changes.
 NOT_PEOPLES = frozenset({RESERVED_ROLE, "agent"})
 
@@ -47,14 +51,19 @@ class Principal(Struct, frozen=True):
 
 
 class People(Struct, frozen=True):
-    """Every published principal; by tenant and name, and by tenant and subject."""
+    """Every published principal; by tenant, project and name, and by tenant, project and subject.
 
-    by_name: Map[tuple[str, str], Principal] = Map()
-    by_subject: Map[tuple[str, str], Principal] = Map()
-    by_agent: Map[tuple[str, str], tuple[str, ...]] = Map()
-    unread: Map[str, frozenset[str]] = Map()
+    The project is `*` where the principal is the tenant's.
+    """
 
-    def with_principal(self, tenant: str, document: PrincipalDocument) -> "People":
+    by_name: Map[Place, Principal] = Map()
+    by_subject: Map[Place, Principal] = Map()
+    by_agent: Map[Place, tuple[str, ...]] = Map()
+    unread: Map[tuple[str, str], frozenset[str]] = Map()
+
+    def with_principal(
+        self, tenant: str, document: PrincipalDocument, project: str = TENANT_WIDE
+    ) -> "People":
         """The people with a version of a principal in place of an earlier one.
 
         Raises:
@@ -63,72 +72,107 @@ class People(Struct, frozen=True):
         principal = Principal(
             document.principal, document.subjects, document.roles, document.agents, document.disabled
         )
-        self._check_subjects(tenant, principal)
-        people = self._without(tenant, principal.name)
+        self._check_subjects(tenant, project, principal)
+        people = self._without(tenant, project, principal.name)
         by_subject, by_agent = people.by_subject, people.by_agent
         for subject in principal.subjects:
-            by_subject = by_subject.set((tenant, subject), principal)
+            by_subject = by_subject.set((tenant, project, subject), principal)
         for agent in principal.agents:
-            owners = (*by_agent.get((tenant, agent), ()), principal.name)
-            by_agent = by_agent.set((tenant, agent), owners)
-        by_name = people.by_name.set((tenant, principal.name), principal)
-        unread = people.unread.set(tenant, people.unread.get(tenant, frozenset()) - {principal.name})
+            owners = (*by_agent.get((tenant, project, agent), ()), principal.name)
+            by_agent = by_agent.set((tenant, project, agent), owners)
+        by_name = people.by_name.set((tenant, project, principal.name), principal)
+        place = (tenant, project)
+        unread = people.unread.set(place, people.unread.get(place, frozenset()) - {principal.name})
         return replace(people, by_name=by_name, by_subject=by_subject, by_agent=by_agent, unread=unread)
 
-    def without_roles(self, tenant: str, name: str) -> "People":
+    def check_beside_tenant(self, tenant: str, project: str, document: PrincipalDocument) -> None:
+        """Refuse a project's principal that takes an account from a person of the whole tenant, or gives them one.
+
+        Asked when one is published, and not of what was: the tenant may have published its own since.
+
+        Raises:
+            PolicyRefused: a subject is, or has to be, the tenant's to give.
+        """
+        if project == TENANT_WIDE:
+            return
+        whole = self.by_name.get((tenant, TENANT_WIDE, document.principal))
+        for index, subject in enumerate(document.subjects):
+            owner = self.by_subject.get((tenant, TENANT_WIDE, subject))
+            if owner is not None and owner.name != document.principal:
+                message = f"{subject!r} is an account of {owner.name!r} in the whole tenant"
+            elif owner is None and whole is not None:
+                message = f"{document.principal!r} is a person of the whole tenant: accounts are the tenant's to give"
+            else:
+                continue
+            raise PolicyRefused((Problem(path=f"subjects[{index}]", code="taken", message=message),))
+
+    def without_roles(self, tenant: str, name: str, project: str = TENANT_WIDE) -> "People":
         """The people where the newest version of a principal cannot be read: it may do nothing.
 
-        Whose accounts those are nobody knows, where no earlier version could be read: then nobody of the tenant has
-        any role but those who are published, until a version of Placet runs that can read it.
+        Whose accounts those are nobody knows, where no earlier version could be read: then nobody of the tenant, or
+        of the project, has any role but those who are published, until a version of Placet runs that can read it.
         """
-        earlier = self.by_name.get((tenant, name))
+        earlier = self.by_name.get((tenant, project, name))
         if earlier is None:
-            unread = self.unread.get(tenant, frozenset()) | {name}
-            return replace(self, unread=self.unread.set(tenant, unread))
+            place = (tenant, project)
+            unread = self.unread.get(place, frozenset()) | {name}
+            return replace(self, unread=self.unread.set(place, unread))
         document = PrincipalDocument(
             principal=name, subjects=earlier.subjects, agents=earlier.agents, disabled=True
         )
-        return self.with_principal(tenant, document)
+        return self.with_principal(tenant, document, project)
 
-    def of(self, tenant: str) -> "TenantPeople":
-        """The people of one tenant."""
-        return TenantPeople(self, tenant)
+    def of(self, tenant: str, project: str = TENANT_WIDE) -> "TenantPeople":
+        """The people of a tenant, as one of its projects sees them."""
+        return TenantPeople(self, tenant, project)
 
-    def _check_subjects(self, tenant: str, principal: Principal) -> None:
+    def _check_subjects(self, tenant: str, project: str, principal: Principal) -> None:
         for index, subject in enumerate(principal.subjects):
-            owner = self.by_subject.get((tenant, subject))
+            owner = self.by_subject.get((tenant, project, subject))
             if owner is not None and owner.name != principal.name:
                 message = f"{subject!r} is an account of {owner.name!r}: one account is one person's"
                 raise PolicyRefused((Problem(path=f"subjects[{index}]", code="taken", message=message),))
 
-    def _without(self, tenant: str, name: str) -> "People":
-        earlier = self.by_name.get((tenant, name))
+    def _without(self, tenant: str, project: str, name: str) -> "People":
+        earlier = self.by_name.get((tenant, project, name))
         if earlier is None:
             return self
         by_subject, by_agent = self.by_subject, self.by_agent
         for subject in earlier.subjects:
-            by_subject = by_subject.delete((tenant, subject))
+            by_subject = by_subject.delete((tenant, project, subject))
         for agent in earlier.agents:
-            owners = tuple(owner for owner in by_agent[(tenant, agent)] if owner != name)
-            by_agent = by_agent.set((tenant, agent), owners)
+            owners = tuple(owner for owner in by_agent[tenant, project, agent] if owner != name)
+            by_agent = by_agent.set((tenant, project, agent), owners)
         return replace(self, by_subject=by_subject, by_agent=by_agent)
 
 
+class Person(NamedTuple):
+    """Whose account a subject is, and what says which roles it has; nothing says so: it has none."""
+
+    name: str
+    principals: tuple[Principal, ...]
+
+
 class TenantPeople(Struct, frozen=True):
-    """The people of one tenant, as a decision looks at them."""
+    """The people of one tenant, as a decision in one of its projects looks at them.
+
+    A person of the whole tenant is that person in every project, where the project's own principal of the same name
+    adds roles and agents, or disables them there; it adds no accounts. Everybody else is whom the project says.
+    """
 
     people: People
     tenant: str
+    project: str = TENANT_WIDE
 
     def name_of(self, subject: str) -> str:
         """Who a subject is: its principal's name, or the subject itself where no principal is published.
 
         A subject that merely bears the name of a principal is not that principal.
         """
-        principal = self.people.by_subject.get((self.tenant, subject))
-        if principal is not None:
-            return principal.name
-        return f"subject/{subject}" if (self.tenant, subject) in self.people.by_name else subject
+        person = self._person(subject)
+        if person is not None:
+            return person.name
+        return f"subject/{subject}" if self._is_name(subject) else subject
 
     def names_of(self, subjects: Iterable[str]) -> frozenset[str]:
         """Who several subjects are; each person once."""
@@ -136,34 +180,73 @@ class TenantPeople(Struct, frozen=True):
 
     def meant_by(self, name: str) -> str:
         """Whom a policy or a person means by a name: the principal of that name, else whose account it is."""
-        return name if (self.tenant, name) in self.people.by_name else self.name_of(name)
+        return name if self._is_name(name) else self.name_of(name)
 
     def principal_of(self, subject: str) -> str:
         """The name of the subject's principal, empty where none is published."""
-        principal = self.people.by_subject.get((self.tenant, subject))
-        return "" if principal is None else principal.name
+        person = self._person(subject)
+        return "" if person is None else person.name
 
     def roles_of(self, subject: str) -> tuple[str, ...] | None:
-        """The roles that a subject has by its principal; None where none is published, and nobody can tell."""
-        principal = self.people.by_subject.get((self.tenant, subject))
-        if principal is None:
-            return () if self.people.unread.get(self.tenant) else None
-        return () if principal.disabled else principal.roles
+        """The roles that a subject has by its principals; None where none is published, and nobody can tell."""
+        person = self._person(subject)
+        if person is None:
+            return () if self._is_anything_unread() else None
+        if _may_nothing(person):
+            return ()
+        return tuple(dict.fromkeys(role for one in person.principals for role in one.roles))
 
     def is_disabled(self, subject: str) -> bool:
         """Whether the subject is an account of a principal that may do nothing."""
-        principal = self.people.by_subject.get((self.tenant, subject))
-        return principal is not None and principal.disabled
+        person = self._person(subject)
+        return person is not None and _may_nothing(person)
+
+    def accounts_of(self, name: str) -> tuple[str, ...]:
+        """The accounts of a principal, none where none of that name is published."""
+        found = self._named(TENANT_WIDE, name) or self._named(self.project, name)
+        return () if found is None else found.subjects
 
     def delegators_of(self, agent: str) -> tuple[str, ...]:
         """The principals on whose behalf an agent acts."""
-        return self.people.by_agent.get((self.tenant, agent), ())
+        by_agent, tenant = self.people.by_agent, self.tenant
+        here = by_agent.get((tenant, self.project, agent), ()) if self.project != TENANT_WIDE else ()
+        return tuple(dict.fromkeys((*by_agent.get((tenant, TENANT_WIDE, agent), ()), *here)))
 
     def resolved(self, actor: Actor) -> Actor:
         """The actor with the roles that count. An agent's token, and the system itself, have no roles of people."""
         is_person = actor.agent is None and RESERVED_ROLE not in actor.roles
         roles = self.roles_of(actor.subject) if is_person else None
         return actor if roles is None or roles == actor.roles else actor.model_copy(update={"roles": roles})
+
+    def _person(self, subject: str) -> Person | None:
+        by_subject, tenant, project = self.people.by_subject, self.tenant, self.project
+        whole = by_subject.get((tenant, TENANT_WIDE, subject))
+        if project == TENANT_WIDE:
+            return None if whole is None else Person(whole.name, (whole,))
+        if whole is not None:
+            here = self._named(project, whole.name)
+            return Person(whole.name, (whole,) if here is None else (whole, here))
+        here = by_subject.get((tenant, project, subject))
+        if here is None:
+            return None
+        if self._named(TENANT_WIDE, here.name) is not None or self.people.unread.get((tenant, TENANT_WIDE)):
+            # The tenant has a person of this name since, with other accounts; or one whose accounts nobody knows.
+            return Person(f"{project}/{here.name}", ())
+        return Person(here.name, (here,))
+
+    def _named(self, project: str, name: str) -> Principal | None:
+        return self.people.by_name.get((self.tenant, project, name))
+
+    def _is_name(self, name: str) -> bool:
+        return self._named(TENANT_WIDE, name) is not None or self._named(self.project, name) is not None
+
+    def _is_anything_unread(self) -> bool:
+        unread = self.people.unread
+        return bool(unread.get((self.tenant, TENANT_WIDE)) or unread.get((self.tenant, self.project)))
+
+
+def _may_nothing(person: Person) -> bool:
+    return not person.principals or any(one.disabled for one in person.principals)
 
 
 def principal_from_value(value: Any) -> PrincipalDocument:

@@ -5,7 +5,7 @@ The gateway checks them at its doors, and the decider on commands that a service
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from schemas.actor import Actor
-from schemas.ids import is_client_id
+from schemas.ids import TENANT_WIDE, is_client_id
 
 ISSUER = "placet"
 AUDIENCE = "placet"
@@ -42,7 +42,9 @@ class Claims:
 
     `user` and `workspace` are the only ones in whose scope the subject may start executions: a name, `*` for
     any, or None where the token is silent. `expires_at_s` is in seconds since the epoch. `token_actor` is the actor
-    as the token itself says it, where the roles of a published principal stand in `actor`.
+    as the token itself says it, where `actor` has the roles of a published principal, or the project that was asked
+    for with a token of the whole tenant. With such a token `wide` is who asks for the tenant, and `asked` the project
+    that was asked for, empty for none.
     """
 
     actor: Actor
@@ -51,6 +53,18 @@ class Claims:
     user: str | None = None
     workspace: str | None = None
     token_actor: Actor | None = None
+    wide: Actor | None = None
+    asked: str = ""
+
+    @property
+    def publisher(self) -> Actor:
+        """Who asks where it is about definitions: for the whole tenant, where the token is of it."""
+        return self.wide or self.actor
+
+    @property
+    def definitions_project(self) -> str:
+        """Whose definitions are meant: the project's, or `*`, the tenant's, with a token of it that names none."""
+        return (self.asked or TENANT_WIDE) if self.wide else self.actor.project
 
 
 def verify(token: str, public_keys: PublicKeys, now: float) -> Actor:
@@ -70,6 +84,7 @@ def verify(token: str, public_keys: PublicKeys, now: float) -> Actor:
 def read_claims(token: str, public_keys: PublicKeys, now: float) -> Claims:
     """Everything that a token says; arguments and errors as `verify`."""
     payload = _signed_payload(token, public_keys)
+    refuse_bound(payload)
     expires_at_s = _moment(payload, "exp")
     if now >= expires_at_s:
         raise TokenRefused("the token has expired: get a new one")
@@ -84,6 +99,18 @@ def read_claims(token: str, public_keys: PublicKeys, now: float) -> Claims:
         _scope(payload, "user"),
         _scope(payload, "workspace"),
     )
+
+
+def refuse_bound(payload: Mapping[str, Any]) -> None:
+    """Refuse a token that is bound to a key (RFC 7800): nobody here checks that whoever sends it has that key.
+
+    Raises:
+        TokenRefused: it has the claim `cnf`, of DPoP (`jkt`), of mutual TLS (`x5t#S256`) or of anything else.
+    """
+    if "cnf" in payload:
+        raise TokenRefused(
+            "the token is bound to a key (cnf), which is not checked here: use one without DPoP and mutual TLS"
+        )
 
 
 def unverified_issuer(token: str) -> str:
@@ -108,9 +135,10 @@ def check_actor(actor: Actor) -> None:
     Raises:
         TokenRefused: a reserved name, no role, or an agent role without its agent.
     """
-    for name, value in (("tenant", actor.tenant), ("project", actor.project)):
-        if not is_client_id(value):
-            raise TokenRefused(f"the {name} must be 1 to 128 of A-Za-z0-9._:-")
+    if not is_client_id(actor.tenant):
+        raise TokenRefused("the tenant must be 1 to 128 of A-Za-z0-9._:-")
+    if actor.project != TENANT_WIDE and not is_client_id(actor.project):
+        raise TokenRefused("the project must be 1 to 128 of A-Za-z0-9._:-, or * for the whole tenant")
     if not actor.subject.isprintable() or not 1 <= len(actor.subject) <= NAME_MAX_CHARS:
         raise TokenRefused(f"the subject must be 1 to {NAME_MAX_CHARS} printable characters")
     if actor.subject.startswith(RESERVED_SUBJECT) or RESERVED_ROLE in actor.roles:
@@ -119,6 +147,8 @@ def check_actor(actor: Actor) -> None:
         raise TokenRefused(f"roles must be 1 to {ROLES_MAX} names of A-Za-z0-9._:-")
     if actor.agent is not None and not is_client_id(actor.agent):
         raise TokenRefused("the agent must be 1 to 128 of A-Za-z0-9._:-")
+    if actor.agent is not None and actor.project == TENANT_WIDE:
+        raise TokenRefused("an agent's token is of one project, never of the whole tenant")
     if "agent" in actor.roles and actor.agent is None:
         raise TokenRefused("a token with the role agent must name its agent")
 

@@ -2,8 +2,8 @@
 
 Two kinds of record, both compacted by key, on the partition of the same number as their source:
 
-* `TrustPart`, key `{tenant}/{agent}/{tool}/{partition}`: what one partition of the log says of how an agent
-  uses a tool;
+* `TrustPart`, key `{tenant}/{project}/{agent}/{tool}/{partition}`: what one partition of the log says of how an
+  agent of a project uses a tool;
 * `TrustCheckpoint`, key `_log/{partition}`: written after the parts of its round, and closing it. The parts
   of its partition are whole when none reaches beyond it and their evidence adds up to its own.
 
@@ -32,6 +32,8 @@ class TrustPart(_Statistics):
     """Counts of one agent's calls of one tool in one source partition.
 
     Attributes:
+        project: In which they were made. Empty in parts of before trust was a project's: they count for nobody, and
+            only add up to the evidence of their checkpoint.
         successes: Calls that ran and succeeded; likewise `failures`.
         unknowns: Calls of which nobody knew whether they had run.
         approvals: Holds that people resolved by approving as proposed; likewise `edits` and `rejections`.
@@ -46,6 +48,7 @@ class TrustPart(_Statistics):
     tenant: str
     agent: str
     tool: str
+    project: str = ""
     partition: int
     successes: int = 0
     failures: int = 0
@@ -68,7 +71,7 @@ class TrustPart(_Statistics):
     @property
     def key(self) -> bytes:
         """Its Kafka key."""
-        return part_key(self.tenant, self.agent, self.tool, self.partition)
+        return part_key(self.tenant, self.project, self.agent, self.tool, self.partition)
 
 
 class TrustCheckpoint(_Statistics):
@@ -112,9 +115,13 @@ _MODELS: dict[object, type[TrustPart] | type[TrustCheckpoint]] = {
 }
 
 
-def part_key(tenant: str, agent: str, tool: str, partition: int) -> bytes:
-    """`{tenant}/{agent}/{tool}/{partition}`, each percent-encoded so that no two triples share a key."""
-    return "/".join([*(quote(name, safe=":") for name in (tenant, agent, tool)), str(partition)]).encode()
+def part_key(tenant: str, project: str, agent: str, tool: str, partition: int) -> bytes:
+    """`{tenant}/{project}/{agent}/{tool}/{partition}`, each percent-encoded so that no two places share a key.
+
+    Without a project it is the key of before: `{tenant}/{agent}/{tool}/{partition}`.
+    """
+    names = (tenant, project, agent, tool) if project else (tenant, agent, tool)
+    return "/".join([*(quote(name, safe=":") for name in names), str(partition)]).encode()
 
 
 def checkpoint_key(partition: int) -> bytes:

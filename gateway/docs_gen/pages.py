@@ -76,7 +76,8 @@ CHANNELS = """
 | `calls:EXECUTION/CALL` | one call and its holds | those, and the execution's own agent |
 | `events` | every recorded fact of the project | reviewer, operator, analyst |
 
-Tenant and project come from the token; there is no way to name another's.
+Tenant and project come from the token. One of the whole tenant (project `*`) names the project in `authenticate`
+(`project`) or the header `Placet-Project`, and works in `default` otherwise. There is no way to name another's.
 """
 
 REFS = f"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -15,9 +15,10 @@ from gateway.identity.oidc import OidcIssuer
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from schemas.actor import Actor, tool_role
+from schemas.ids import TENANT_WIDE, is_client_id
 from schemas.principals import People
 from schemas.refusals import Refusal
-from schemas.token import Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
+from schemas.token import ISSUER, Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +26,14 @@ CACHED_TOKENS_MAX = 4_096
 # A token is verified again after this: its key may have been withdrawn meanwhile.
 BELIEVED_S = 60.0
 RETRY_AFTER_S = 10
+ISSUER_SHOWN_CHARS = 200
 READERS = ("reviewer", "operator", "analyst")
 ANY = "*"
 # Whoever installed Placet has a token of this tenant (`placet up` writes it to admin.token).
 OWNER_TENANT = "default"
+# Where a token of the whole tenant works when it names no project.
+DEFAULT_PROJECT = "default"
+PROJECT_HEADER = "placet-project"
 
 
 class Believed(NamedTuple):
@@ -52,16 +57,21 @@ class Authenticator:
     people: Callable[[], People] = People
     _believed: OrderedDict[str, Believed] = field(default_factory=OrderedDict, init=False)
 
-    async def claims(self, token: str) -> Claims:
+    async def claims(self, token: str, project: str = "") -> Claims:
         """What a token says.
 
+        Args:
+            token: a compact JWS.
+            project: the one to work in, for tokens of the whole tenant; empty or `*` where none is named.
+
         Raises:
-            Problem: 401 unauthenticated; 503 unavailable, the identity provider's keys cannot be had.
+            Problem: 401 unauthenticated; 403 not_authorised, the token is of another project; 503 unavailable, the
+                identity provider's keys cannot be had.
         """
         now = self.clock()
         known = self._believed.get(token)
         if known is not None and now < known.until_s:
-            return self._resolved(known.claims)
+            return self._resolved(known.claims, project)
         self._believed.pop(token, None)
         try:
             claims = await self._verified(token, now)
@@ -77,18 +87,37 @@ class Authenticator:
         self._believed[token] = Believed(claims, min(claims.expires_at_s, now + BELIEVED_S))
         if len(self._believed) > CACHED_TOKENS_MAX:
             self._believed.popitem(last=False)
-        return self._resolved(claims)
+        return self._resolved(claims, project)
 
     def still_stands(self, claims: Claims) -> bool:
         """Whether claims that were believed earlier give the same roles now."""
         # What the token says counts again once its subject is nobody's account any more.
-        said = claims.token_actor or claims.actor
-        return self.people().of(said.tenant).resolved(said) == claims.actor
+        said = replace(claims, actor=claims.token_actor or claims.actor)
+        now = self._resolved(said, claims.asked)
+        return (now.actor, now.wide) == (claims.actor, claims.wide)
 
-    def _resolved(self, claims: Claims) -> Claims:
-        """The claims with the roles that count: those of the published principal, where there is one."""
-        actor = self.people().of(claims.actor.tenant).resolved(claims.actor)
-        return claims if actor is claims.actor else replace(claims, actor=actor, token_actor=claims.actor)
+    def _resolved(self, claims: Claims, project: str) -> Claims:
+        """The claims at work in a project, with the roles that count there: a published principal's, if there is one.
+
+        For the tenant itself count the roles that the tenant gives, never those that one of its projects does.
+        """
+        said, people = claims.actor, self.people()
+        asked = "" if project == TENANT_WIDE else project
+        if said.project != TENANT_WIDE:
+            if project and project != said.project:
+                raise Problem(Refusal.NOT_AUTHORISED, f"this token is of the project {said.project} only")
+            actor = people.of(said.tenant, said.project).resolved(said)
+            return claims if actor is said else replace(claims, actor=actor, token_actor=said)
+        if asked and not is_client_id(asked):
+            raise Problem(Refusal.INVALID, f"the project must be 1 to 128 of A-Za-z0-9._:-, or {TENANT_WIDE}")
+        here = said.model_copy(update={"project": asked or DEFAULT_PROJECT})
+        return replace(
+            claims,
+            actor=people.of(said.tenant, here.project).resolved(here),
+            token_actor=said,
+            wide=people.of(said.tenant).resolved(said),
+            asked=asked,
+        )
 
     async def close(self) -> None:
         """Let go of the connections to an identity provider."""
@@ -97,20 +126,32 @@ class Authenticator:
 
     async def _verified(self, token: str, now: float) -> Claims:
         oidc = self.oidc
-        if oidc is not None and unverified_issuer(token) == oidc.settings.issuer:
+        if oidc is None:
+            return read_claims(token, self.public_keys, now)
+        issuer = unverified_issuer(token)
+        if issuer == oidc.settings.issuer:
             return await oidc.claims(token, now)
-        return read_claims(token, self.public_keys, now)
+        if issuer == ISSUER:
+            return read_claims(token, self.public_keys, now)
+        raise TokenRefused(_other_issuer(issuer, oidc.settings.issuer))
 
-    async def of_header(self, authorization: str) -> Claims:
-        """What the token of an Authorization header says.
+    async def of_headers(self, headers: Mapping[str, str]) -> Claims:
+        """What the token of the Authorization header says, in the project of the header Placet-Project.
 
         Raises:
             Problem: as `claims`.
         """
+        authorization = headers.get("authorization", "")
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
-        return await self.claims(token.strip())
+        return await self.claims(token.strip(), headers.get(PROJECT_HEADER, "").strip())
+
+
+def _other_issuer(found: str, expected: str) -> str:
+    same_but = found.rstrip("/") == expected.rstrip("/")
+    why = ": they differ in the slash at the end, and must be the same to the letter" if same_but else ""
+    return f"the token is of the issuer {found[:ISSUER_SHOWN_CHARS]!r}, expected is {expected!r}{why}"
 
 
 def reads_project(actor: Actor) -> bool:
@@ -145,20 +186,23 @@ def check_role(actor: Actor, *roles: str) -> None:
         raise Problem(Refusal.NOT_AUTHORISED, f"this needs one of the roles {', '.join(roles)}")
 
 
-def is_owner(actor: Actor) -> bool:
-    """Whether the actor is an admin of the installation itself; an agent's token is none."""
-    return actor.agent is None and actor.has("admin") and actor.tenant == OWNER_TENANT
+def is_owner(claims: Claims) -> bool:
+    """Whether the token is of an admin of the installation itself: of its own tenant, and of no single project."""
+    wide = claims.wide
+    return wide is not None and wide.agent is None and wide.has("admin") and wide.tenant == OWNER_TENANT
 
 
-def check_owner(actor: Actor) -> None:
+def check_owner(claims: Claims) -> None:
     """Refuse who is no admin of the installation itself.
 
     Raises:
         Problem: 403 not_authorised.
     """
-    check_role(actor, "admin")
-    if actor.tenant != OWNER_TENANT:
-        raise Problem(Refusal.NOT_AUTHORISED, f"this needs an admin of the tenant {OWNER_TENANT}")
+    if not is_owner(claims):
+        raise Problem(
+            Refusal.NOT_AUTHORISED,
+            f"this needs an admin of the whole tenant {OWNER_TENANT} (project {TENANT_WIDE})",
+        )
 
 
 def check_sees(actor: Actor, row: Row) -> None:

@@ -35,7 +35,7 @@ def issue(
         subject: who the token is for; distinct people have distinct subjects.
         roles: built-in (agent, reviewer, operator, analyst, admin) or the installation's own.
         tenant: the tenant it is good for.
-        project: the project it is good for.
+        project: the project it is good for; `*` for the whole tenant.
         agent: the one agent that it may act for; needed with the role agent.
         ttl_s: seconds until it expires.
         user: the only user for whom executions may be started; `*` for any.

@@ -59,6 +59,9 @@ class IssuerUnavailable(RuntimeError):
     """Whether a token is good cannot be told now: the identity provider's keys cannot be had."""
 
 
+ISSUER_SHOWN_CHARS = 200
+
+
 class NoKeySet(ValueError):
     """What the identity provider answered cannot be used."""
 
@@ -139,7 +142,11 @@ class IssuerKeys:
     async def _discovered(self) -> str:
         document, _ = await self._get(self.issuer.rstrip("/") + DISCOVERY)
         if document.get("issuer") != self.issuer:
-            raise NoKeySet("its discovery document is of another issuer")
+            named = str(document.get("issuer"))[:ISSUER_SHOWN_CHARS]
+            raise NoKeySet(
+                f"its discovery document names the issuer {named!r}, oidc_issuer is {self.issuer!r}: they must be "
+                "the same to the letter, also in a slash at the end"
+            )
         url = document.get("jwks_uri")
         if not isinstance(url, str):
             raise NoKeySet("its discovery document has no jwks_uri")

@@ -12,7 +12,7 @@ Agents have tokens of the local issuer: a token that names an agent is refused h
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,16 @@ import jwt
 from gateway.identity.jwks import IssuerKeys
 from gateway.identity.oidc_settings import NEVER_MAPPED, OidcSettings
 from schemas.actor import Actor
-from schemas.ids import is_client_id
-from schemas.token import CLOCK_SKEW_S, NAME_MAX_CHARS, TOKEN_MAX_CHARS, Claims, TokenRefused, check_actor
+from schemas.ids import TENANT_WIDE, is_client_id
+from schemas.token import (
+    CLOCK_SKEW_S,
+    NAME_MAX_CHARS,
+    TOKEN_MAX_CHARS,
+    Claims,
+    TokenRefused,
+    check_actor,
+    refuse_bound,
+)
 
 # OpenID Connect names no type for its own, RFC 9068 names one for access tokens.
 TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
@@ -72,6 +80,7 @@ class OidcIssuer:
             )
         except (jwt.PyJWTError, UnicodeError) as error:
             raise TokenRefused(f"the token is refused: {error}") from error
+        refuse_bound(payload)
         expires_at_s = _check_moments(payload, now)
         return Claims(self._actor(payload), expires_at_s, _token_id(payload, token))
 
@@ -100,16 +109,28 @@ class OidcIssuer:
         if payload.get("agent") is not None:
             raise TokenRefused("an agent's token is issued by Placet itself, not by an identity provider")
         subject = _text(payload, settings.subject_claim)
+        groups = self._groups(payload)
         actor = Actor(
             subject=f"{settings.subject_prefix}{subject}",
             tenant=settings.tenant or _text(payload, settings.tenant_claim),
-            project=settings.project or _text(payload, settings.project_claim),
-            roles=self._roles(payload),
+            project=self._project(payload, groups),
+            roles=self._roles(groups),
         )
         check_actor(actor)
         return actor
 
-    def _roles(self, payload: Mapping[str, Any]) -> tuple[str, ...]:
+    def _project(self, payload: Mapping[str, Any], groups: Sequence[str]) -> str:
+        settings = self.settings
+        if set(groups).intersection(settings.tenant_wide):
+            return TENANT_WIDE
+        project = settings.project or _text(payload, settings.project_claim)
+        if project == TENANT_WIDE and not settings.project:
+            raise TokenRefused(
+                f"the claim {settings.project_claim} cannot say {TENANT_WIDE}: name a group in oidc_tenant_wide"
+            )
+        return project
+
+    def _groups(self, payload: Mapping[str, Any]) -> list[str]:
         groups = _found(payload, self.settings.roles_claim)
         if not isinstance(groups, list) or len(groups) > GROUPS_MAX:
             raise TokenRefused(
@@ -117,6 +138,9 @@ class OidcIssuer:
             )
         if not all(isinstance(group, str) for group in groups):
             raise TokenRefused(f"the claim {self.settings.roles_claim} must be a list of names")
+        return groups
+
+    def _roles(self, groups: Sequence[str]) -> tuple[str, ...]:
         roles = tuple(dict.fromkeys(_roles_of(groups, self.settings.roles_map)))
         if not roles:
             raise TokenRefused(f"the claim {self.settings.roles_claim} gives no role here")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from schemas.ids import is_client_id
+from schemas.ids import TENANT_WIDE, is_client_id
 
 # Signatures by a key pair. None by a shared secret: whoever verifies could sign.
 ALGORITHMS = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
@@ -25,11 +25,15 @@ NAMES = (
     "tenant_claim",
     "project",
     "project_claim",
+    "tenant_wide",
     "roles_claim",
     "roles_map",
     "subject_claim",
     "subject_prefix",
 )
+
+
+NOT_TEXTS = frozenset({"algorithms", "roles_map", "tenant_wide"})
 
 
 class OidcSettingsRefused(ValueError):
@@ -46,7 +50,9 @@ class OidcSettings:
         jwks_url: where its keys are; empty: the discovery document says.
         algorithms: with which its tokens may be signed.
         tenant: of all its people; empty: `tenant_claim` says.
-        project: likewise.
+        project: likewise; `*` where all of them are of the whole tenant.
+        tenant_wide: groups of `roles_claim` whose members are of the whole tenant, whatever their project is. A claim
+            never says so itself: whoever sets a project would set that as well.
         roles_claim: a list of names; dots lead into objects.
         roles_map: from group to role: then only these groups count. None: a role by that name.
         subject_claim: who somebody is; it must never pass to another person.
@@ -61,6 +67,7 @@ class OidcSettings:
     tenant_claim: str = "tenant"
     project: str = ""
     project_claim: str = "project"
+    tenant_wide: tuple[str, ...] = ()
     roles_claim: str = "roles"
     roles_map: Mapping[str, str] | None = field(default=None)
     subject_claim: str = "sub"
@@ -83,9 +90,10 @@ def read_oidc(settings: Mapping[str, str]) -> OidcSettings | None:
     check_url(issuer, "oidc_issuer", is_loopback(issuer))
     if jwks_url := given.get("jwks_url", ""):
         check_url(jwks_url, "oidc_jwks_url", is_loopback(jwks_url))
-    texts = {name: given[name] for name in NAMES if name in given and name not in ("algorithms", "roles_map")}
+    texts = {name: given[name] for name in NAMES if name in given and name not in NOT_TEXTS}
     return OidcSettings(
         **texts,
+        tenant_wide=_groups(given["tenant_wide"]) if "tenant_wide" in given else (),
         algorithms=_algorithms(given.get("algorithms", "")),
         roles_map=_roles_map(given["roles_map"]) if "roles_map" in given else None,
     )
@@ -124,8 +132,19 @@ def _check_names(given: Mapping[str, str]) -> None:
     for name in ("tenant", "project"):
         if name in given and f"{name}_claim" in given:
             raise OidcSettingsRefused(f"give {PREFIX}{name} or {PREFIX}{name}_claim, not both")
-        if name in given and not is_client_id(given[name]):
+        may_be_all = name == "project" and given.get(name) == TENANT_WIDE
+        if name in given and not may_be_all and not is_client_id(given[name]):
             raise OidcSettingsRefused(f"{PREFIX}{name} must be 1 to 128 of A-Za-z0-9._:-")
+
+
+def _groups(text: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(text) if text.lstrip().startswith("[") else text.replace(",", " ").split()
+    except ValueError as error:
+        raise OidcSettingsRefused(f"oidc_tenant_wide is no JSON: {error}") from error
+    if not found or not all(isinstance(group, str) and group for group in found):
+        raise OidcSettingsRefused("oidc_tenant_wide must be names of groups, or a JSON list of them")
+    return tuple(found)
 
 
 def _algorithms(text: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from projections.folds.standing_rules import rule_id_of, standing_rule_row
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.events.rules import RULE_EVENTS
 from schemas.headers import rfc3339
+from schemas.ids import TENANT_WIDE
 from schemas.policy_problems import PolicyRefused
 from schemas.principals import People, principal_from_value
 from schemas.record import Event
@@ -19,11 +20,12 @@ from schemas.record import Event
 logger = logging.getLogger(__name__)
 
 Name = tuple[str, str]
+Place = tuple[str, str, str]  # tenant, project and name
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One version of a policy, tool or principal; `document` is canonical JSON."""
+    """One version of a policy, tool or principal; `document` is canonical JSON, the project `*` for the tenant's."""
 
     name: str
     version: int
@@ -32,15 +34,19 @@ class Published:
     at_ms: int
     offset: int
     tool_version: str = ""
+    project: str = TENANT_WIDE
+
+
+Shelf = dict[Place, list[Published]]
 
 
 @dataclass(slots=True)
 class Definitions:
-    """By tenant and name, versions in order."""
+    """By tenant, project and name, versions in order. What is the tenant's has the project `*`."""
 
-    policies: dict[Name, list[Published]] = field(default_factory=dict)
-    tools: dict[Name, list[Published]] = field(default_factory=dict)
-    principals: dict[Name, list[Published]] = field(default_factory=dict)
+    policies: Shelf = field(default_factory=dict)
+    tools: Shelf = field(default_factory=dict)
+    principals: Shelf = field(default_factory=dict)
     people: People = field(default_factory=People)
     standing: dict[Name, Row] = field(default_factory=dict)
 
@@ -60,17 +66,25 @@ class Definitions:
         else:
             return
         published = Published(
-            body.name, body.version, document, body.by, event.meta.at_ms, event.offset, tool_version
+            body.name,
+            body.version,
+            document,
+            body.by,
+            event.meta.at_ms,
+            event.offset,
+            tool_version,
+            body.project,
         )
-        shelf.setdefault((event.meta.tenant, body.name), []).append(published)
+        shelf.setdefault((event.meta.tenant, body.project, body.name), []).append(published)
 
     def _apply_principal(self, body: PrincipalPublished, tenant: str) -> None:
         try:
-            self.people = self.people.with_principal(tenant, principal_from_value(json.loads(body.document)))
+            document = principal_from_value(json.loads(body.document))
+            self.people = self.people.with_principal(tenant, document, body.project)
         except PolicyRefused as error:
             # As in the decider: of a later version, and not to be guessed.
             logger.error("the principal %s of %s may do nothing: %s", body.name, tenant, error)
-            self.people = self.people.without_roles(tenant, body.name)
+            self.people = self.people.without_roles(tenant, body.name, body.project)
 
     def _apply_rule(self, event: Event) -> None:
         name = (event.meta.tenant, rule_id_of(event.body))
@@ -78,28 +92,30 @@ class Definitions:
         if row is not None:
             self.standing[name] = row
 
-    def newest_tools(self, tenant: str) -> list[Published]:
-        """Each tool of a tenant at its newest version, by name."""
-        found = [versions[-1] for (owner, _), versions in self.tools.items() if owner == tenant]
-        return sorted(found, key=lambda tool: tool.name)
+    def tool_versions(self, tenant: str, project: str, name: str) -> list[Published]:
+        """All versions of a tool as a project sees it, oldest first: its own, else the tenant's."""
+        return seen(self.tools, tenant, project, name)
 
-    def newest_policies(self, tenant: str) -> list[Published]:
-        """Each policy of a tenant at its newest version, by name."""
-        found = [versions[-1] for (owner, _), versions in self.policies.items() if owner == tenant]
-        return sorted(found, key=lambda policy: policy.name)
 
-    def newest_principals(self, tenant: str) -> list[Published]:
-        """Each principal of a tenant at its newest version, by name."""
-        found = [versions[-1] for (owner, _), versions in self.principals.items() if owner == tenant]
-        return sorted(found, key=lambda principal: principal.name)
+def newest(shelf: Shelf, tenant: str, project: str) -> list[Published]:
+    """What a project sees of a kind, each at its newest version, by name: its own, and the tenant's.
 
-    def policy_versions(self, tenant: str, name: str) -> list[Published]:
-        """All versions of a policy, oldest first."""
-        return list(self.policies.get((tenant, name), ()))
+    Args:
+        shelf: of the kind.
+        tenant: whose.
+        project: which sees them; `*`: those of every project.
+    """
+    found = [
+        versions[-1]
+        for (owner, of_project, _), versions in shelf.items()
+        if owner == tenant and (project == TENANT_WIDE or of_project in (TENANT_WIDE, project))
+    ]
+    return sorted(found, key=lambda one: (one.name, one.project))
 
-    def tool_versions(self, tenant: str, name: str) -> list[Published]:
-        """All versions of a tool, oldest first."""
-        return list(self.tools.get((tenant, name), ()))
+
+def seen(shelf: Shelf, tenant: str, project: str, name: str) -> list[Published]:
+    """All versions under a name as a project sees it, oldest first: its own, else the tenant's."""
+    return list(shelf.get((tenant, project, name)) or shelf.get((tenant, TENANT_WIDE, name)) or ())
 
 
 def tool_json(tool: Published) -> dict[str, Any]:
@@ -108,6 +124,7 @@ def tool_json(tool: Published) -> dict[str, Any]:
     return {
         **definition,
         "name": tool.name,
+        "project": tool.project,
         "version": tool.version,
         "tool_version": tool.tool_version,
         "published_by": tool.by,
@@ -121,6 +138,7 @@ def principal_json(principal: Published) -> dict[str, Any]:
     return {
         **plain,
         **json.loads(principal.document),
+        "project": principal.project,
         "version": principal.version,
         "published_by": principal.by,
         "published_at": rfc3339(principal.at_ms),
@@ -131,6 +149,7 @@ def policy_json(policy: Published) -> dict[str, Any]:
     """A version of a policy as it is served."""
     return {
         "name": policy.name,
+        "project": policy.project,
         "version": policy.version,
         "document": json.loads(policy.document),
         "published_by": policy.by,

@@ -14,7 +14,7 @@ from schemas.trust import TrustCheckpoint, TrustPart, checkpoint_key, read_trust
 logger = logging.getLogger(__name__)
 
 COUNTS = ("successes", "failures", "unknowns", "approvals", "edits", "rejections")
-Agent = tuple[str, str]
+Agent = tuple[str, str, str]  # tenant, project and agent
 
 
 @dataclass(slots=True)
@@ -40,16 +40,16 @@ class TrustParts:
             self._checkpoints[record.partition] = record
             return
         self._parts[raw.key] = record
-        self._of_agent.setdefault((record.tenant, record.agent), set()).add(raw.key)
+        self._of_agent.setdefault((record.tenant, record.project, record.agent), set()).add(raw.key)
 
     def forget(self) -> None:
         """Begin anew: the topic is read again from its first record."""
         self.complete = False
         self._parts, self._of_agent, self._checkpoints = {}, {}, {}
 
-    def of_agent(self, tenant: str, agent: str) -> dict[str, dict[str, Any]]:
+    def of_agent(self, tenant: str, project: str, agent: str) -> dict[str, dict[str, Any]]:
         """What is counted of an agent, by tool: sums over all partitions of the log, as the API shows them."""
-        parts = [self._parts[key] for key in self._of_agent.get((tenant, agent), ())]
+        parts = [self._parts[key] for key in self._of_agent.get((tenant, project, agent), ())]
         tools: dict[str, list[TrustPart]] = {}
         for part in filter(self._is_of_this_log, parts):
             tools.setdefault(part.tool, []).append(part)
@@ -70,7 +70,7 @@ class TrustParts:
         if raw.key == checkpoint_key(raw.partition):
             self._checkpoints.pop(raw.partition, None)
         elif (part := self._parts.pop(raw.key, None)) is not None:
-            self._of_agent[part.tenant, part.agent].discard(raw.key)
+            self._of_agent[part.tenant, part.project, part.agent].discard(raw.key)
 
 
 def _sum(parts: list[TrustPart]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def plan_propose(
     is_known = gate.reader.at_hand(subject_of(actor, execution_id, call_id)) is not None
     if not is_known:
         gate.quotas.take(actor.tenant, actor.project, agent)
-    marked = arguments_to_seal(gate, actor.tenant, body.tool, body.arguments)
+    marked = arguments_to_seal(gate, actor, body.tool, body.arguments)
     if marked and is_known:
         # A repeat may bring other values, and each that is new is kept until the log is seen not to name it.
         gate.quotas.take(actor.tenant, actor.project, agent)

@@ -1,4 +1,4 @@
-"""A tenant's data keys: listed, and destroyed with everything that was sealed under them."""
+"""Data keys: listed, and destroyed with everything that was sealed under them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from gateway.problems import not_found
 from gateway.vault.vault import DataKey
 from projections.folds.rows import Row, moment
 from schemas import commands as k
-from schemas.actor import Actor
-from schemas.ids import definition_key
+from schemas.ids import TENANT_WIDE, definition_key
 from schemas.token import Claims
 
 
-async def list_keys(gate: Gate, actor: Actor) -> list[dict[str, Any]]:
-    """The data keys of the actor's tenant, oldest first.
+async def list_keys(gate: Gate, claims: Claims) -> list[dict[str, Any]]:
+    """The data keys of the actor's project, oldest first; with a token of the whole tenant those of all.
 
     Raises:
         Problem: 403, the actor is no admin; 503, the vault cannot be used now.
     """
+    return [key_json(key) for key in await _keys(gate, claims)]
+
+
+async def _keys(gate: Gate, claims: Claims) -> list[DataKey]:
+    actor, project = claims.publisher, claims.definitions_project
     check_role(actor, "admin")
-    return [key_json(key) for key in await gate.desk.run(lambda vault: vault.data_keys(actor.tenant))]
+    found = await gate.desk.run(lambda vault: vault.data_keys(actor.tenant))
+    return [key for key in found if project in (key.project, TENANT_WIDE)]
 
 
 async def destroy_key(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
@@ -35,37 +40,39 @@ async def destroy_key(gate: Gate, claims: Claims, name: str, given: Given, key: 
     Raises:
         Problem: a refusal, or nobody has answered in time.
     """
-    actor = claims.actor
-    if not any(found["name"] == name for found in await list_keys(gate, actor)):
+    found = next((one for one in await _keys(gate, claims) if one.name == name), None)
+    if found is None:
         raise not_found("data key")
-    return await gate.perform(lambda: _plan(gate, actor, name, given, key))
+    return await gate.perform(lambda: _plan(gate, claims, found, given, key))
 
 
 def key_json(key: DataKey) -> dict[str, Any]:
     """A data key as it is served; the key itself never is."""
     return {
         "name": key.name,
+        "project": key.project,
         "made_at": moment(key.made_at_ms),
         "destroyed_at": moment(key.destroyed_at_ms),
         "wrapped_by": key.wrapped_by,
     }
 
 
-def _plan(gate: Gate, actor: Actor, name: str, given: Given, key: str | None) -> Plan:
+def _plan(gate: Gate, claims: Claims, found: DataKey, given: Given, key: str | None) -> Plan:
+    actor, name = claims.publisher, found.name
     command = k.DestroyDataKey(name=name, reason=read_body(bodies.DestroyDataKey, given()).reason)
     ask = Ask(
         command,
         actor,
-        definition_key(actor.tenant, "data-key", name),
+        definition_key(actor.tenant, "data-key", name, found.project),
         gate.topics.definition_commands,
         1,
         name_of(actor, f"/v1/data-keys/{name}/destroy", key),
     )
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
-        await gate.desk.run(lambda vault: vault.destroy_key(actor.tenant, name))
-        (found,) = [one for one in await list_keys(gate, actor) if one["name"] == name]
-        return gate.json(found)
+        await gate.desk.run(lambda vault: vault.destroy_key(actor.tenant, found.project, name))
+        (now,) = [one for one in await list_keys(gate, claims) if one["name"] == name]
+        return gate.json(now)
 
     def never(row: Row | None, outcome: Outcome) -> Reply:
         raise AssertionError("this plan is answered by `deliver`")

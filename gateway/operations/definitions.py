@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.asking import Ask, name_of
 from gateway.identity.doors import check_role
-from gateway.live.definitions import Published
+from gateway.live.definitions import Place, Published
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem
@@ -38,7 +38,7 @@ async def publish_policy(
     Raises:
         Problem: a refusal, or nobody has answered in time.
     """
-    check_role(claims.actor, "operator")
+    check_role(claims.publisher, "operator")
     text = await gate.definitions.text_of(claims.actor.tenant, "policy", name, document())
     command = k.PublishPolicy(name=name, document=text)
     return await _publish(gate, claims, "policy", command, key)
@@ -46,7 +46,7 @@ async def publish_policy(
 
 async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
     """Publish a tool's MCP definition; arguments and errors as `publish_policy`."""
-    check_role(claims.actor, "operator")
+    check_role(claims.publisher, "operator")
     if not is_client_id(name):
         raise Problem(Refusal.INVALID, "a published tool's name is 1 to 128 of A-Za-z0-9._:-")
     text = await gate.definitions.text_of(claims.actor.tenant, "tool", name, given())
@@ -56,42 +56,50 @@ async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key:
 
 async def publish_principal(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
     """Publish a principal; needs the role admin. Arguments and errors as `publish_policy`."""
-    check_role(claims.actor, "admin")
+    check_role(claims.publisher, "admin")
     text = await gate.definitions.text_of(claims.actor.tenant, "principal", name, given())
     command = k.PublishPrincipal(name=name, document=text)
     return await _publish(gate, claims, "principal", command, key)
 
 
 async def _publish(gate: Gate, claims: Claims, kind: str, command: Publishing, key: str | None) -> Reply:
-    actor = claims.actor
+    # What is asked for the tenant is asked in its name; a project's is asked in the project's, or by the tenant.
+    actor, project = claims.publisher, claims.definitions_project
+    address = definition_key(actor.tenant, kind, command.name, project)
     ask = Ask(
         command,
         actor,
-        definition_key(actor.tenant, kind, command.name),
+        address,
         gate.topics.definition_commands,
         1,
-        name_of(actor, f"/v1/{kind}/{command.name}", key),
+        name_of(actor, f"/v1/{address.partition(b'/')[2].decode()}", key),
     )
     outcome = await gate.asker.answer(ask, ANSWER_TIMEOUT_S)
     if outcome is None:
         raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: publish again", retry_after=1)
     if (problem := refusal_of(outcome)) is not None:
         raise _with_errors(problem)
-    version, offset = _published(gate, actor.tenant, kind, command, outcome)
+    version, offset = _published(gate, (actor.tenant, project, command.name), kind, command, outcome)
     await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
     missing = gate.live.missing_adoptions(offset)
-    resource = {"name": command.name, "version": version, "adopted": not missing, "pending": missing}
+    resource = {
+        "name": command.name,
+        "project": project,
+        "version": version,
+        "adopted": not missing,
+        "pending": missing,
+    }
     return gate.json(resource, 202 if missing else 200)
 
 
-def _published(gate: Gate, tenant: str, kind: str, command: Publishing, outcome: Outcome) -> tuple[int, int]:
+def _published(gate: Gate, place: Place, kind: str, command: Publishing, outcome: Outcome) -> tuple[int, int]:
     body: Message | None = outcome.body
     if isinstance(body, PolicyPublished | ToolPublished | PrincipalPublished):
         return body.version, outcome.last_offset
     # Published before, under another command: the version that has this very text.
     known = gate.live.definitions
     shelf = {"policy": known.policies, "tool": known.tools, "principal": known.principals}[kind]
-    versions: list[Published] = shelf.get((tenant, command.name), [])
+    versions: list[Published] = shelf.get(place, [])
     text = command.definition if isinstance(command, k.PublishTool) else command.document
     same = [published for published in versions if published.document == text] or versions
     if not same:

@@ -39,7 +39,7 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: Row) -> Secrets:
         Problem: 409 expired, they were erased; 503, the vault cannot be used now.
     """
     arguments = json_value(row["arguments"])
-    marked = marked_paths(gate, actor.tenant, row["tool"], arguments)
+    marked = marked_paths(gate, actor, row["tool"], arguments)
     owner = owner_of(actor, row["execution_id"], "call", row["call_id"])
     return await gate.desk.hand_over(owner, arguments, marked)
 

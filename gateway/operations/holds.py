@@ -122,7 +122,7 @@ def _sensitive(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold) -> l
     if body.edited_arguments is None or not row["call_id"]:
         return []
     kept = json_value(row["arguments"])
-    return arguments_to_seal(gate, actor.tenant, row["tool"], body.edited_arguments, kept)
+    return arguments_to_seal(gate, actor, row["tool"], body.edited_arguments, kept)
 
 
 def _owner(actor: Actor, row: Row) -> Owner:

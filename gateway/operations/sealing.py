@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from gateway.live.definitions import Published
 from gateway.operations.plan import Gate
 from gateway.problems import Problem
 from gateway.vault.vault import Owner
@@ -38,19 +39,19 @@ def owner_of(actor: Actor, execution_id: str, kind: str, subject_id: str) -> Own
     return Owner(actor.tenant, actor.project, execution_id, kind, subject_id)
 
 
-def marked_arguments(gate: Gate, tenant: str, tool: str, arguments: Any) -> list[Marked]:
+def marked_arguments(gate: Gate, actor: Actor, tool: str, arguments: Any) -> list[Marked]:
     """The values of arguments that the tool's newest definition marks as sensitive, as they were given."""
-    versions = gate.live.definitions.tools.get((tenant, tool))
+    versions = _versions(gate, actor, tool)
     schema = _marked_schema(versions[-1].document) if versions else None
     return [] if schema is None else marked_values(schema, arguments)
 
 
-def arguments_to_seal(gate: Gate, tenant: str, tool: str, arguments: Any, kept: Any = None) -> list[Marked]:
+def arguments_to_seal(gate: Gate, actor: Actor, tool: str, arguments: Any, kept: Any = None) -> list[Marked]:
     """The values of a proposal's or an edit's arguments that are to be sealed.
 
     Args:
         gate: what is needed.
-        tenant: of the tool.
+        actor: in whose project the tool is called.
         tool: whose newest definition marks them.
         arguments: as given.
         kept: as `to_seal`.
@@ -58,11 +59,15 @@ def arguments_to_seal(gate: Gate, tenant: str, tool: str, arguments: Any, kept: 
     Raises:
         Problem: as `to_seal`; also where what is marked cannot stand: it would be sent as it is.
     """
-    versions = gate.live.definitions.tools.get((tenant, tool))
+    versions = _versions(gate, actor, tool)
     schema = _marked_schema(versions[-1].document) if versions else None
     if schema is not None and (path := astray(schema, arguments)) is not None:
         raise misfit(f"{json_path(path)}: sensitive values stand below, and this does not lead to them")
-    return to_seal(marked_arguments(gate, tenant, tool, arguments), kept)
+    return to_seal(marked_arguments(gate, actor, tool, arguments), kept)
+
+
+def _versions(gate: Gate, actor: Actor, tool: str) -> list[Published]:
+    return gate.live.definitions.tool_versions(actor.tenant, actor.project, tool)
 
 
 def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:
@@ -123,9 +128,9 @@ def misfit(detail: str) -> Problem:
     return Problem(Refusal.INVALID_ARGUMENTS, detail, errors=[entry])
 
 
-def marked_paths(gate: Gate, tenant: str, tool: str, arguments: Any) -> list[Path]:
+def marked_paths(gate: Gate, actor: Actor, tool: str, arguments: Any) -> list[Path]:
     """Where arguments are sensitive by the tool's newest definition."""
-    return [one.path for one in marked_arguments(gate, tenant, tool, arguments)]
+    return [one.path for one in marked_arguments(gate, actor, tool, arguments)]
 
 
 @lru_cache(maxsize=1024)

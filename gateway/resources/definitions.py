@@ -1,4 +1,4 @@
-"""What is published: tools, policies, principals."""
+"""What is published: tools, policies, principals. `project` is whose it is, `*` for the whole tenant's."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ class Published(Resource):
     """A published version; `pending` are the partitions that have not adopted it yet."""
 
     name: str
+    project: str
     version: int
     adopted: bool
     pending: list[int]
@@ -22,6 +23,7 @@ class Tool(Resource):
     """A published tool."""
 
     name: str
+    project: str
     version: int
     tool_version: str
     published_by: str
@@ -36,6 +38,7 @@ class Principal(Resource):
     roles: list[str]
     agents: list[str]
     disabled: bool
+    project: str
     version: int
     published_by: str
     published_at: datetime
@@ -45,6 +48,7 @@ class PolicyVersion(Resource):
     """A published version of a policy."""
 
     name: str
+    project: str
     version: int
     document: dict[str, Any]
     published_by: str

@@ -38,9 +38,13 @@ class Erased(Resource):
 
 
 class DataKey(Resource):
-    """A key that a tenant's sensitive values are sealed under; `wrapped_by` names the master key."""
+    """A key that sensitive values are sealed under; `wrapped_by` names the master key.
+
+    `project` is whose values, `*` for the tenant's: one that was made before each project had its own.
+    """
 
     name: str
+    project: str
     made_at: datetime
     destroyed_at: datetime | None
     wrapped_by: str

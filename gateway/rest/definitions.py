@@ -12,7 +12,7 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
-from gateway.live.definitions import Published, policy_json, principal_json, tool_json
+from gateway.live.definitions import Published, Shelf, newest, policy_json, principal_json, seen, tool_json
 from gateway.operations.definitions import publish_policy, publish_principal, publish_tool
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import AFTER, answers, documented
@@ -45,9 +45,9 @@ async def put_tool(door: AtDoor, name: str) -> Response:
     openapi_extra=documented(query=(AFTER,)),
 )
 async def list_tools(door: AtDoor) -> Response:
-    """Every tool of the tenant at its newest version."""
+    """Every tool of the project and of its tenant at its newest version."""
     await door.settle_after()
-    tools = door.gate.live.definitions.newest_tools(door.actor.tenant)
+    tools = _newest(door, door.gate.live.definitions.tools)
     return answer(listed(door.gate, [tool_json(tool) for tool in tools]))
 
 
@@ -58,9 +58,11 @@ async def list_tools(door: AtDoor) -> Response:
     openapi_extra=documented(query=(AFTER,)),
 )
 async def get_tool(door: AtDoor, name: str) -> Response:
-    """A tool at its newest version."""
+    """A tool at its newest version: the project's own, else the tenant's."""
     await door.settle_after()
-    versions = door.gate.live.definitions.tool_versions(door.actor.tenant, name)
+    versions = door.gate.live.definitions.tool_versions(
+        door.actor.tenant, door.claims.definitions_project, name
+    )
     if not versions:
         raise not_found("tool")
     return answer(door.gate.json(tool_json(versions[-1])))
@@ -90,9 +92,9 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
     openapi_extra=documented(query=(AFTER,)),
 )
 async def list_policies(door: AtDoor) -> Response:
-    """Every policy of the tenant at its newest version."""
+    """Every policy of the project and of its tenant at its newest version."""
     await door.settle_after()
-    policies = door.gate.live.definitions.newest_policies(door.actor.tenant)
+    policies = _newest(door, door.gate.live.definitions.policies)
     return answer(listed(door.gate, [policy_json(policy) for policy in policies]))
 
 
@@ -103,9 +105,10 @@ async def list_policies(door: AtDoor) -> Response:
     openapi_extra=documented(query=(AFTER,)),
 )
 async def list_versions(door: AtDoor, name: str) -> Response:
-    """All versions of a policy, newest first."""
+    """All versions of a policy, newest first: of the project's own, else of the tenant's."""
     await door.settle_after()
-    versions = door.gate.live.definitions.policy_versions(door.actor.tenant, name)
+    policies = door.gate.live.definitions.policies
+    versions = seen(policies, door.actor.tenant, door.claims.definitions_project, name)
     if not versions:
         raise not_found("policy")
     return answer(listed(door.gate, [policy_json(version) for version in reversed(versions)]))
@@ -130,23 +133,30 @@ async def put_principal(door: AtDoor, name: str) -> Response:
     openapi_extra=documented(query=(AFTER,)),
 )
 async def list_principals(door: AtDoor) -> Response:
-    """Every principal of the tenant at its newest version."""
+    """Every principal of the project and of its tenant at its newest version."""
     check_reads(door.actor)
     await door.settle_after()
-    principals = door.gate.live.definitions.newest_principals(door.actor.tenant)
+    principals = _newest(door, door.gate.live.definitions.principals)
     return answer(listed(door.gate, [principal_json(principal) for principal in principals]))
 
 
 @router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}))
 async def list_rules(door: AtDoor) -> Response:
     """The rules of every policy at its newest version, in the order of their policies."""
-    policies = door.gate.live.definitions.newest_policies(door.actor.tenant)
+    policies = _newest(door, door.gate.live.definitions.policies)
     return answer(listed(door.gate, [rule for policy in policies for rule in _rules(policy)]))
+
+
+def _newest(door: Door, shelf: Shelf) -> list[Published]:
+    return newest(shelf, door.actor.tenant, door.claims.definitions_project)
 
 
 def _rules(policy: Published) -> list[dict[str, Any]]:
     rules = json.loads(policy.document).get("rules", [])
-    return [{"policy": policy.name, "version": policy.version, **rule} for rule in rules]
+    return [
+        {"policy": policy.name, "project": policy.project, "version": policy.version, **rule}
+        for rule in rules
+    ]
 
 
 def _document(raw: bytes | None, content_type: str) -> Any:

@@ -176,7 +176,7 @@ async def door_of(request: Request) -> Door:
             Refusal.UNAUTHENTICATED,
             "a token in a URL ends up in logs: it is refused, and should be withdrawn",
         )
-    claims = await gateway.authenticator.of_header(request.headers.get("authorization", ""))
+    claims = await gateway.authenticator.of_headers(request.headers)
     greet(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have taken the roles that the token claims.

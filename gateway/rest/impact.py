@@ -52,6 +52,6 @@ def _effects(door: Door, moment: Moment, kind: str, name: str) -> Page:
         return impact.effects_of_grant(moment, *owner, name, cursor, limit)
     if kind == "rule":
         return impact.effects_of_rule(moment, *owner, name, cursor, limit)
-    principal = door.gate.live.definitions.people.by_name.get((actor.tenant, name))
-    subjects = (name,) if principal is None else principal.subjects
+    people = door.gate.live.definitions.people.of(*owner)
+    subjects = people.accounts_of(name) or (name,)
     return impact.effects_of_people(moment, *owner, subjects, cursor, limit)

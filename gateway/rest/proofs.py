@@ -21,7 +21,7 @@ from projections.queries.moment import Moment
 from projections.queries.paging import bounded
 from projections.queries.proofs import Place, index_of, leaves, place_of_entry, tiles_of, tree_size
 from schemas.audit import Head, TopicRole
-from schemas.ids import definition_key
+from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
 from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
 
@@ -204,13 +204,14 @@ def _tree(door: Door) -> TreeKey:
 
 
 def _may_see(door: Door, key: bytes) -> bool:
-    """Definitions are the whole tenant's, but for standing rules; of the rest only the token's project is shown."""
+    """Of one project only its own tokens see what is in it; what is the tenant's is for all of its projects."""
     actor = door.actor
     if door.query("topic") != "definitions":
         return key.startswith(f"{actor.tenant}/{actor.project}/".encode())
     rules = definition_key(actor.tenant, RULE_KIND, "")
     if not key.startswith(rules):
-        return key.startswith(f"{actor.tenant}/".encode())
+        is_tenants = key.startswith(f"{actor.tenant}/".encode())
+        return is_tenants and project_of_definition(key) in (TENANT_WIDE, actor.project)
     rule = door.gate.live.definitions.standing.get((actor.tenant, key.removeprefix(rules).decode()))
     return rule is not None and rule["project"] == actor.project
 

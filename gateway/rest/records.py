@@ -74,7 +74,7 @@ async def list_agents(door: AtDoor) -> Response:
     responses=answers({200: r.AgentTrust}, 403, 404),
 )
 async def get_trust(door: AtDoor, agent: str) -> Response:
-    """What is counted of an agent in the whole tenant, for each tool that it used in this project."""
+    """What is counted of an agent of the project, for each tool that it used."""
     check_reads(door.actor)
     actor, trust = door.actor, door.gateway.trust
     rows, _ = await door.gateway.views.read(
@@ -82,7 +82,7 @@ async def get_trust(door: AtDoor, agent: str) -> Response:
     )
     if not rows:
         raise not_found("agent")
-    counted = trust.of_agent(actor.tenant, agent)
+    counted = trust.of_agent(actor.tenant, actor.project, agent)
     tools = [{"tool": row["tool"], **counted[row["tool"]]} for row in rows if row["tool"] in counted]
     found = {"agent": agent, "complete": trust.complete, "through": trust.through(), "tools": tools}
     return answer(door.gate.json(found))
@@ -115,22 +115,25 @@ async def list_reviewers(door: AtDoor) -> Response:
 async def list_dead_letters(door: AtDoor) -> Response:
     """Records that could not be read or believed, newest first.
 
-    An operator sees those of the project, and those whose key names its tenant and no project. An admin of the
-    installation's own tenant sees all with `scope=installation`, so that none is seen by nobody; of another
-    tenant's only where it stands and why.
+    An operator sees those of the project; with a token of the whole tenant also those whose key names the tenant and
+    no project. The installation's admin sees all with `scope=installation`, so that none is seen by nobody; of
+    another tenant's only where it stands and why.
     """
     actor, limit = door.actor, bounded(door.limit())
     scope = door.query("scope")
     if scope not in (None, INSTALLATION):
         raise Problem(Refusal.INVALID, f"scope is {INSTALLATION}, or left out")
     if scope == INSTALLATION:
-        check_owner(actor)
+        check_owner(door.claims)
         rows, _ = await door.gateway.views.read(lambda now: lists.all_dead_letters(now, limit))
         return answer(listed(door.gate, [_redacted(row, actor.tenant) for row in rows]))
     check_role(actor, "operator")
     shared = door.gate.topics.definition_commands
+    whole = door.claims.wide is not None
     rows, _ = await door.gateway.views.read(
-        lambda now: lists.dead_letters(now, actor.tenant, actor.project, shared_topic=shared, limit=limit)
+        lambda now: lists.dead_letters(
+            now, actor.tenant, actor.project, whole=whole, shared_topic=shared, limit=limit
+        )
     )
     return answer(listed(door.gate, [dead_letter_json(row) for row in rows]))
 

@@ -58,8 +58,8 @@ async def erase_of_call(door: AtDoor, execution_id: str, call_id: str) -> Respon
     responses=answers({200: r.Page[r.DataKey]}, 403),
 )
 async def list_data_keys(door: AtDoor) -> Response:
-    """The data keys of the tenant, oldest first; new values are sealed under the last."""
-    return answer(listed(door.gate, await list_keys(door.gate, door.actor)))
+    """The data keys of the project, oldest first; new values are sealed under its last."""
+    return answer(listed(door.gate, await list_keys(door.gate, door.claims)))
 
 
 @router.post(

@@ -73,7 +73,7 @@ async def components(door: AtDoor) -> Response:
     check_reads(door.actor)
     gateway = door.gateway
     own = {"lag_records": gateway.tail.lag(door.gate.live.read_through)}
-    hidden = {} if is_owner(door.actor) else {"pid": None, "address": None}
+    hidden = {} if is_owner(door.claims) else {"pid": None, "address": None}
     items = [
         {**part, **hidden, **(own if part["name"] == "gateway" else {})}
         for part in await gateway.components.now()

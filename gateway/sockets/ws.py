@@ -84,18 +84,17 @@ def is_known_origin(origin: str, gateway: Gateway) -> bool:
 
 
 async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Claims:
-    header = websocket.headers.get("authorization")
-    if header is not None:
-        return await gateway.authenticator.of_header(header)
+    if "authorization" in websocket.headers:
+        return await gateway.authenticator.of_headers(websocket.headers)
     try:
         async with asyncio.timeout(gateway.settings.limits.authenticate_s):
             first = parse_object(await _receive(websocket))
     except TimeoutError as error:
         raise Problem(Refusal.UNAUTHENTICATED, "no token came in time: authenticate first") from error
-    token = first.get("token")
-    if first.get("type") != "authenticate" or not isinstance(token, str):
+    token, project = first.get("token"), first.get("project", "")
+    if first.get("type") != "authenticate" or not isinstance(token, str) or not isinstance(project, str):
         raise Problem(Refusal.UNAUTHENTICATED, "the first message must be authenticate with a token")
-    return await gateway.authenticator.claims(token)
+    return await gateway.authenticator.claims(token, project)
 
 
 async def _turn_away(websocket: WebSocket, problem: Problem) -> None:

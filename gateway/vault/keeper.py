@@ -122,7 +122,7 @@ def erasure_of(event: Event) -> Erasure:
     """What an event says is to be gone."""
     body = event.body
     if isinstance(body, DataKeyDestroyed):
-        return Erasure(event.meta.tenant, "", key_name=body.name)
+        return Erasure(event.meta.tenant, body.project, key_name=body.name)
     assert isinstance(body, SecretsErased)
     tenant, project, execution_id = split_execution_key(event.key)
     return Erasure(tenant, project, execution_id, body.call_id, body.request_id)
@@ -130,7 +130,7 @@ def erasure_of(event: Event) -> Erasure:
 
 def _carry_out(vault: Vault, erasure: Erasure) -> None:
     if erasure.key_name:
-        vault.destroy_key(erasure.tenant, erasure.key_name)
+        vault.destroy_key(erasure.tenant, erasure.project, erasure.key_name)
         return
     kind, subject_id = ("call", erasure.call_id) if erasure.call_id else ("request", erasure.request_id)
     vault.erase(Owner(erasure.tenant, erasure.project, erasure.execution_id, kind, subject_id))

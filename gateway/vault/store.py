@@ -51,6 +51,7 @@ TABLES = (
     """
     CREATE TABLE IF NOT EXISTS {prefix}data_keys (
         tenant TEXT NOT NULL,
+        project TEXT NOT NULL DEFAULT '*',
         name TEXT NOT NULL,
         number INTEGER NOT NULL,
         wrapped_by TEXT NOT NULL,
@@ -62,6 +63,9 @@ TABLES = (
     """,
     "CREATE TABLE IF NOT EXISTS {prefix}marks (name TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)",
 )
+
+# A vault that was made before projects had keys of their own lacks the column: its keys are their tenants'.
+PROJECT_OF_KEY = "project TEXT NOT NULL DEFAULT '*'"
 
 
 class VaultUnavailable(RuntimeError):
@@ -109,6 +113,8 @@ class SqliteVaultDatabase:
             self._connection.execute(f"PRAGMA {pragma}")
         for statement in TABLES:
             self._connection.execute(statement.format(prefix="", bytes="BLOB"))
+        if "project" not in [row[1] for row in self._execute("PRAGMA table_info(data_keys)", ())]:
+            self._connection.execute(f"ALTER TABLE data_keys ADD COLUMN {PROJECT_OF_KEY}")
 
     @contextmanager
     def transaction(self, subject: str, *, alone: bool = False) -> Iterator[Execute]:
@@ -156,4 +162,5 @@ def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
         except (sqlite3.Error, OSError) as error:
             raise VaultUnavailable(f"{data_dir / VAULT_FILE} cannot be opened: {error}") from error
     plain, schema = split_url(database_url)
-    return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, TABLES, VaultUnavailable)
+    statements = (*TABLES, f"ALTER TABLE {{prefix}}data_keys ADD COLUMN IF NOT EXISTS {PROJECT_OF_KEY}")
+    return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, statements, VaultUnavailable)

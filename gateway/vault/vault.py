@@ -1,9 +1,12 @@
-"""Sealing, opening and erasing: AES-256-GCM under a data key of the tenant, which the master key wraps.
+"""Sealing, opening and erasing: AES-256-GCM under a data key of the project, which the master key wraps.
+
+A data key that was made before projects had their own is the tenant's (`*`): it opens what it sealed, in any project,
+and nothing new is sealed under it.
 
 Sealing, in this order:
 1. the same value that the same person sealed for the same place before (among the last 64) is found again, so that a
    repeat is a repeat;
-2. a fresh nonce and the value are sealed together under the tenant's data key, bound to where they belong;
+2. a fresh nonce and the value are sealed together under the project's data key, bound to where they belong;
 3. they are on the disk before any command that names their handle leaves.
 """
 
@@ -69,9 +72,10 @@ class Sealed(NamedTuple):
 
 
 class DataKey(NamedTuple):
-    """A data key's name and what became of it."""
+    """A data key's name, unique in its tenant, and what became of it. The project is `*` where it is the tenant's."""
 
     tenant: str
+    project: str
     name: str
     wrapped_by: str
     made_at_ms: int
@@ -147,15 +151,17 @@ class Vault:
             self.database.shred()
         return len(rows)
 
-    def destroy_key(self, tenant: str, name: str) -> bool:
+    def destroy_key(self, tenant: str, project: str, name: str) -> bool:
         """Destroy a data key: nothing that was sealed under it can be read again, from any copy of the vault.
+
+        One of this name that is another project's stays.
 
         Returns:
             Whether there was one to destroy.
         """
         with self.database.transaction(tenant) as execute:
-            where = (tenant, name)
-            there = "WHERE tenant = ? AND name = ? AND wrapped IS NOT NULL"
+            where = (tenant, name, project)
+            there = "WHERE tenant = ? AND name = ? AND project = ? AND wrapped IS NOT NULL"
             is_there = bool(execute(f"SELECT 1 FROM data_keys {there}", where))  # noqa: S608
             execute(
                 f"UPDATE data_keys SET wrapped = NULL, destroyed_at_ms = ? {there}",  # noqa: S608
@@ -163,8 +169,9 @@ class Vault:
             )
             execute(
                 "UPDATE sealed SET box = NULL, erased_at_ms = ? "
-                "WHERE tenant = ? AND key_name = ? AND box IS NOT NULL",
-                (self.now_ms(), *where),
+                "WHERE tenant = ? AND key_name = ? AND box IS NOT NULL "
+                "AND EXISTS (SELECT 1 FROM data_keys WHERE tenant = ? AND name = ? AND project = ?)",
+                (self.now_ms(), tenant, name, *where),
             )
         self.database.shred()
         return is_there
@@ -173,8 +180,8 @@ class Vault:
         """The data keys of a tenant, oldest first."""
         with self.database.transaction(tenant) as execute:
             rows = execute(
-                "SELECT tenant, name, wrapped_by, made_at_ms, destroyed_at_ms FROM data_keys WHERE tenant = ? "
-                "ORDER BY number",
+                "SELECT tenant, project, name, wrapped_by, made_at_ms, destroyed_at_ms FROM data_keys "
+                "WHERE tenant = ? ORDER BY number",
                 (tenant,),
             )
         return [DataKey(*row) for row in rows]
@@ -253,7 +260,7 @@ class Vault:
         handle = HANDLE_PREFIX + secrets.token_hex(16)
         nonce = secrets.token_bytes(NONCE_BYTES)
         commitment = commitment_of(nonce, text)
-        name, key = self._current_key(execute, owner.tenant)
+        name, key = self._current_key(execute, owner.tenant, owner.project)
         iv = secrets.token_bytes(GCM_NONCE_BYTES)
         box = iv + AESGCM(key).encrypt(
             iv, nonce + text.encode(), _bound_to(owner, path, handle, commitment, name)
@@ -269,7 +276,7 @@ class Vault:
         rows = execute(
             "SELECT commitment, box, key_name, wrapped FROM sealed JOIN data_keys "
             "ON data_keys.tenant = sealed.tenant AND data_keys.name = sealed.key_name "
-            "WHERE handle = ? AND sealed.tenant = ? AND project = ? AND execution_id = ? AND kind = ? "
+            "WHERE handle = ? AND sealed.tenant = ? AND sealed.project = ? AND execution_id = ? AND kind = ? "
             "AND subject_id = ? AND path = ?",
             (handle, *owner, path),
         )
@@ -286,18 +293,20 @@ class Vault:
             ) from error
         return Opened(handle, plain[:NONCE_BYTES], parse_strict(plain[NONCE_BYTES:]))
 
-    def _current_key(self, execute: Execute, tenant: str) -> tuple[str, bytes]:
+    def _current_key(self, execute: Execute, tenant: str, project: str) -> tuple[str, bytes]:
         rows = execute(
-            "SELECT name, number, wrapped FROM data_keys WHERE tenant = ? ORDER BY number", (tenant,)
+            "SELECT name, number, wrapped, project FROM data_keys WHERE tenant = ? ORDER BY number", (tenant,)
         )
-        if rows and rows[-1][2] is not None:
-            return rows[-1][0], self.wrapper.unwrap(bytes(rows[-1][2]))
+        mine = [row for row in rows if row[3] == project]
+        if mine and mine[-1][2] is not None:
+            return mine[-1][0], self.wrapper.unwrap(bytes(mine[-1][2]))
         number = rows[-1][1] + 1 if rows else 1
         name, key = f"key-{number}", secrets.token_bytes(KEY_BYTES)
         wrapped = self.wrapper.wrap(key)
         execute(
-            "INSERT INTO data_keys (tenant, name, number, wrapped_by, made_at_ms, wrapped) VALUES (?, ?, ?, ?, ?, ?)",
-            (tenant, name, number, wrapped.by, self.now_ms(), wrapped.key),
+            "INSERT INTO data_keys (tenant, project, name, number, wrapped_by, made_at_ms, wrapped) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (tenant, project, name, number, wrapped.by, self.now_ms(), wrapped.key),
         )
         return name, key
 

@@ -84,6 +84,7 @@ class RunSeen:
     """One execution as the log tells it, with a report of everything that must not be there."""
 
     tenant: str
+    project: str
     published: Published
     report: Callable[[Violation], None]
     calls: dict[str, CallSeen] = field(default_factory=dict)
@@ -132,7 +133,7 @@ class RunSeen:
             )
         if body.digest != digest_of(self.tenant, body):
             self._say("I1", fact, "the digest is not that of tenant, agent, tool, version and arguments")
-        tool = self.published.tool(self.tenant, body.tool, self.adopted_through)
+        tool = self.published.tool(self.tenant, self.project, body.tool, self.adopted_through)
         if body.tool_version != tool.version:
             self._say("I1", fact, "proposed with another tool version than the one in force", body.tool)
         call.state, call.revision, call.digest = "proposed", body.revision, body.digest
@@ -146,6 +147,9 @@ class RunSeen:
             self._say("I1", fact, "a verdict on another revision", call.revision, fact.body.revision)
         if fact.body.definitions_through != self.adopted_through:
             self._say("I1", fact, "judged by definitions that are not in force here", self.adopted_through)
+        of_project, slash, _ = fact.body.policy_version.rpartition("/")
+        if slash and of_project != self.project:
+            self._say("I9", fact, "judged by a policy of another project", fact.body.policy_version)
         call.allowed_by = fact.command_id if fact.body.effect == "allow" else ""
 
     def _released(self, call: CallSeen, fact: Fact) -> None:
@@ -179,7 +183,7 @@ class RunSeen:
             self._say(
                 "I1", fact, "consumed with another digest than the released one", call.digest, body.digest
             )
-        tool = self.published.tool(self.tenant, call.tool, self.adopted_through)
+        tool = self.published.tool(self.tenant, self.project, call.tool, self.adopted_through)
         if tool.version != call.tool_version:
             self._say("I1", fact, "consumed though the tool has changed since", call.tool)
         if call.state == "consumed" and not tool.idempotent:

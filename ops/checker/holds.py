@@ -50,7 +50,7 @@ def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
         run.say("I1", fact, "a decision on another revision or digest than the hold's", body.digest)
     if hold.deadline_at_ms is not None and fact.at_ms >= hold.deadline_at_ms:
         run.say("I5", fact, "a decision after the deadline", hold.deadline_at_ms, fact.at_ms)
-    people = run.published.people.at(run.tenant, run.adopted_through)
+    people = run.published.people.at(run.tenant, run.project, run.adopted_through)
     if people.person(body.by) in {people.person(voter.by) for voter in hold.voters}:
         run.say("I10", fact, "one person counted twice", body.by)
     _check_authority(run, hold, fact, people)

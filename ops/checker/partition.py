@@ -117,10 +117,11 @@ class PartitionSeen:
             if run is not None:
                 self._say("I4", fact, "an execution was started twice")
                 return
-            tenant = fact.key.split("/")[0]
+            tenant, project, _ = fact.key.split("/")
             body = fact.body
             self.runs[fact.key] = RunSeen(
                 tenant,
+                project,
                 self.published,
                 self.report,
                 state="running",

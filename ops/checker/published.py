@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ops.checker.facts import Fact
-from ops.checker.people import PeopleSeen
+from ops.checker.people import TENANTS, PeopleSeen
 from ops.checker.rules import RulesSeen
 
 
@@ -30,12 +30,15 @@ class Published:
     record_ids: dict[int, str] = field(default_factory=dict)
     people: PeopleSeen = field(default_factory=PeopleSeen)
     rules: RulesSeen = field(default_factory=RulesSeen)
-    _tools: dict[tuple[str, str], list[Tool]] = field(default_factory=dict)
+    _tools: dict[tuple[str, str, str], list[Tool]] = field(default_factory=dict)
 
-    def tool(self, tenant: str, name: str, through_offset: int) -> Tool:
-        """The tool as the definitions up to an offset have it; `UNKNOWN` if nobody published it."""
-        found = [t for t in self._tools.get((tenant, name), ()) if t.offset <= through_offset]
-        return found[-1] if found else UNKNOWN
+    def tool(self, tenant: str, project: str, name: str, through_offset: int) -> Tool:
+        """The tool as a project sees it by the definitions up to an offset; `UNKNOWN` if nobody published it."""
+        for place in (project, TENANTS):
+            found = [t for t in self._tools.get((tenant, place, name), ()) if t.offset <= through_offset]
+            if found:
+                return found[-1]
+        return UNKNOWN
 
 
 def published(facts: Iterable[Fact]) -> Published:
@@ -43,11 +46,12 @@ def published(facts: Iterable[Fact]) -> Published:
     book = Published()
     for fact in facts:
         book.record_ids[fact.offset] = fact.event_id
-        book.rules.published(fact, book.people.at(fact.tenant, fact.offset))
+        place = book.rules.project_of(fact)
+        book.rules.published(fact, book.people.at(fact.tenant, place, fact.offset))
         if fact.type == "ToolPublished":
             idempotent = json.loads(fact.body.definition).get("idempotent") is True
             tool = Tool(fact.offset, fact.body.tool_version, idempotent)
-            book._tools.setdefault((fact.tenant, fact.body.name), []).append(tool)
+            book._tools.setdefault((fact.tenant, fact.body.project, fact.body.name), []).append(tool)
         elif fact.type == "PrincipalPublished":
             book.people.read(fact)
     return book

@@ -13,7 +13,7 @@ from typing import Any
 
 from ops.checker.arguments import is_about
 from ops.checker.facts import Fact
-from ops.checker.people import PeopleAt
+from ops.checker.people import TENANTS, PeopleAt
 from ops.checker.violations import Violation
 
 Report = Callable[[Violation], None]
@@ -60,6 +60,11 @@ class RulesSeen:
     _reserved: dict[str, Fact] = field(default_factory=dict)
     _settled: list[Fact] = field(default_factory=list)
     _released: Counter[Name] = field(default_factory=Counter)
+
+    def project_of(self, fact: Fact) -> str:
+        """The project of the rule that a fact of the definitions is about; `*` for none."""
+        rule = self.rules.get((fact.tenant, getattr(fact.body, "rule_id", "")))
+        return TENANTS if rule is None else str(rule.document["project"])
 
     def published(self, fact: Fact, people: PeopleAt) -> None:
         """Take a fact of the definitions, with the people as they stood then."""

@@ -16,11 +16,12 @@ from schemas.events import definitions as d
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events import rules as r
+from schemas.ids import TENANT_WIDE, project_of_definition
 from schemas.message import Message
 from schemas.record import Event
 
 TIMER = "placet:timer"
-# A definition belongs to its tenant, not to one project.
+# Of a definition of the whole tenant, which is shown in each of its projects.
 NO_PROJECT = ""
 ERASE, DESTROY_KEY = "erase_secrets", "destroy_data_key"
 
@@ -56,7 +57,7 @@ def publication_entry(event: Event) -> Row:
     body: Any = event.body
     kind = KINDS[type(body)]
     before = None if body.version == 1 else json_text({"name": body.name, "version": body.version - 1})
-    return _row(event, event.meta.tenant, NO_PROJECT) | {
+    return _row(event, event.meta.tenant, _project_of(body.project)) | {
         "subject": body.by,
         "action": f"publish_{kind}",
         "digest": body.tool_version if isinstance(body, d.ToolPublished) else "",
@@ -68,7 +69,7 @@ def publication_entry(event: Event) -> Row:
 def destruction_entry(event: Event) -> Row:
     """The audit row of a destroyed data key."""
     body: Any = event.body
-    return _row(event, event.meta.tenant, NO_PROJECT) | {
+    return _row(event, event.meta.tenant, _project_of(body.project)) | {
         "subject": body.by,
         "action": DESTROY_KEY,
         "after": json_text({"name": body.name}),
@@ -98,9 +99,19 @@ def rule_entry(event: Event, before: Row | None, after: Row) -> Row:
     }
 
 
-def refused_publication_entry(event: Event) -> Row:
-    """The audit row of a definition command that was refused."""
-    return _row(event, event.meta.tenant, NO_PROJECT) | _refused(event.body, None, None, None)
+def refused_publication_entry(event: Event, rule: Row | None = None) -> Row:
+    """The audit row of a definition command that was refused.
+
+    Args:
+        event: the refusal.
+        rule: the row of the standing rule that it is about, if it is about one.
+    """
+    project = _project_of(project_of_definition(event.key)) if rule is None else rule["project"]
+    return _row(event, event.meta.tenant, project) | _refused(event.body, None, None, None)
+
+
+def _project_of(project: str) -> str:
+    return NO_PROJECT if project == TENANT_WIDE else project
 
 
 def audit_json(row: Row) -> dict[str, Any]:

@@ -15,11 +15,12 @@ KINDS: dict[type[Message], str] = {
 
 
 def definition_row(event: Event) -> Row:
-    """The row of a published version."""
+    """The row of a published version; its project is `*` where it is the tenant's."""
     body: Any = event.body
     is_tool = isinstance(body, ToolPublished)
     return {
         "tenant": event.meta.tenant,
+        "project": body.project,
         "kind": KINDS[type(body)],
         "name": body.name,
         "version": body.version,

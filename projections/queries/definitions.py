@@ -3,19 +3,20 @@
 from projections.folds.rows import Row
 from projections.queries.moment import Moment
 from projections.store.tables import ADOPTIONS, DEFINITIONS
+from schemas.ids import TENANT_WIDE
 
 
-def tools(moment: Moment, tenant: str) -> list[Row]:
-    """The newest version of every tool of a tenant, by name."""
-    tail = 'WHERE "tenant" = ? AND "kind" = \'tool\' ORDER BY "name", "version"'
-    newest = {row["name"]: row for row in moment.select(DEFINITIONS, tail, (tenant,))}
+def tools(moment: Moment, tenant: str, project: str = TENANT_WIDE) -> list[Row]:
+    """The newest version of every tool of a project, or of the tenant itself, by name."""
+    tail = 'WHERE "tenant" = ? AND "project" = ? AND "kind" = \'tool\' ORDER BY "name", "version"'
+    newest = {row["name"]: row for row in moment.select(DEFINITIONS, tail, (tenant, project))}
     return list(newest.values())
 
 
-def versions(moment: Moment, tenant: str, kind: str, name: str) -> list[Row]:
+def versions(moment: Moment, tenant: str, kind: str, name: str, project: str = TENANT_WIDE) -> list[Row]:
     """All versions of a policy or tool, newest first. `kind` is `policy` or `tool`."""
-    tail = 'WHERE "tenant" = ? AND "kind" = ? AND "name" = ? ORDER BY "version" DESC'
-    return moment.select(DEFINITIONS, tail, (tenant, kind, name))
+    tail = 'WHERE "tenant" = ? AND "project" = ? AND "kind" = ? AND "name" = ? ORDER BY "version" DESC'
+    return moment.select(DEFINITIONS, tail, (tenant, project, kind, name))
 
 
 def published_by_command(moment: Moment, tenant: str, command_id: str) -> Row | None:

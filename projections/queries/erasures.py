@@ -6,10 +6,14 @@ from projections.folds.audit import DESTROY_KEY, ERASE
 from projections.folds.rows import json_value
 from projections.queries.moment import Moment
 from projections.store.tables import AUDIT_ENTRIES
+from schemas.ids import TENANT_WIDE
 
 
 class Erasure(NamedTuple):
-    """Sealed values that are to be gone: of a call, of a request, or (with `key_name`) all under a data key."""
+    """Sealed values that are to be gone: of a call, of a request, or (with `key_name`) all under a data key.
+
+    The project of a data key is `*` where it is the tenant's.
+    """
 
     tenant: str
     project: str
@@ -20,7 +24,7 @@ class Erasure(NamedTuple):
 
 
 def erasures_since(moment: Moment, tenant: str, project: str, since_ms: int) -> list[Erasure]:
-    """The erasures of a project, and of its tenant's data keys, from a moment on."""
+    """The erasures of a project, of its data keys and of its tenant's, from a moment on."""
     tail = (
         'WHERE "tenant" = ? AND "project" IN (?, \'\') AND "at_ms" >= ? AND "action" IN (?, ?) '
         'ORDER BY "at_ms", "event_id"'
@@ -30,7 +34,7 @@ def erasures_since(moment: Moment, tenant: str, project: str, since_ms: int) -> 
     for row in rows:
         after = json_value(row["after"])
         if row["action"] == DESTROY_KEY:
-            found.append(Erasure(tenant, "", key_name=after["name"]))
+            found.append(Erasure(tenant, row["project"] or TENANT_WIDE, key_name=after["name"]))
         else:
             subject = (after["call_id"] or "", after["request_id"] or "")
             found.append(Erasure(tenant, project, row["execution_id"], *subject))

@@ -32,26 +32,29 @@ def effects_of_rule(
 ) -> Page:
     """The calls whose verdict cites a rule: a policy's (`policy/rule`, `policy@version/rule`) or a standing one's id.
 
+    Of a project's own policy it is `project/policy/rule`; without it the tenant's and the project's are meant.
+
     Raises:
         BadCursor: the cursor is not one of this list.
     """
-    pattern = f'%"{_literal(_as_cited(rule)).replace("@/", "@%/")}"%'
-    page = _page(moment, (tenant, project), "\"rules\" LIKE ? ESCAPE '!'", (pattern,), cursor, limit)
+    wanted = [_as_cited(rule), f"{project}/{_as_cited(rule)}"]
+    patterns = tuple(f'%"{_literal(one).replace("@/", "@%/")}"%' for one in wanted)
+    like = "\"rules\" LIKE ? ESCAPE '!'"
+    page = _page(moment, (tenant, project), f"({like} OR {like})", patterns, cursor, limit)
     # The pattern may begin in one rule of a verdict and end in another.
-    return page._replace(rows=[row for row in page.rows if _cites(row, rule)])
+    return page._replace(rows=[row for row in page.rows if _cites(row, wanted)])
 
 
 def _as_cited(rule: str) -> str:
     """A rule as a verdict cites it; `@/` where the policy's version is left open."""
-    policy, _, name = rule.partition("/")
-    if not name:
+    policy, slash, name = rule.rpartition("/")
+    if not slash:
         return f"rule:{rule}"
     return rule if "@" in policy else f"{policy}@/{name}"
 
 
-def _cites(row: Row, rule: str) -> bool:
-    wanted, cited = _as_cited(rule), json_value(row["rules"])
-    return any(each == wanted or _VERSION.sub("@/", each) == wanted for each in cited)
+def _cites(row: Row, wanted: Sequence[str]) -> bool:
+    return any(each in wanted or _VERSION.sub("@/", each) in wanted for each in json_value(row["rules"]))
 
 
 def effects_of_people(

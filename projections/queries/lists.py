@@ -157,24 +157,28 @@ def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[
 
 
 def dead_letters(
-    moment: Moment, tenant: str, project: str, *, shared_topic: str, limit: int | None = None
+    moment: Moment, tenant: str, project: str, *, whole: bool, shared_topic: str, limit: int | None = None
 ) -> list[Row]:
-    """The newest dead letters of a project, and those of its tenant that are of no project.
+    """The newest dead letters of a project; those of its tenant that are of no project only for the whole tenant.
 
     Args:
         moment: the views.
         tenant: whose.
         project: of which.
-        shared_topic: the topic whose keys name a tenant and no project.
+        whole: whether those of no project are wanted too.
+        shared_topic: the topic whose keys name a project only where they have four parts.
         limit: how many at most.
     """
     mine = f"{tenant}/{project}/"
-    names_no_project = "length(\"log_key\") - length(replace(\"log_key\", '/', '')) < 2"
+    slashes = "length(\"log_key\") - length(replace(\"log_key\", '/', ''))"
+    names_project = f'CASE WHEN "topic" = ? THEN {slashes} = 3 ELSE {slashes} >= 2 END'
+    of_none = f"OR NOT ({names_project})" if whole else ""
     tail = (
-        f'WHERE "tenant" = ? AND ("topic" = ? OR substr("log_key", 1, ?) = ? OR {names_no_project}) '
+        f'WHERE "tenant" = ? AND ((substr("log_key", 1, ?) = ? AND {names_project}) {of_none}) '
         f"{_NEWEST_LETTERS} LIMIT {bounded(limit)}"
     )
-    return moment.select(DEAD_LETTERS, tail, (tenant, shared_topic, len(mine), mine))
+    values = (tenant, len(mine), mine, *[shared_topic] * (1 + whole))
+    return moment.select(DEAD_LETTERS, tail, values)
 
 
 def all_dead_letters(moment: Moment, limit: int | None = None) -> list[Row]:

@@ -40,7 +40,8 @@ def place_of_entry(moment: Moment, tenant: str, project: str, event_id: str) -> 
     if not rows:
         return None
     row = rows[0]
-    is_definition = row["project"] == NO_PROJECT or row["action"] in RULE_ACTIONS
+    # What was published, or refused to be, is of no execution.
+    is_definition = row["execution_id"] is None or row["action"] in RULE_ACTIONS
     topic: TopicRole = "definitions" if is_definition else "executions"
     return Place(TreeKey(tenant, topic, row["log_partition"]), row["log_offset"])
 

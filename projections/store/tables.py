@@ -282,13 +282,14 @@ RULE_USES = Table(
 DEFINITIONS = Table(
     "definitions",
     (
-        *_text("tenant", "kind", "name"),
+        *_OWNER,
+        *_text("kind", "name"),
         *_int("version"),
         *_text("tool_version", "document", "published_by"),
         *_int("published_at_ms", "log_offset"),
         *_text("event_id", "command_id"),
     ),
-    key=("tenant", "kind", "name", "version"),
+    key=("tenant", "project", "kind", "name", "version"),
 )
 
 AGENTS = Table(

@@ -1,5 +1,10 @@
-"""Facts about definitions: what an operator published."""
+"""Facts about definitions: what an operator published.
 
+`project` is the one that it counts in, `*` for every project of the tenant; what was published before there were
+definitions of one project has `*`.
+"""
+
+from schemas.ids import TENANT_WIDE
 from schemas.message import Long, Message
 
 
@@ -10,6 +15,7 @@ class PolicyPublished(Message):
     version: Long
     document: str
     by: str
+    project: str = TENANT_WIDE
 
 
 class ToolPublished(Message):
@@ -20,6 +26,7 @@ class ToolPublished(Message):
     tool_version: str
     definition: str
     by: str
+    project: str = TENANT_WIDE
 
 
 class PrincipalPublished(Message):
@@ -29,6 +36,7 @@ class PrincipalPublished(Message):
     version: Long
     document: str
     by: str
+    project: str = TENANT_WIDE
 
 
 class DataKeyDestroyed(Message):
@@ -37,6 +45,7 @@ class DataKeyDestroyed(Message):
     name: str
     reason: str
     by: str
+    project: str = TENANT_WIDE
 
 
 DEFINITION_EVENTS: tuple[type[Message], ...] = (

@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from schemas.actor import Actor
-from schemas.canonical import MalformedJson, canonical, parse_strict, sha256_hex
+from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
 from schemas.commands import DestroyDataKey, PublishPolicy, PublishPrincipal, PublishTool
 from schemas.events.definitions import DataKeyDestroyed, PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.events.executions import CommandRefused
-from schemas.ids import definition_key
+from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
 from schemas.limits import ADOPTED_NAMED_MAX
 from schemas.message import Message
 from schemas.policy_document import policy_from_value, size_problems
@@ -39,6 +39,7 @@ from services.domain.tools import ToolRefused, tool_from_definition, tool_to_pub
 
 UNREADABLE_MAX_CHARS = 300
 
+Place = tuple[str, str, str]  # tenant, project and name
 Publishing = PublishPolicy | PublishTool | PublishPrincipal
 Publication = PolicyPublished | ToolPublished | PrincipalPublished
 KIND_OF: dict[type[Message], str] = {
@@ -69,24 +70,26 @@ class Published(Struct, frozen=True):
 
 
 class Definitions(Struct, frozen=True, kw_only=True):
-    """Everything published up to an offset. Tools are by (tenant, name); so are the data keys that were destroyed.
+    """Everything published up to an offset.
 
+    Tools are by (tenant, project, name), the project `*` where they are the tenant's; so are the data keys that were
+    destroyed.
     `evaluate` and `check_schema` do what may be much work: conditions on calls, and input schemas on arguments.
     """
 
     policies: PolicySet
-    tools: Map[tuple[str, str], Tool] = Map()
+    tools: Map[Place, Tool] = Map()
     people: People = People()
     standing: StandingRules = StandingRules()
     published: Map[bytes, Published] = Map()
-    destroyed: Map[tuple[str, str], int] = Map()
+    destroyed: Map[Place, int] = Map()
     through_offset: int = -1
     evaluate: Evaluator = evaluate_in_process
     check_schema: SchemaCheck = misfit_in_place
 
-    def tool(self, tenant: str, name: str) -> Tool | None:
-        """A published tool."""
-        return self.tools.get((tenant, name))
+    def tool(self, tenant: str, name: str, project: str) -> Tool | None:
+        """A tool as a project sees it: its own, else the tenant's."""
+        return self.tools.get((tenant, project, name)) or self.tools.get((tenant, TENANT_WIDE, name))
 
     def judge(
         self,
@@ -101,7 +104,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
         `trust` is what is known of the agent with this tool; None where that is not yet complete. What `rests` names
         counts as suspended.
         """
-        tool = self.tool(execution.tenant, call.tool)
+        tool = self.tool(execution.tenant, call.tool, execution.project)
         unreadable = tool.unreadable if tool else ""
         if unreadable:
             # Judged as a tool that nobody published: at least held, with no hint or claim in its favour.
@@ -133,7 +136,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
         self, execution: Execution, call: Call, now_ms: int, rests: Callable[[StandingRule], bool]
     ) -> ApprovedValues:
         rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
-        people = self.people.of(execution.tenant)
+        people = self.people.of(execution.tenant, execution.project)
         return ApprovedValues(
             tuple(
                 rule
@@ -154,22 +157,27 @@ class Definitions(Struct, frozen=True, kw_only=True):
 
 
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
-    """The events of a publishing command."""
+    """The events of a command about a definition; its key says of which project, and who asks must be of that.
+
+    Whoever asks for the tenant has the roles that the tenant gives: what a project gives counts there only.
+    """
+    people = definitions.people.of(actor.tenant, actor.project)
     if isinstance(command, RuleCommand):
-        people = definitions.people.of(actor.tenant)
         return standing_rules.decide(definitions.standing, people, command, people.resolved(actor))
     if not isinstance(command, Publishing | DestroyDataKey):
         return [_refused(command, actor, Refusal.INVALID, "not a publishing command")]
     role = ROLE_TO_PUBLISH[type(command)]
-    actor = definitions.people.of(actor.tenant).resolved(actor)
+    actor, project = people.resolved(actor), project_of_definition(key)
+    if actor.project not in (TENANT_WIDE, project):
+        return [_refused(command, actor, Refusal.NOT_AUTHORISED, "this is not of the sender's project")]
     if actor.agent is not None or not actor.has(role):
         return [_refused(command, actor, Refusal.NOT_AUTHORISED, f"publishing this needs the role {role}")]
     if isinstance(command, DestroyDataKey):
-        return _destroyed(definitions, command, actor)
+        return _destroyed(definitions, command, project, actor)
     earlier = definitions.published.get(key)
     version = earlier.version + 1 if earlier else 1
     try:
-        event = _published(definitions, command, actor, version)
+        event = _published(definitions, command, project, actor, version)
     except (PolicyRefused, ToolRefused, MalformedJson) as error:
         return [_refused(command, actor, Refusal.INVALID, str(error))]
     if earlier is not None and earlier.digest == _digest_of(event):
@@ -186,18 +194,22 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
         return _with_rules(definitions, rules, tenant, event.rule_id, offset)
     if isinstance(event, PolicyPublished):
         policies = definitions.policies.with_policy(
-            tenant, event.name, event.version, parse_strict(event.document)
+            tenant, event.name, event.version, parse_strict(event.document), event.project
         )
         definitions = replace(definitions, policies=policies)
     elif isinstance(event, ToolPublished):
         tool = tool_from_definition(event.name, event.definition, definitions.check_schema)
-        definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
+        definitions = replace(
+            definitions, tools=definitions.tools.set((tenant, event.project, event.name), tool)
+        )
     elif isinstance(event, PrincipalPublished):
         document = principal_from_value(parse_strict(event.document))
-        definitions = replace(definitions, people=definitions.people.with_principal(tenant, document))
+        people = definitions.people.with_principal(tenant, document, event.project)
+        definitions = replace(definitions, people=people)
     elif isinstance(event, DataKeyDestroyed):
         # Nothing is judged by it, so no partition need adopt it.
-        return replace(definitions, destroyed=definitions.destroyed.set((tenant, event.name), offset))
+        destroyed = definitions.destroyed.set((tenant, event.project, event.name), offset)
+        return replace(definitions, destroyed=destroyed)
     else:
         return definitions
     return _with_row(definitions, event, tenant, offset)
@@ -215,13 +227,16 @@ def set_aside(
         return _with_rules(definitions, rules, tenant, event.rule_id, offset)
     why = f"{type(error).__name__}: {error}"[:UNREADABLE_MAX_CHARS]
     if isinstance(event, PolicyPublished):
-        policies = definitions.policies.with_unreadable(tenant, event.name, event.version, why)
+        policies = definitions.policies.with_unreadable(tenant, event.name, event.version, why, event.project)
         definitions = replace(definitions, policies=policies)
     elif isinstance(event, ToolPublished):
         tool = unreadable_tool(event.name, event.tool_version, why)
-        definitions = replace(definitions, tools=definitions.tools.set((tenant, event.name), tool))
+        definitions = replace(
+            definitions, tools=definitions.tools.set((tenant, event.project, event.name), tool)
+        )
     elif isinstance(event, PrincipalPublished):
-        definitions = replace(definitions, people=definitions.people.without_roles(tenant, event.name))
+        people = definitions.people.without_roles(tenant, event.name, event.project)
+        definitions = replace(definitions, people=people)
     else:
         return definitions
     return _with_row(definitions, event, tenant, offset)
@@ -229,7 +244,8 @@ def set_aside(
 
 def _with_row(definitions: Definitions, event: Publication, tenant: str, offset: int) -> Definitions:
     row = Published(event.version, _digest_of(event), offset)
-    published = definitions.published.set(definition_key(tenant, KIND_OF[type(event)], event.name), row)
+    key = definition_key(tenant, KIND_OF[type(event)], event.name, event.project)
+    published = definitions.published.set(key, row)
     return replace(definitions, published=published, through_offset=offset)
 
 
@@ -244,43 +260,47 @@ def _with_rules(
     return replace(definitions, standing=rules, published=published, through_offset=offset)
 
 
-def _published(definitions: Definitions, command: Publishing, actor: Actor, version: int) -> Publication:
+def _published(
+    definitions: Definitions, command: Publishing, project: str, actor: Actor, version: int
+) -> Publication:
+    name, by = command.name, actor.subject
     if isinstance(command, PublishPolicy):
         document = _canonical(command.document)
         model = policy_from_value(parse_strict(document))
         if problems := size_problems(model):
             raise PolicyRefused(problems)
-        definitions.policies.with_policy(actor.tenant, command.name, version, model)
-        return PolicyPublished(name=command.name, version=version, document=document, by=actor.subject)
+        definitions.policies.with_policy(actor.tenant, name, version, model, project)
+        return PolicyPublished(name=name, version=version, document=document, by=by, project=project)
     if isinstance(command, PublishPrincipal):
-        return _principal_published(definitions.people, command, actor, version)
+        document = _principal_to_publish(definitions.people, command, project, actor.tenant)
+        return PrincipalPublished(name=name, version=version, document=document, by=by, project=project)
     text = _canonical(command.definition)
-    tool = tool_to_publish(command.name, text)
+    tool = tool_to_publish(name, text)
     return ToolPublished(
-        name=command.name, version=version, tool_version=tool.version, definition=text, by=actor.subject
+        name=name, version=version, tool_version=tool.version, definition=text, by=by, project=project
     )
 
 
-def _principal_published(
-    people: People, command: PublishPrincipal, actor: Actor, version: int
-) -> PrincipalPublished:
+def _principal_to_publish(people: People, command: PublishPrincipal, project: str, tenant: str) -> str:
     principal = principal_from_value(parse_strict(command.document))
     if principal.principal != command.name:
         message = f"the document is of {principal.principal!r}, not of {command.name!r}"
         raise PolicyRefused((Problem(path="principal", code="other_name", message=message),))
-    people.with_principal(actor.tenant, principal)
-    document = principal_to_json(principal)
-    return PrincipalPublished(name=command.name, version=version, document=document, by=actor.subject)
+    people.check_beside_tenant(tenant, project, principal)
+    people.with_principal(tenant, principal, project)
+    return principal_to_json(principal)
 
 
-def _destroyed(definitions: Definitions, command: DestroyDataKey, actor: Actor) -> list[Message]:
-    if (actor.tenant, command.name) in definitions.destroyed:
+def _destroyed(
+    definitions: Definitions, command: DestroyDataKey, project: str, actor: Actor
+) -> list[Message]:
+    if (actor.tenant, project, command.name) in definitions.destroyed:
         return [_refused(command, actor, Refusal.DUPLICATE, "destroyed already")]
-    return [DataKeyDestroyed(name=command.name, reason=command.reason, by=actor.subject)]
+    return [DataKeyDestroyed(name=command.name, reason=command.reason, by=actor.subject, project=project)]
 
 
 def _canonical(text: str) -> str:
-    return canonical(parse_strict(text))
+    return canonical(parse_new(text))
 
 
 def _digest_of(event: Any) -> str:

@@ -9,7 +9,7 @@ from schemas.trust import TrustCheckpoint, TrustPart, checkpoint_key, read_trust
 
 Kind = Literal["successes", "failures", "unknowns", "approvals", "edits", "rejections"]
 KINDS: tuple[Kind, ...] = ("successes", "failures", "unknowns", "approvals", "edits", "rejections")
-PartKey = tuple[str, str, str]
+PartKey = tuple[str, str, str, str]  # tenant, project, agent and tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Evidence:
     """One fact about an agent and a tool, and where it stands in the log."""
 
     tenant: str
+    project: str
     agent: str
     tool: str
     kind: Kind
@@ -30,7 +31,7 @@ class Evidence:
     @property
     def part(self) -> PartKey:
         """Which part it belongs to."""
-        return self.tenant, self.agent, self.tool
+        return self.tenant, self.project, self.agent, self.tool
 
 
 def count(part: TrustPart | None, evidence: Evidence) -> TrustPart:
@@ -52,6 +53,7 @@ def count(part: TrustPart | None, evidence: Evidence) -> TrustPart:
 def _first_part(evidence: Evidence) -> TrustPart:
     return TrustPart(
         tenant=evidence.tenant,
+        project=evidence.project,
         agent=evidence.agent,
         tool=evidence.tool,
         partition=evidence.partition,
@@ -101,7 +103,7 @@ class _Source:
         self.parts, self.waiting, self.checkpoint, self.whole = {}, {}, None, False
 
     def take_part(self, part: TrustPart) -> None:
-        key = part.tenant, part.agent, part.tool
+        key = part.tenant, part.project, part.agent, part.tool
         held = self.waiting.get(key) or self.parts.get(key)
         # A late writer may repeat an older value; it takes nothing back.
         if held is None or part.through_offset >= held.through_offset:
@@ -173,15 +175,15 @@ class TrustBook:
             for partition, source in sorted(self._sources.items())
         }
 
-    def trust_for(self, tenant: str, agent: str, tool: str) -> dict[str, Any] | None:
-        """What is known of an agent with a tool, ready to be cited in a verdict.
+    def trust_for(self, tenant: str, project: str, agent: str, tool: str) -> dict[str, Any] | None:
+        """What is known of a project's agent with a tool, ready to be cited in a verdict.
 
         Returns:
             The counts of `combine` and `through` (partition as text → offset), or None while incomplete.
         """
         if not self.complete:
             return None
-        key = tenant, agent, tool
+        key = tenant, project, agent, tool
         parts = [source.parts[key] for source in self._sources.values() if key in source.parts]
         through = {str(partition): offset for partition, offset in self.through.items()}
         return {**combine(parts), "through": through}

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from schemas.canonical import sha256_hex
 from schemas.headers import read_event
+from schemas.ids import split_execution_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.seals import TopicSeals
 from schemas.term import NO_CLAIM, TermRule
@@ -54,7 +55,7 @@ class PartitionFold:
         if self._known.topic_id != topic_id:
             raise _changed_log(f"partition {partition} was counted on topic {self._known.topic_id}")
         held = tuple(parts) if checkpoint else ()
-        self._parts: dict[PartKey, TrustPart] = {(p.tenant, p.agent, p.tool): p for p in held}
+        self._parts: dict[PartKey, TrustPart] = {(p.tenant, p.project, p.agent, p.tool): p for p in held}
         self._changed: set[PartKey] = set()
         self._calls = OpenCalls()
         self._rule = TermRule(self._known.resume_term, seals)
@@ -151,6 +152,7 @@ class PartitionFold:
         self._evidence += 1
         evidence = Evidence(
             tenant=event.meta.tenant,
+            project=split_execution_key(event.key)[1],
             agent=found.agent,
             tool=found.tool,
             kind=found.kind,

@@ -1,7 +1,14 @@
 """Whether a command is where its key belongs, and its key is its sender's."""
 
 from schemas.commands import DefinitionCommand, ExecutionCommand, ReserveRuleUse
-from schemas.ids import is_client_id, rule_uses_key, split_execution_key
+from schemas.ids import (
+    TENANT_WIDE,
+    definition_key,
+    is_client_id,
+    project_of_definition,
+    rule_uses_key,
+    split_execution_key,
+)
 from schemas.record import Command, UnreadableRecord
 from schemas.standing_rule import RULE_KIND
 from schemas.topics import partition_of
@@ -53,7 +60,19 @@ def _check_definition_key(command: Command) -> None:
     is_rule = isinstance(body, RuleCommand)
     kind = RULE_KIND if is_rule else KIND_OF.get(type(body), "")
     name = getattr(body, "rule_id" if is_rule else "name", "")
-    if not is_client_id(name) or command.key != f"{command.actor.tenant}/{kind}/{name}".encode():
+    actor = command.actor
+    if is_rule:
+        # Every rule has an id of its own, and its document says of which project it is.
+        mine = [definition_key(actor.tenant, kind, name)]
+    else:
+        # Whoever asks for the tenant may also ask for one of its projects.
+        asked = project_of_definition(command.key) if actor.project == TENANT_WIDE else actor.project
+        mine = [definition_key(actor.tenant, kind, name, asked)] if _is_project(asked) else []
+    if not is_client_id(name) or command.key not in mine:
         raise UnreadableRecord(
-            "wrong_key", "the key is not {tenant}/{kind}/{name} of the sender and the body"
+            "wrong_key", "the key is not {tenant}/{project}/{kind}/{name} of the sender and the body"
         )
+
+
+def _is_project(name: str) -> bool:
+    return name == TENANT_WIDE or is_client_id(name)

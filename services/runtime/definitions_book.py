@@ -21,11 +21,11 @@ from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Log, LogTruncated, TopicPartition
 
-# What is known of a tenant's agent with a tool; None while that is not complete.
-TrustFor = Callable[[str, str, str], Mapping[str, Any] | None]
+# What is known of a tenant's and project's agent with a tool; None while that is not complete.
+TrustFor = Callable[[str, str, str, str], Mapping[str, Any] | None]
 
 
-def unknown_trust(tenant: str, agent: str, tool: str) -> None:
+def unknown_trust(tenant: str, project: str, agent: str, tool: str) -> None:
     """Trust where nobody reads it: missing, so that a rule that asks for it holds the call."""
     return
 
@@ -161,13 +161,13 @@ class AdoptedRules:
         """The standing rules."""
         return self.adoption.in_force.standing
 
-    def tool(self, tenant: str, name: str) -> Tool | None:
-        """A published tool."""
-        return self.adoption.in_force.tool(tenant, name)
+    def tool(self, tenant: str, name: str, project: str) -> Tool | None:
+        """A published tool, as a project sees it."""
+        return self.adoption.in_force.tool(tenant, name, project)
 
     def judge(
         self, execution: Execution, call: Call, now_ms: int, *, rests: Callable[[StandingRule], bool] = never
     ) -> Verdict:
         """The policy's verdict."""
-        trust = self.trust(execution.tenant, call.agent, call.tool)
+        trust = self.trust(execution.tenant, execution.project, call.agent, call.tool)
         return self.adoption.in_force.judge(execution, call, now_ms, trust, rests)

@@ -47,8 +47,8 @@ class Rules(Protocol):
         """The standing rules."""
         ...
 
-    def tool(self, tenant: str, name: str) -> Tool | None:
-        """A published tool."""
+    def tool(self, tenant: str, name: str, project: str) -> Tool | None:
+        """A published tool, as a project sees it."""
         ...
 
     def judge(
@@ -175,14 +175,15 @@ class ExecutionsPartition:
 
     def _context(self, command: Command, now_ms: int) -> Context:
         rules = self.rules()
-        tenant = command.actor.tenant
-        people = rules.people.of(tenant)
+        # The project of the key, which is the sender's (`services.runtime.addressing`).
+        tenant, project = command.actor.tenant, command.actor.project
+        people = rules.people.of(tenant, project)
         return Context(
             actor=people.resolved(command.actor),
             command_id=command.command_id,
             now_ms=now_ms,
             definitions_through=rules.through_offset,
-            tool=lambda name: rules.tool(tenant, name),
+            tool=lambda name: rules.tool(tenant, name, project),
             judge=lambda execution, call: rules.judge(execution, call, now_ms, rests=self.errands.rests),
             people=people,
             standing=lambda project, agent, tool: self._in_force(rules, (tenant, project, agent, tool)),

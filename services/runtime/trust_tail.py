@@ -21,7 +21,7 @@ class TrustTail:
     log: Log
     _book: TrustBook | None = None
     _starts: dict[int, int] = field(default_factory=dict)
-    _remembered: dict[tuple[str, str, str], Mapping[str, Any] | None] = field(default_factory=dict)
+    _remembered: dict[tuple[str, str, str, str], Mapping[str, Any] | None] = field(default_factory=dict)
 
     async def load(self) -> None:
         """Find where the topic ends now: only from there on is trust known."""
@@ -49,9 +49,9 @@ class TrustTail:
                 except UnreadableRecord as error:
                     logger.warning("placet.trust/%d offset %d: %s", raw.partition, raw.offset, error)
 
-    def trust_for(self, tenant: str, agent: str, tool: str) -> Mapping[str, Any] | None:
-        """What is known of an agent with a tool, or None while that is not complete."""
-        key = (tenant, agent, tool)
+    def trust_for(self, tenant: str, project: str, agent: str, tool: str) -> Mapping[str, Any] | None:
+        """What is known of a project's agent with a tool, or None while that is not complete."""
+        key = (tenant, project, agent, tool)
         if key not in self._remembered:
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()

@@ -13,9 +13,9 @@ from schemas.message import Message
 from services.domain.definitions import Definitions, decide, evolve
 from services.domain.policy import PolicySet
 from tests.domain.steps import code
-from tests.domain.world import OLGA, RITA, TENANT, the
+from tests.domain.world import OLGA, PROJECT, RITA, TENANT, the
 
-KEY = definition_key(TENANT, "tool", "t")
+KEY = definition_key(TENANT, "tool", "t", PROJECT)
 EMPTY = Definitions(policies=PolicySet())
 
 
@@ -59,5 +59,5 @@ def test_published_tool_of_one_tenant_is_unknown_to_another() -> None:
     event = ToolPublished(name="t", version=1, tool_version="-", definition='{"name":"t"}', by="olga")
     definitions = evolve(EMPTY, event, TENANT, 0)
 
-    assert definitions.tool(TENANT, "t") is not None
-    assert definitions.tool("other", "t") is None
+    assert definitions.tool(TENANT, "t", PROJECT) is not None
+    assert definitions.tool("other", "t", PROJECT) is None

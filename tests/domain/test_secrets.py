@@ -258,12 +258,12 @@ def test_erasure_in_an_execution_long_ended_is_recorded() -> None:
 def test_data_key_is_destroyed_once_by_an_admin() -> None:
     definitions = World().definitions
     command = k.DestroyDataKey(name="key-1", reason="the customer left")
-    key = b"acme/data-key/key-1"
+    key = b"acme/main/data-key/key-1"
 
     assert [event.code for event in decide(definitions, key, command, OLGA)] == ["not_authorised"]  # type: ignore[attr-defined]
     (said,) = decide(definitions, key, command, ROOT)
 
-    assert said == DataKeyDestroyed(name="key-1", reason="the customer left", by="root")
+    assert said == DataKeyDestroyed(name="key-1", reason="the customer left", by="root", project="main")
     after = evolve(definitions, said, "acme", definitions.through_offset + 1)
     assert after.through_offset == definitions.through_offset
     assert [event.code for event in decide(after, key, command, ROOT)] == ["duplicate"]  # type: ignore[attr-defined]

@@ -12,12 +12,15 @@ TOPIC = "topic-id"
 
 
 def evidence(offset: int, kind: Kind = "successes", partition: int = 0) -> Evidence:
-    return Evidence("acme", "bot", "pay", kind, 1000 + offset, partition, offset, f"e{offset}", 3, TOPIC)
+    return Evidence(
+        "acme", "main", "bot", "pay", kind, 1000 + offset, partition, offset, f"e{offset}", 3, TOPIC
+    )
 
 
 def part(offset: int, successes: int = 1, partition: int = 0, tool: str = "pay") -> TrustPart:
     return TrustPart(
         tenant="acme",
+        project="main",
         agent="bot",
         tool=tool,
         partition=partition,
@@ -90,18 +93,18 @@ def test_trust_for_before_every_partition_is_read_is_none() -> None:
     book = TrustBook({0: 2, 1: 2}, TOPIC)
     feed = Feed(book, 2)
     feed(part(5, 2), checkpoint(8, 2))
-    assert book.trust_for("acme", "bot", "pay") is None
+    assert book.trust_for("acme", "main", "bot", "pay") is None
     feed(part(3, 1, partition=1))
-    assert book.trust_for("acme", "bot", "pay") is None
+    assert book.trust_for("acme", "main", "bot", "pay") is None
     feed(checkpoint(4, 1, partition=1))
-    found = book.trust_for("acme", "bot", "pay")
+    found = book.trust_for("acme", "main", "bot", "pay")
     assert found is not None
     assert (found["successes"], found["through"]) == (3, {"0": 8, "1": 4})
 
 
 def test_trust_for_source_without_a_checkpoint_is_none() -> None:
     book = TrustBook({0: 0}, TOPIC)
-    assert book.trust_for("acme", "bot", "pay") is None
+    assert book.trust_for("acme", "main", "bot", "pay") is None
     assert book.through == {0: -1}
 
 
@@ -124,7 +127,7 @@ def test_advance_over_compacted_offsets_completes_the_reading() -> None:
 def test_trust_for_agent_without_evidence_is_zero_once_complete() -> None:
     book = TrustBook({0: 0}, TOPIC)
     Feed(book)(checkpoint(5, 0))
-    found = book.trust_for("acme", "newcomer", "pay")
+    found = book.trust_for("acme", "main", "newcomer", "pay")
     assert found is not None
     assert found["successes"] == 0
 
@@ -133,7 +136,7 @@ def test_apply_round_without_its_checkpoint_shows_the_round_before() -> None:
     book = TrustBook({0: 0}, TOPIC)
     feed = Feed(book)
     feed(part(5, 1), checkpoint(6, 1), part(9, 2))
-    found = book.trust_for("acme", "bot", "pay")
+    found = book.trust_for("acme", "main", "bot", "pay")
     assert found is not None
     assert (found["successes"], found["through"]) == (1, {"0": 6})
 
@@ -141,7 +144,7 @@ def test_apply_round_without_its_checkpoint_shows_the_round_before() -> None:
 def test_apply_late_writer_takes_nothing_back() -> None:
     book = TrustBook({0: 0}, TOPIC)
     Feed(book)(part(5, 1), part(9, 2), checkpoint(9, 2), part(5, 1), checkpoint(6, 1))
-    found = book.trust_for("acme", "bot", "pay")
+    found = book.trust_for("acme", "main", "bot", "pay")
     assert found is not None
     assert (found["successes"], found["through"]) == (2, {"0": 9})
 
@@ -150,9 +153,9 @@ def test_apply_part_lost_to_an_older_value_makes_trust_missing_until_it_is_mende
     book = TrustBook({0: 0}, TOPIC)
     feed = Feed(book)
     feed(part(5, 1), checkpoint(9, 2))
-    assert book.trust_for("acme", "bot", "pay") is None
+    assert book.trust_for("acme", "main", "bot", "pay") is None
     feed(part(9, 2), checkpoint(12, 2))
-    assert book.trust_for("acme", "bot", "pay") is not None
+    assert book.trust_for("acme", "main", "bot", "pay") is not None
 
 
 def test_apply_dropped_checkpoint_makes_trust_missing_until_it_is_counted_again() -> None:
@@ -160,9 +163,9 @@ def test_apply_dropped_checkpoint_makes_trust_missing_until_it_is_counted_again(
     feed = Feed(book)
     feed(part(5, 1), checkpoint(5, 1))
     feed.raw(0, checkpoint(5, 1).key, b"")
-    assert book.trust_for("acme", "bot", "pay") is None
+    assert book.trust_for("acme", "main", "bot", "pay") is None
     feed(part(5, 1), checkpoint(5, 1))
-    assert book.trust_for("acme", "bot", "pay") is not None
+    assert book.trust_for("acme", "main", "bot", "pay") is not None
 
 
 def test_apply_foreign_records_are_refused_and_skipped() -> None:
@@ -179,3 +182,13 @@ def test_apply_foreign_records_are_refused_and_skipped() -> None:
             feed.raw(0, key, value)
     feed(part(5, 1), checkpoint(5, 1))
     assert book.complete
+
+
+def test_trust_of_one_project_is_nobodys_in_another_nor_is_that_of_before_projects() -> None:
+    book = TrustBook({0: 0}, TOPIC)
+    feed = Feed(book)
+    feed(part(5), part(6).model_copy(update={"project": ""}), checkpoint(9, evidence=2))
+
+    found = [book.trust_for("acme", project, "bot", "pay") for project in ("main", "side")]
+
+    assert [counted and counted["successes"] for counted in found] == [1, 0]

@@ -98,9 +98,9 @@ async def test_claims_issuers_file_damaged_is_unavailable_and_names_no_file(tmp_
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "token abc"])
-async def test_of_header_without_a_believed_bearer_token_refused(header: str) -> None:
+async def test_of_headers_without_a_believed_bearer_token_refused(header: str) -> None:
     with pytest.raises(Problem) as caught:
-        await Authenticator(lambda kid: None).of_header(header)
+        await Authenticator(lambda kid: None).of_headers({"authorization": header})
     assert caught.value.status == 401
 
 

@@ -252,3 +252,30 @@ def test_read_oidc_nothing_given_is_no_provider() -> None:
     read = read_oidc({**GIVEN, "oidc_issuer": "http://localhost:8080/realms/acme"})
     assert read is not None
     assert read.algorithms == ("RS256", "ES256", "EdDSA")
+
+
+@pytest.mark.parametrize("bound", [{"jkt": "x"}, {"x5t#S256": "x"}, {"jwk": {}}, {}, None])
+async def test_token_that_is_bound_to_a_key_is_refused(site: Site, bound: Any) -> None:
+    assert "bound to a key" in await site.refused(site.provider.token(claims={"cnf": bound}))
+
+
+async def test_token_whose_issuer_differs_in_a_slash_is_told_so(site: Site) -> None:
+    told = await site.refused(site.provider.token(claims={"iss": site.provider.claims()["iss"] + "/"}))
+
+    issuer = site.provider.claims()["iss"]
+    assert f"'{issuer}/'" in told
+    assert f"'{issuer}'" in told
+    assert "differ in the slash at the end" in told
+
+
+@pytest.mark.parametrize("wide", ["treasurers", '["treasurers", "Platform Team"]'])
+async def test_token_of_a_group_that_is_of_the_whole_tenant(site: Site, wide: str) -> None:
+    token = site.provider.token(claims={"roles": ["reviewer", "treasurers"]})
+
+    assert (await site.believed(token, tenant_wide=wide)).wide is not None
+    assert (await site.believed(token, tenant_wide="others")).wide is None
+
+
+async def test_claim_that_says_the_whole_tenant_is_refused_and_the_setting_is_not(site: Site) -> None:
+    assert "oidc_tenant_wide" in await site.refused(site.provider.token(claims={"project": "*"}))
+    assert (await site.believed(site.provider.token(), project="*")).wide is not None

@@ -107,7 +107,7 @@ def gate_with(quotas: ProposalQuotas) -> Any:
     live, _ = new_live()
     Partition(live).write(key_of("e1"), "propose", started(), *HELD_CALL)
     tool = Published("send_money", 1, SEALED, "ops", 0, 0)
-    live.definitions.tools["acme", "send_money"] = [tool]
+    live.definitions.tools["acme", "*", "send_money"] = [tool]
     reader = SimpleNamespace(at_hand=lambda subject: at_hand(live.cache, subject))
     return SimpleNamespace(
         live=live,

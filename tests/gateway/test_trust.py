@@ -20,6 +20,7 @@ from tests.conftest import TEST_PARTITIONS
 def part(tool: str = "pay", partition: int = 0, topic_id: str = "t", **counts: Any) -> TrustPart:
     return TrustPart(
         tenant="acme",
+        project="main",
         agent="bot",
         tool=tool,
         partition=partition,
@@ -67,7 +68,7 @@ def test_of_agent_adds_up_the_partitions_by_tool() -> None:
         checkpoint(),
         checkpoint(1, through=20),
     )
-    found = parts.of_agent("acme", "bot")
+    found = parts.of_agent("acme", "main", "bot")
     assert found.keys() == {"pay", "read"}
     assert found["pay"] == {
         "successes": 5,
@@ -83,32 +84,32 @@ def test_of_agent_adds_up_the_partitions_by_tool() -> None:
 
 def test_of_agent_counts_the_newest_value_of_a_key_once() -> None:
     parts = taken(part(successes=1), part(successes=2), checkpoint())
-    assert parts.of_agent("acme", "bot")["pay"]["successes"] == 2
+    assert parts.of_agent("acme", "main", "bot")["pay"]["successes"] == 2
 
 
 @pytest.mark.parametrize(("tenant", "agent"), [("other", "bot"), ("acme", "other"), ("acme/bot", "")])
 def test_of_agent_of_another_tenant_or_name_is_empty(tenant: str, agent: str) -> None:
-    assert taken(part(successes=1), checkpoint()).of_agent(tenant, agent) == {}
+    assert taken(part(successes=1), checkpoint()).of_agent(tenant, "main", agent) == {}
 
 
 def test_of_agent_leaves_out_what_speaks_of_another_log() -> None:
-    assert taken(part(successes=1, topic_id="gone"), checkpoint()).of_agent("acme", "bot") == {}
-    assert taken(part(successes=1)).of_agent("acme", "bot") == {}
+    assert taken(part(successes=1, topic_id="gone"), checkpoint()).of_agent("acme", "main", "bot") == {}
+    assert taken(part(successes=1)).of_agent("acme", "main", "bot") == {}
 
 
 def test_take_of_an_empty_value_deletes_its_key() -> None:
     parts = taken(part(successes=1), part("read", successes=1), checkpoint())
     parts.take(raw(part(), b""))
-    assert parts.of_agent("acme", "bot").keys() == {"read"}
+    assert parts.of_agent("acme", "main", "bot").keys() == {"read"}
     parts.take(raw(checkpoint(), b""))
-    assert parts.of_agent("acme", "bot") == {}
+    assert parts.of_agent("acme", "main", "bot") == {}
     assert parts.through() == {}
 
 
 def test_take_of_a_foreign_record_is_reported_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     parts = taken(part(successes=1), checkpoint())
     parts.take(RawRecord(0, 3, 0, b"acme/bot/pay/0", b"noise", ()))
-    assert parts.of_agent("acme", "bot")["pay"]["successes"] == 1
+    assert parts.of_agent("acme", "main", "bot")["pay"]["successes"] == 1
     assert "0@3" in caplog.text
 
 
@@ -145,7 +146,7 @@ async def _until_complete(parts: TrustParts) -> None:
 
 async def _until(parts: TrustParts, successes: int) -> None:
     async with asyncio.timeout(20):
-        while parts.of_agent("acme", "bot").get("pay", {}).get("successes") != successes:
+        while parts.of_agent("acme", "main", "bot").get("pay", {}).get("successes") != successes:
             await asyncio.sleep(0.02)
 
 
@@ -157,7 +158,7 @@ async def test_tail_reads_what_stood_there_says_that_it_is_complete_and_goes_on(
     await _write(kafka, topics.trust, checkpoint(3))
     async with following(kafka, topics) as parts:
         await _until_complete(parts)
-        assert parts.of_agent("acme", "bot")["pay"]["successes"] == 2
+        assert parts.of_agent("acme", "main", "bot")["pay"]["successes"] == 2
         await _write(kafka, topics.trust, part(successes=5))
         await _until(parts, 6)
 

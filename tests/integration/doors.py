@@ -76,11 +76,18 @@ class Tenant:
     def keys_dir(self) -> Path:
         return self.site.stack.data_dir / "keys"
 
-    def token(self, subject: str, *roles: str, agent: str | None = None, ttl_s: int = 3600) -> str:
-        return issue(self.keys_dir, subject, roles, self.name, PROJECT, agent, ttl_s)
+    def token(
+        self,
+        subject: str,
+        *roles: str,
+        agent: str | None = None,
+        ttl_s: int = 3600,
+        project: str = PROJECT,
+    ) -> str:
+        return issue(self.keys_dir, subject, roles, self.name, project, agent, ttl_s)
 
-    def caller(self, subject: str, *roles: str, agent: str | None = None) -> Caller:
-        return Caller(self.client, self.token(subject, *roles, agent=agent))
+    def caller(self, subject: str, *roles: str, agent: str | None = None, project: str = PROJECT) -> Caller:
+        return Caller(self.client, self.token(subject, *roles, agent=agent, project=project))
 
     @cached_property
     def bot(self) -> Caller:
@@ -96,7 +103,8 @@ class Tenant:
 
     @cached_property
     def admin(self) -> Caller:
-        return self.caller("ada", "admin")
+        """An admin of the whole tenant."""
+        return self.caller("ada", "admin", project="*")
 
     def publish(self, policy: str, *tools: dict[str, Any]) -> None:
         """Publish tools, and a policy of the name `own`."""

@@ -28,7 +28,8 @@ from schemas.record import EventMeta, OutRecord, RawRecord
 TENANTS = ("acme", "globex")
 AGENTS = ("billing-bot", "mail bot/2")
 TOOLS = ("send_money", "files/read", "search")
-PartKey = tuple[str, str, str]
+PROJECTS = ("main", "side")
+PartKey = tuple[str, str, str, str]
 START_MS = 1_770_000_000_000
 
 
@@ -77,10 +78,11 @@ class History:
 
     def propose(self, part: PartKey | None = None, term: int | None = None) -> OpenCall:
         """An agent proposes a call."""
-        part = part or (self.rng.choice(TENANTS), self.rng.choice(AGENTS), self.rng.choice(TOOLS))
+        part = part or tuple(map(self.rng.choice, (TENANTS, PROJECTS, AGENTS, TOOLS)))  # type: ignore[assignment]
+        assert part is not None
         self._calls += 1
         execution = f"e{self.partition}-{self._calls % 7}"
-        call = OpenCall(part, execution_key(part[0], "main", execution), f"c{self._calls}")
+        call = OpenCall(part, execution_key(part[0], part[1], execution), f"c{self._calls}")
         self.add(call.key, proposal(call), term)
         return call
 
@@ -196,8 +198,8 @@ def proposal(call: OpenCall) -> ToolCallProposed:
     return ToolCallProposed(
         call_id=call.call_id,
         revision=call.revision,
-        agent=call.part[1],
-        tool=call.part[2],
+        agent=call.part[2],
+        tool=call.part[3],
         tool_version="",
         arguments="{}",
         digest="d",

@@ -30,7 +30,9 @@ def folded(raws: list[RawRecord], fold: PartitionFold | None = None) -> Partitio
 
 def counts(parts: list[TrustPart]) -> dict[PartKey, dict[str, int]]:
     return {
-        (part.tenant, part.agent, part.tool): {k: getattr(part, k) for k in KINDS if getattr(part, k)}
+        (part.tenant, part.project, part.agent, part.tool): {
+            k: getattr(part, k) for k in KINDS if getattr(part, k)
+        }
         for part in parts
     }
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from schemas.trust import TrustPart, trust_record
 from services.domain.trust import KINDS, TrustBook, combine
 from services.processors.errors import EXIT_FAILED, EXIT_STALLED, EXIT_UNREACHABLE, EXIT_USAGE
 from services.runtime.kafka_log import KafkaLog
-from tests.processors.history import AGENTS, TENANTS, TOOLS, History, histories
+from tests.processors.history import AGENTS, PROJECTS, TENANTS, TOOLS, History, histories
 from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_parts, produce, read_all
 
 pytestmark = pytest.mark.broker
@@ -45,15 +46,15 @@ async def until_counted(role: Role, found: list[History], within_s: float = 40.0
         await asyncio.sleep(0.1)
 
 
-def counts_of(parts: list[TrustPart]) -> dict[int, dict[tuple[str, str, str], dict[str, int]]]:
-    counts: dict[int, dict[tuple[str, str, str], dict[str, int]]] = {}
+def counts_of(parts: list[TrustPart]) -> dict[int, dict[tuple[str, str, str, str], dict[str, int]]]:
+    counts: dict[int, dict[tuple[str, str, str, str], dict[str, int]]] = {}
     for part in parts:
         nonzero: dict[str, int] = {kind: getattr(part, kind) for kind in KINDS if getattr(part, kind)}
-        counts.setdefault(part.partition, {})[part.tenant, part.agent, part.tool] = nonzero
+        counts.setdefault(part.partition, {})[part.tenant, part.project, part.agent, part.tool] = nonzero
     return counts
 
 
-def expected_of(found: list[History]) -> dict[int, dict[tuple[str, str, str], dict[str, int]]]:
+def expected_of(found: list[History]) -> dict[int, dict[tuple[str, str, str, str], dict[str, int]]]:
     return {history.partition: {k: dict(v) for k, v in history.expected.items()} for history in found}
 
 
@@ -90,10 +91,12 @@ def check_book(raws: list[RawRecord], topic_id: str) -> None:
         book.apply(raw)
     parts = newest_parts(raws)
     through = {str(n): found.through_offset for n, found in newest_checkpoints(raws).items()}
-    for part in [(tenant, agent, tool) for tenant in TENANTS for agent in AGENTS for tool in TOOLS]:
+    for part in product(TENANTS, PROJECTS, AGENTS, TOOLS):
         cited = book.trust_for(*part)
         assert cited is not None
-        own = combine(found for found in parts if (found.tenant, found.agent, found.tool) == part)
+        own = combine(
+            found for found in parts if (found.tenant, found.project, found.agent, found.tool) == part
+        )
         assert cited == {**own, "through": through}
 
 

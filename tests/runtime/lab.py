@@ -51,6 +51,8 @@ POLICY: dict[str, Any] = {
         },
     ],
 }
+# Publishes for the whole tenant.
+TENANTS_OLGA = OLGA.model_copy(update={"project": "*"})
 
 
 @dataclass
@@ -205,7 +207,9 @@ class Lab:
     async def _publish(self, body: Message, kind: str, name: str) -> None:
         """Publish, and wait until every partition has adopted it."""
         command_id = derived_id("publish", name, self.rng.random())
-        record = self.signer.sign([Draft(body, OLGA, command_id, definition_key(TENANT, kind, name))])[0]
+        record = self.signer.sign(
+            [Draft(body, TENANTS_OLGA, command_id, definition_key(TENANT, kind, name))]
+        )[0]
         await self.log.send(TopicPartition(self.log.topics.definition_commands, 0), record)
         definitions = TopicPartition(self.log.topics.definitions, 0)
         offset = -1

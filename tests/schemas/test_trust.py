@@ -23,6 +23,7 @@ PARTS = st.builds(
     TrustPart,
     type=st.just("TrustPart"),
     tenant=NAME,
+    project=NAME,
     agent=NAME,
     tool=NAME,
     partition=st.integers(0, 100),
@@ -65,13 +66,20 @@ def test_read_trust_gives_back_what_was_written(record: TrustRecord) -> None:
     assert read_trust(raw_of(record)) == record
 
 
-@given(st.tuples(NAME, NAME, NAME), st.tuples(NAME, NAME, NAME))
-def test_part_key_of_different_names_differs(one: tuple[str, str, str], two: tuple[str, str, str]) -> None:
+@given(st.tuples(NAME, NAME, NAME, NAME), st.tuples(NAME, NAME, NAME, NAME))
+def test_part_key_of_different_names_differs(
+    one: tuple[str, str, str, str], two: tuple[str, str, str, str]
+) -> None:
     assert (part_key(*one, 0) == part_key(*two, 0)) == (one == two)
 
 
 def test_part_key_of_ordinary_names_is_plain() -> None:
-    assert part_key("acme", "billing-bot", "mcp:send_money", 3) == b"acme/billing-bot/mcp:send_money/3"
+    key = part_key("acme", "main", "billing-bot", "mcp:send_money", 3)
+    assert key == b"acme/main/billing-bot/mcp:send_money/3"
+
+
+def test_part_of_before_projects_keeps_its_key() -> None:
+    assert part_key("acme", "", "billing-bot", "send_money", 3) == b"acme/billing-bot/send_money/3"
 
 
 @given(PARTS)

@@ -9,6 +9,9 @@ from schemas.actor import Actor
 
 TENANT, PROJECT = "acme", "main"
 OPERATOR = Actor(subject="olga", tenant=TENANT, project=PROJECT, roles=("operator", "reviewer"))
+# Publishes for the whole tenant; of another project, what is published counts in that one only.
+TENANTS_OPERATOR = Actor(subject="olga", tenant=TENANT, project="*", roles=("operator",))
+NEIGHBOUR = Actor(subject="nora", tenant=TENANT, project="side", roles=("admin",))
 ROOT = Actor(subject="root", tenant=TENANT, project=PROJECT, roles=("admin",))
 RUN_TIMEOUT_S = 20
 HOLD_S = 45

@@ -17,11 +17,13 @@ from schemas.message import Message
 from schemas.record import Event
 from services.runtime.log import LogUnreachable, TopicPartition
 from tests.simulation.definitions import (
+    NEIGHBOUR,
     OPERATOR,
     PROJECT,
     REMEMBERED,
     ROOT,
     TENANT,
+    TENANTS_OPERATOR,
     policy,
     some_change,
     tool,
@@ -121,6 +123,7 @@ class Operator:
         for name in ("read_file", "drop_table", "send_money", "move_stock", "halt_plant", "retry_mail"):
             await self._publish("tool", tool(name))
         await self._publish("policy", policy(1))
+        await self._publish_next_door()
 
     async def run(self, keys: list[bytes]) -> None:
         """Interfere now and then, for ever."""
@@ -152,12 +155,23 @@ class Operator:
         command_id = derived_id("operator", self.published)
         await self.gateway.ask("olga", key, body, OPERATOR, command_id)
 
-    async def _publish(self, kind: str, document: dict[str, Any]) -> None:
+    async def _publish_next_door(self) -> None:
+        """Let another project allow everything, and give its own people roles: nothing of it counts here."""
+        every = {"id": "all", "then": "allow"}
+        await self._publish(
+            "policy", {"policy": "open", "scope": {"agent": "bot"}, "rules": [every]}, NEIGHBOUR
+        )
+        await self._publish("tool", tool("move_stock", 7), NEIGHBOUR)
+        taken = {"principal": "anybody", "subjects": ["rita", "tess"], "roles": [], "disabled": True}
+        await self._publish("principal", taken, NEIGHBOUR)
+
+    async def _publish(self, kind: str, document: dict[str, Any], by: Actor | None = None) -> None:
         self.published += 1
         body = _publishing(kind, document)
-        actor = ROOT if kind == "principal" else OPERATOR
+        # Tools are the tenant's, the policy is the project's: a call looks for both in both.
+        actor = by or {"principal": ROOT, "tool": TENANTS_OPERATOR}.get(kind, OPERATOR)
         command_id = derived_id("publish", self.published)
-        draft = Draft(body, actor, command_id, definition_key(TENANT, kind, body.name))
+        draft = Draft(body, actor, command_id, definition_key(TENANT, kind, body.name, actor.project))
         tp = TopicPartition(self.gateway.reached.topics.definition_commands, 0)
         for _ in range(3):
             try:

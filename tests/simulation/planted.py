@@ -13,10 +13,12 @@ from msgspec.structs import replace
 from schemas.commands import DecideHold
 from schemas.events.calls import ToolCallReleased
 from schemas.events.log import WriterClaimed
-from schemas.principals import TenantPeople
+from schemas.principals import People, TenantPeople
 from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
 from services.domain import authority, calls, covering, executions, expiry, holds, rule_uses, verdicts
+from services.domain.definitions import Definitions
+from services.domain.policy import scopes
 from services.domain.reserving import USED_UP
 from services.domain.rule_uses import RuleUses
 from services.domain.standing_rules import StandingRules
@@ -246,6 +248,22 @@ def use_a_rule_that_rests(patch: Patch) -> None:
     patch.setattr(Errands, "rests", lambda self, rule: False)
 
 
+def judge_by_the_policy_of_another_project(patch: Patch) -> None:
+    patch.setattr(scopes, "DIMENSIONS", ("agent", "user", "workspace", "tenant"))
+
+
+def take_the_tool_of_another_project(patch: Patch) -> None:
+    def next_door(self: Definitions, tenant: str, name: str, project: str) -> Any:
+        return self.tools.get((tenant, "side", name)) or self.tools.get((tenant, "*", name))
+
+    patch.setattr(Definitions, "tool", next_door)
+
+
+def count_the_people_of_another_project(patch: Patch) -> None:
+    of = People.of
+    patch.setattr(People, "of", lambda self, tenant, project="*": of(self, tenant, "side"))
+
+
 def look_at_the_names_of_arguments_only(patch: Patch) -> None:
     patch.setattr(covering, "fits", lambda tests, arguments: tests.keys() == arguments.keys())
 
@@ -279,6 +297,9 @@ BUGS = {
         PlantedBug(give_a_use_for_every_question, ("I2",)),
         PlantedBug(release_without_waiting_for_a_use, ("I2",)),
         PlantedBug(use_a_rule_that_rests, ("I5",)),
+        PlantedBug(judge_by_the_policy_of_another_project, ("I9",)),
+        PlantedBug(take_the_tool_of_another_project, ("I1",)),
+        PlantedBug(count_the_people_of_another_project, ("I10",)),
         PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
     )
 }

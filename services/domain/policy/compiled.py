@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from schemas.ids import TENANT_WIDE
 from schemas.linear_patterns import PatternRefused
 from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
@@ -45,9 +46,13 @@ class RulesOfTool:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicy:
-    """A published version of a policy of one tenant."""
+    """A published version of a policy of one tenant, or of one of its projects.
+
+    `scope` is the document's; that of a project's own policy names this project and no other.
+    """
 
     tenant: str
+    project: str
     name: str
     version: int
     scope: Scope
@@ -57,8 +62,8 @@ class CompiledPolicy:
 
     @property
     def label(self) -> str:
-        """`name@version`, as verdicts cite it."""
-        return f"{self.name}@{self.version}"
+        """`name@version`, as verdicts cite it; `project/name@version` where it is one project's."""
+        return label_of(self.project, self.name, self.version)
 
     def rules_of(self, tool: str) -> RulesOfTool:
         """The rules that may apply to a tool; remembered by the tool's name."""
@@ -72,7 +77,14 @@ class CompiledPolicy:
         return found
 
 
-def compile_policy(document: PolicyDocument, tenant: str = "", version: int = 1) -> CompiledPolicy:
+def label_of(project: str, name: str, version: int) -> str:
+    """What names a version of a policy: no two of a tenant are named the same."""
+    return f"{name}@{version}" if project == TENANT_WIDE else f"{project}/{name}@{version}"
+
+
+def compile_policy(
+    document: PolicyDocument, tenant: str = "", version: int = 1, project: str = TENANT_WIDE
+) -> CompiledPolicy:
     """Compile a document's patterns, expressions and questions.
 
     Raises:
@@ -82,7 +94,10 @@ def compile_policy(document: PolicyDocument, tenant: str = "", version: int = 1)
     problems = (*_scope_problems(document.scope), *problems)
     if problems:
         raise PolicyRefused(problems)
-    return CompiledPolicy(tenant, document.policy, version, document.scope, document.defaults, rules)
+    scope = document.scope
+    if project != TENANT_WIDE:
+        scope = scope.model_copy(update={"project": project})
+    return CompiledPolicy(tenant, project, document.policy, version, scope, document.defaults, rules)
 
 
 @lru_cache(maxsize=256)
@@ -126,17 +141,30 @@ def _compiled_rule(rule: Rule) -> CompiledRule:
     )
 
 
-def foreign_scope(document: PolicyDocument, tenant: str) -> Problem | None:
-    """The problem of a document whose scope names another tenant than the publisher's: it would never apply."""
+def foreign_scope(document: PolicyDocument, tenant: str, project: str = TENANT_WIDE) -> Problem | None:
+    """The problem of a document whose scope names another tenant or project than its publisher's.
+
+    Args:
+        document: what is to be published.
+        tenant: the publisher's.
+        project: likewise; `*` where the policy is for the whole tenant, and may name any project.
+    """
     try:
-        if matcher(document.scope.tenant)(tenant):
-            return None
+        if not matcher(document.scope.tenant)(tenant):
+            message = f"published by {tenant!r}, this policy never applies; write '*' for the publisher's own tenant"
+            return Problem(path="scope.tenant", code="foreign_tenant", message=message)
     except PatternRefused as error:
         return _problem("scope.tenant", str(error))
+    try:
+        if project == TENANT_WIDE or matcher(document.scope.project)(project):
+            return None
+    except PatternRefused as error:
+        return _problem("scope.project", str(error))
     message = (
-        f"published by {tenant!r}, this policy would never apply; write '*' for the publisher's own tenant"
+        f"published for the project {project!r}, this policy judges no other's calls; write '*' for the "
+        "publisher's own project, or publish it with a token of the whole tenant"
     )
-    return Problem(path="scope.tenant", code="foreign_tenant", message=message)
+    return Problem(path="scope.project", code="foreign_project", message=message)
 
 
 class Unreadable(NamedTuple):
@@ -146,6 +174,9 @@ class Unreadable(NamedTuple):
     why: str
 
 
+Place = tuple[str, str, str]  # tenant, project and name
+
+
 @dataclass(frozen=True, slots=True)
 class PolicySet:
     """The newest version of every policy in force. Immutable: `with_policy` gives another set.
@@ -153,14 +184,19 @@ class PolicySet:
     `unreadable` are those whose newest version nobody can read.
     """
 
-    policies: Mapping[tuple[str, str], CompiledPolicy] = field(default_factory=dict)
-    unreadable: Mapping[tuple[str, str], Unreadable] = field(default_factory=dict)
+    policies: Mapping[Place, CompiledPolicy] = field(default_factory=dict)
+    unreadable: Mapping[Place, Unreadable] = field(default_factory=dict)
     _selected: dict[ScopeFacts, CompiledPolicy | None] = field(
         default_factory=dict, compare=False, repr=False
     )
 
     def with_policy(
-        self, tenant: str, name: str, version: int, document: PolicyDocument | Mapping[str, Any]
+        self,
+        tenant: str,
+        name: str,
+        version: int,
+        document: PolicyDocument | Mapping[str, Any],
+        project: str = TENANT_WIDE,
     ) -> "PolicySet":
         """A set that has this version too; an older version than the one in force changes nothing.
 
@@ -169,34 +205,41 @@ class PolicySet:
             name: the name it is published under.
             version: counted from 1.
             document: the document or its parsed JSON.
+            project: whose it is; then it judges calls of this project only. `*`: the tenant's.
 
         Raises:
-            PolicyRefused: it is no document of this version of the product, or not for this tenant.
+            PolicyRefused: it is no document of this version of the product, or not for this tenant or project.
         """
-        present = self.policies.get((tenant, name))
+        place = (tenant, project, name)
+        present = self.policies.get(place)
         if present is not None and present.version >= version:
             return self
         model = document if isinstance(document, PolicyDocument) else policy_from_value(document)
         if model.policy != name:
             message = f"the document is named {model.policy!r} and published as {name!r}; give both one name"
             raise PolicyRefused((Problem(path="policy", code="invalid", message=message),))
-        if foreign := foreign_scope(model, tenant):
+        if foreign := foreign_scope(model, tenant, project):
             raise PolicyRefused((foreign,))
-        compiled = compile_policy(model, tenant, version)
-        unread = {key: policy for key, policy in self.unreadable.items() if key != (tenant, name)}
-        return PolicySet({**self.policies, (tenant, name): compiled}, unread)
+        compiled = compile_policy(model, tenant, version, project)
+        unread = {key: policy for key, policy in self.unreadable.items() if key != place}
+        return PolicySet({**self.policies, place: compiled}, unread)
 
-    def with_unreadable(self, tenant: str, name: str, version: int, why: str) -> "PolicySet":
+    def with_unreadable(
+        self, tenant: str, name: str, version: int, why: str, project: str = TENANT_WIDE
+    ) -> "PolicySet":
         """A set that knows of this version only that nobody can read it.
 
-        What is in force under the name stays, and may hold and deny; nothing of the tenant is allowed any more.
+        What is in force under the name stays, and may hold and deny; nothing of the tenant, or of the project whose
+        it is, is allowed any more.
         """
-        unread = Unreadable(f"{name}@{version}", why)
-        return PolicySet(self.policies, {**self.unreadable, (tenant, name): unread})
+        unread = Unreadable(label_of(project, name, version), why)
+        return PolicySet(self.policies, {**self.unreadable, (tenant, project, name): unread})
 
-    def unreadable_of(self, tenant: str) -> "Unreadable | None":
-        """A policy of a tenant that nobody can read: it might be for any of its calls, and stricter than others."""
-        found = sorted(key for key in self.unreadable if key[0] == tenant)
+    def unreadable_of(self, tenant: str, project: str) -> "Unreadable | None":
+        """A policy that nobody can read: it might be for any call of the project, and stricter than others."""
+        found = sorted(
+            key for key in self.unreadable if key[0] == tenant and key[1] in (TENANT_WIDE, project)
+        )
         return self.unreadable[found[0]] if found else None
 
     def select(self, facts: ScopeFacts) -> CompiledPolicy | None:
@@ -209,7 +252,7 @@ class PolicySet:
 
 
 def policy_alone(document: PolicyDocument, tenant: str, version: int = 1) -> PolicySet:
-    """A set of this document only, as if the tenant had published it; empty when it is for another tenant.
+    """A set of this document only, as if it were published for the tenant; empty when it is for another tenant.
 
     Raises:
         PolicyRefused: it does not compile.

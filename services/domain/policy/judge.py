@@ -93,7 +93,7 @@ def judge(
         policy = policies.select(ScopeFacts(call.tenant, call.project, call.workspace, call.user, call.agent))
         cases = [_Case(call, view, views[-1].risk, policy, _variables(call, view)) for view in views]
         verdict = _strictest([_judge(case, now_ms, evaluate, resolve_path) for case in cases])
-        unread = policies.unreadable_of(call.tenant) if verdict.effect == "allow" else None
+        unread = policies.unreadable_of(call.tenant, call.project) if verdict.effect == "allow" else None
         return verdict if unread is None else _unread(cases[-1], unread)
     except Exception as error:
         return _unjudged(call, error)

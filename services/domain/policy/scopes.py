@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
+from schemas.ids import TENANT_WIDE
 from schemas.policy_document import Scope
 from services.domain.policy.patterns import matcher, specificity
 
@@ -20,11 +21,15 @@ class ScopeFacts(NamedTuple):
 
 
 class Scoped(Protocol):
-    """A published policy: its publisher's tenant, its name and version, and its scope."""
+    """A published policy: its publisher's tenant, whose it is, its name and version, and its scope."""
 
     @property
     def tenant(self) -> str:
         """The publisher's tenant."""
+
+    @property
+    def project(self) -> str:
+        """Whose it is: one project's, or `*`, the tenant's."""
 
     @property
     def name(self) -> str:
@@ -43,7 +48,10 @@ P = TypeVar("P", bound=Scoped)
 
 
 def applies(tenant: str, scope: Scope, facts: ScopeFacts) -> bool:
-    """Whether a policy published by a tenant is for these facts; another tenant's never is."""
+    """Whether a policy of a tenant with this scope is for these facts; another tenant's never is.
+
+    The scope of a project's own policy names that project (`CompiledPolicy.scope`), so no other's calls fit it.
+    """
     return tenant == facts.tenant and all(
         _fits(getattr(scope, dimension), getattr(facts, dimension)) for dimension in DIMENSIONS
     )
@@ -57,12 +65,13 @@ def select_policy(policies: Iterable[P], facts: ScopeFacts) -> P | None:
     """The policy with the most specific scope.
 
     Each dimension counts as exact before pattern before `*`, then by its longer literal beginning; the first
-    dimension that differs decides. Equal scopes: the higher version, then the name first in the alphabet.
+    dimension that differs decides. Equal scopes: the tenant's before a project's own, the higher version, then the
+    name first in the alphabet.
     """
     candidates = [policy for policy in policies if applies(policy.tenant, policy.scope, facts)]
     return min(candidates, key=_order, default=None)
 
 
-def _order(policy: Scoped) -> tuple[list[int], int, str]:
+def _order(policy: Scoped) -> tuple[list[int], bool, int, str]:
     specific = [-part for dimension in DIMENSIONS for part in specificity(getattr(policy.scope, dimension))]
-    return specific, -policy.version, policy.name
+    return specific, policy.project != TENANT_WIDE, -policy.version, policy.name

@@ -101,7 +101,7 @@ def test_select_policy_choice_is_the_most_specific_in_any_order(scopes: list[dic
 
     class Published:
         def __init__(self, number: int, scope: dict[str, str]) -> None:
-            self.tenant, self.name, self.version = "abc", f"p{number}", 1
+            self.tenant, self.project, self.name, self.version = "abc", "*", f"p{number}", 1
             self.scope = Scope.model_validate(scope)
 
     published = [Published(number, scope) for number, scope in enumerate(scopes)]

@@ -124,9 +124,9 @@ def test_destroyed_data_key_erases_what_was_sealed_under_it_and_nothing_else(vau
     other = CALL._replace(tenant="globex")
     kept = handle_of(vault, owner=other)
 
-    assert vault.destroy_key("acme", "key-1")
-    assert not vault.destroy_key("acme", "key-1")
-    assert not vault.destroy_key("acme", "key-9")
+    assert vault.destroy_key("acme", "books", "key-1")
+    assert not vault.destroy_key("acme", "books", "key-1")
+    assert not vault.destroy_key("acme", "books", "key-9")
     with pytest.raises(Gone):
         vault.open(CALL, [("/token", handle)])
     assert vault.open(other, [("/token", kept)])[0].value == VALUE
@@ -251,7 +251,7 @@ def test_erasure_beside_a_reader_of_the_file_is_not_said_to_be_done_before_it_is
     with pytest.raises(VaultUnavailable, match="another process"):
         vault.erase(CALL)
     with pytest.raises(VaultUnavailable, match="another process"):
-        vault.destroy_key("acme", "key-1")
+        vault.destroy_key("acme", "books", "key-1")
     assert any(box in path.read_bytes() for path in files)
     reader.close()
 

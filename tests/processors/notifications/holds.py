@@ -41,7 +41,7 @@ def start(found: History, tenant: str = "acme", execution: str = "e1", agent: st
 def hold_call(found: History, hold_id: str, tenant: str = "acme", **fields: Any) -> bytes:
     """A call is proposed, judged and held; its execution's key. `tool`, `risk`, `term`, and a hold's own fields."""
     tool, risk, term = fields.pop("tool", "send_money"), fields.pop("risk", "high"), fields.pop("term", None)
-    call = found.propose((tenant, "billing-bot", tool), term)
+    call = found.propose((tenant, "main", "billing-bot", tool), term)
     verdict = PolicyVerdictIssued(
         call_id=call.call_id,
         revision=1,

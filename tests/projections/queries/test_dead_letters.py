@@ -26,6 +26,8 @@ LETTERS = (
     (COMMANDS, b""),
     (COMMANDS, b"\xff"),
     (DEFINITIONS, b"acme/policy/production"),
+    (DEFINITIONS, b"acme/main/policy/production"),
+    (DEFINITIONS, b"acme/other/policy/production"),
     (DEFINITIONS, b"rival/policy/production"),
 )
 
@@ -52,26 +54,40 @@ def views(filler: Filler, database_url: str) -> Iterator[Views]:
     opened.close()
 
 
-def keys(views: Views, tenant: str, project: str, limit: int | None = None) -> list[str]:
+def keys(
+    views: Views, tenant: str, project: str, *, whole: bool = False, limit: int | None = None
+) -> list[str]:
     rows, _ = views.read_now(
-        lambda now: lists.dead_letters(now, tenant, project, shared_topic=DEFINITIONS, limit=limit)
+        lambda now: lists.dead_letters(
+            now, tenant, project, whole=whole, shared_topic=DEFINITIONS, limit=limit
+        )
     )
     return [row["log_key"] for row in rows]
 
 
-def test_dead_letters_of_a_project_are_its_own_and_those_of_its_tenant_alone(views: Views) -> None:
-    assert keys(views, "acme", "main") == ["acme/policy/production", "acme/nothing", "acme/main/run-1"]
-    assert keys(views, "acme", "m_in") == ["acme/policy/production", "acme/nothing", "acme/m_in/run-1"]
-    assert keys(views, "rival", "main") == ["rival/policy/production", "rival/main/run-1"]
-    assert keys(views, "acm", "main") == []
+def test_dead_letters_of_a_project_are_its_own_alone(views: Views) -> None:
+    assert keys(views, "acme", "main") == ["acme/main/policy/production", "acme/main/run-1"]
+    assert keys(views, "acme", "m_in") == ["acme/m_in/run-1"]
+    assert keys(views, "acme", "policy") == []
+    assert keys(views, "rival", "main") == ["rival/main/run-1"]
+    assert keys(views, "acm", "main", whole=True) == []
+
+
+def test_dead_letters_for_the_whole_tenant_are_those_of_no_project_too(views: Views) -> None:
+    assert keys(views, "acme", "m_in", whole=True) == [
+        "acme/policy/production",
+        "acme/nothing",
+        "acme/m_in/run-1",
+    ]
+    assert keys(views, "rival", "main", whole=True) == ["rival/policy/production", "rival/main/run-1"]
 
 
 def test_dead_letters_beyond_the_limit_are_the_older_ones(views: Views) -> None:
-    assert keys(views, "acme", "main", limit=1) == ["acme/policy/production"]
+    assert keys(views, "acme", "main", limit=1) == ["acme/main/policy/production"]
 
 
 def test_all_dead_letters_leave_none_out(views: Views) -> None:
     rows, _ = views.read_now(lists.all_dead_letters)
     assert [row["log_offset"] for row in rows] == list(reversed(range(len(LETTERS))))
     newest = dead_letter_json(rows[0])
-    assert (newest["id"], newest["reason"]) == (f"{DEFINITIONS}/2/8", "malformed")
+    assert (newest["id"], newest["reason"]) == (f"{DEFINITIONS}/2/10", "malformed")

@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from placet.errors import Unreachable, refusal
 from placet.models import Event
 from placet.transport.auto import Mode
+from placet.transport.bearer import bearer_headers
 from placet.transport.port import ConnectionLost, Patience, TokenSource
 from placet.transport.retry import delays
 from placet.transport.socket import NoWebSocket, closed_error, open_socket
@@ -107,7 +108,7 @@ async def _socket(
 async def _sse(
     url: str, token: TokenSource, channels: Sequence[str], cursor: str | None, patience: Patience
 ) -> AsyncGenerator[Event, None]:
-    headers = {"Authorization": f"Bearer {token()}", "Accept": "text/event-stream"}
+    headers = {**bearer_headers(token()), "Accept": "text/event-stream"}
     if cursor is not None:
         headers["Last-Event-ID"] = cursor
     timeout = httpx.Timeout(patience.open_s, read=None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from placet.transport.bearer import bearer_headers
 from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
 from placet.transport.retry import send_retrying
 
@@ -60,7 +61,7 @@ class RestTransport:
         return Reply(response.status_code, _body(response), _retry_after(response))
 
     def _headers(self, request: Request) -> dict[str, str]:
-        headers = {"Authorization": f"Bearer {self._token()}"}
+        headers = bearer_headers(self._token())
         if request.writes:
             headers["Idempotency-Key"] = request.ref
         if request.yaml is not None:

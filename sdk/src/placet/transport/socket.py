@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMes
 from websockets.typing import Subprotocol
 
 from placet.errors import PlacetError, Unauthenticated
+from placet.transport.bearer import authenticate_message
 from placet.transport.port import ConnectionLost
 
 SUBPROTOCOL = Subprotocol("placet.v1")
@@ -47,7 +48,7 @@ async def open_socket(url: str, token: str, open_s: float) -> AsyncIterator[Clie
     try:
         if connection.subprotocol != SUBPROTOCOL:
             raise NoWebSocket(f"{ws_url(url)} does not speak {SUBPROTOCOL}")
-        await connection.send(json.dumps({"type": "authenticate", "token": token}))
+        await connection.send(json.dumps(authenticate_message(token)))
         yield connection
     finally:
         await connection.close()
