@@ -1,18 +1,25 @@
-"""The parts of the installation as they are now, looked up once for all who ask at about the same time."""
+"""The parts of the installation as they are now, looked up once for all who ask at about the same time.
+
+Processes of every machine are known by their heartbeats in the log. Those of this machine also write status files,
+which tell while the log is out of reach.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable
 from gateway.kafka_cluster import broker_addresses
+from gateway.live.heard import Heard, Part
 from schemas.headers import rfc3339
-from schemas.status_file import STALLED, read_status
+from schemas.status_file import STALLED
+from vitals.status import read_word
+from vitals.word import SILENT
 
 KEPT_S = 1.0
 
@@ -21,7 +28,7 @@ Component = dict[str, Any]
 
 @dataclass(slots=True)
 class Components:
-    """The brokers as they answer, the roles by their own last word. Nobody's asking makes more than one look-up.
+    """The brokers as they answer, the roles by their heartbeats. Nobody's asking makes more than one look-up.
 
     An answer is kept for `KEPT_S`, whatever it says; a look-up that failed is kept for nobody but those who
     waited for it.
@@ -29,6 +36,7 @@ class Components:
 
     config: KafkaConfig
     directory: Path
+    heard: Heard = field(default_factory=Heard)
     clock: Callable[[], float] = time.monotonic
     _looking: asyncio.Task[None] | None = field(default=None, init=False)
     _found: list[Component] = field(default_factory=list, init=False)
@@ -44,8 +52,9 @@ class Components:
         return [dict(one) for one in self._found]
 
     async def _look(self) -> None:
-        roles = await asyncio.to_thread(read_status_files, self.directory)
-        self._found = [await kafka_component(self.config), *roles]
+        local = await asyncio.to_thread(read_status_files, self.directory)
+        kafka = await kafka_component(self.config)
+        self._found = [kafka, *(component_of(part) for part in merged(self.heard.parts(), local))]
         self._found_at = self.clock()
 
 
@@ -57,37 +66,44 @@ async def kafka_component(config: KafkaConfig) -> Component:
         addresses = []
     return {
         "name": "kafka",
+        "role": "kafka",
+        "host": None,
         "pid": None,
         "state": "ready" if addresses else "unreachable",
         "address": ",".join(addresses) or config.bootstrap_servers,
         "at": rfc3339(time.time_ns() // 1_000_000),
+        "lag_records": None,
         "reason": None,
     }
 
 
-def read_status_files(directory: Path) -> list[Component]:
-    """The components' status files; one that is just being replaced or is none is left out."""
-    found = []
-    for path in sorted(directory.glob("*.json")):
-        status = read_status(path)
-        if status is not None and "components" not in status:
-            found.append(
-                {
-                    "name": path.stem,
-                    "pid": status.get("pid"),
-                    "state": status["state"],
-                    "address": status.get("address"),
-                    "at": status.get("at"),
-                    "reason": status.get("reason") or None,
-                }
-            )
-    return found
+def component_of(part: Part) -> Component:
+    """A process as it is shown."""
+    word = part.word
+    return {
+        "name": word.name,
+        "role": word.role,
+        "host": word.host or None,
+        "pid": word.pid,
+        "state": part.state,
+        "address": word.address,
+        "at": word.at,
+        "lag_records": word.lag_records,
+        "reason": part.complaint() if part.state in (SILENT, STALLED) else None,
+    }
 
 
-def stalled(directory: Path) -> list[str]:
-    """Each role that runs and does not do its work, with its own word on why."""
-    return [
-        f"{part['name']}: {part['reason']}"
-        for part in read_status_files(directory)
-        if part["state"] == STALLED
-    ]
+def merged(heard: Sequence[Part], local: Sequence[Part]) -> list[Part]:
+    """What was heard, and of the processes of this machine the word that is newer."""
+    newest = {part.word.key: part for part in heard}
+    for part in local:
+        known = newest.get(part.word.key)
+        if known is None or part.age_s < known.age_s:
+            newest[part.word.key] = part
+    return sorted(newest.values(), key=lambda part: part.word.key)
+
+
+def read_status_files(directory: Path) -> list[Part]:
+    """The status files of this machine's processes; one that is just being replaced or is none is left out."""
+    found = (read_word(path) for path in sorted(directory.glob("*.json")) if path.stem != "stack")
+    return [Part(*one) for one in found if one is not None]

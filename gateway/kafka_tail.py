@@ -15,6 +15,7 @@ from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM, TermRule, rule_of
+from vitals.kafka_lag import progress
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +142,10 @@ class KafkaTail:
             return 0
         known = ((lane, consumer.highwater(begin.tp)) for lane, begin in enumerate(self.starts))
         return sum(max(end - read_through[lane], 0) for lane, end in known if end is not None)
+
+    def progress(self) -> tuple[int, int]:
+        """Where it stands, as a sum of offsets, and how many the broker is known to have behind that."""
+        return (0, 0) if self._consumer is None else progress(self._consumer, [at.tp for at in self.starts])
 
     async def _check(self, consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]) -> None:
         first: Mapping[TopicPartition, int] = await consumer.beginning_offsets(tps)

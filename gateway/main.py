@@ -22,7 +22,7 @@ from gateway.kafka_client import KafkaUnreachable
 from gateway.kafka_cluster import PartitionsDiffer
 from gateway.kafka_tail import LogLost
 from gateway.policy import GatewayPolicyRefused
-from gateway.rest.system import not_ready
+from gateway.readiness import own_problems
 from gateway.server.http import BoundedHttp
 from gateway.server.websocket import BoundedWebSocket
 from gateway.service import Gateway, assemble
@@ -31,7 +31,7 @@ from gateway.sockets.ws import FRAME_MAX_BYTES
 from gateway.vault.store import VaultUnavailable
 from projections.store.port import ViewError
 from schemas import key_files
-from schemas.status_file import write_status
+from vitals.word import READY, STOPPING
 
 logger = logging.getLogger(__name__)
 
@@ -92,12 +92,13 @@ async def serve(settings: GatewaySettings) -> None:
     gateway.port = listening.getsockname()[1]
     address = f"http://{settings.host}:{gateway.port}"
     server = GatewayServer(server_config(gateway))
-    write_status(settings.status_file, "starting", address)
+    gateway.pulse.address = address
+    gateway.heart.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
     serving = asyncio.create_task(server.serve([listening]))
-    starting = asyncio.create_task(_start(gateway, settings, address))
+    starting = asyncio.create_task(_start(gateway, address))
     failing = asyncio.create_task(gateway.wait_failed())
     try:
         await asyncio.wait({serving, failing, starting}, return_when=asyncio.FIRST_COMPLETED)
@@ -109,6 +110,8 @@ async def serve(settings: GatewaySettings) -> None:
         await serving
         failing.cancel()
         await gateway.stop()
+        gateway.pulse.tell(STOPPING)
+        await asyncio.to_thread(gateway.heart.stop)
         if settings.status_file is not None:
             settings.status_file.unlink(missing_ok=True)
     with suppress(asyncio.CancelledError):
@@ -174,15 +177,16 @@ class GatewayServer(uvicorn.Server):
         self.should_exit = True
 
 
-async def _start(gateway: Gateway, settings: GatewaySettings, address: str) -> None:
+async def _start(gateway: Gateway, address: str) -> None:
     await gateway.start()
     # What is there now stays: the collector need not look at it again and again.
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    while problems := await not_ready(gateway):
+    while problems := await own_problems(gateway):
         logger.debug("not ready: %s", problems)
         await asyncio.sleep(READY_PAUSE_S)
-    write_status(settings.status_file, "ready", address)
+    gateway.pulse.tell(READY)
+    gateway.heart.write()
     logger.info("the gateway is ready at %s", address)
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from gateway.live.heard import Part
+from vitals.word import Word
 
 ANSWER_BUCKETS_S = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -49,6 +54,41 @@ class Metrics:
             "Records of the log in the term in force that no decider signed; they do not count.",
             registry=self.registry,
         )
+        self._ready = Gauge("placet_ready", "1 while the installation decides.", registry=self.registry)
+        self._kafka_age = Gauge(
+            "placet_kafka_age_seconds", "Time since Kafka last answered this gateway.", registry=self.registry
+        )
+        labels = ["role", "name"]
+        self._part_ready = Gauge(
+            "placet_component_ready", "1 while a process does its work.", labels, registry=self.registry
+        )
+        self._part_silent = Gauge(
+            "placet_component_silent_seconds",
+            "Time since a process was last heard of.",
+            labels,
+            registry=self.registry,
+        )
+        self._part_lag = Gauge(
+            "placet_component_lag_records",
+            "Records that a process has still to read.",
+            labels,
+            registry=self.registry,
+        )
+
+    def see(self, parts: Sequence[Part], own: Word, *, is_ready: bool) -> None:
+        """Take in what is known of the installation's processes; of those of one name, the worst."""
+        self._ready.set(is_ready)
+        if own.kafka_age_ms is not None:
+            self._kafka_age.set(own.kafka_age_ms / 1000)
+        families = self._part_ready, self._part_silent, self._part_lag
+        for family in families:
+            family.clear()
+        for part in sorted(parts, key=lambda part: (not part.does_its_work, part.age_s)):
+            labels = part.word.role, part.word.name
+            self._part_ready.labels(*labels).set(part.does_its_work)
+            self._part_silent.labels(*labels).set(part.age_s)
+            if part.word.lag_records is not None:
+                self._part_lag.labels(*labels).set(part.word.lag_records)
 
     def text(self) -> bytes:
         """The metrics in Prometheus' text format."""

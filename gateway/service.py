@@ -30,11 +30,13 @@ from gateway.identity.oidc_settings import OidcSettings
 from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import check_topics
 from gateway.kafka_commands import KafkaCommandLog
+from gateway.kafka_heartbeats import HeartbeatTail
 from gateway.kafka_past import KafkaPast
 from gateway.kafka_records import RecordReader
 from gateway.kafka_tail import KafkaTail, Start
 from gateway.kafka_trust import TrustTail
 from gateway.live.cache import MAX_PASSING, key_of
+from gateway.live.heard import Heard
 from gateway.live.live import Live
 from gateway.live.reader import Reader
 from gateway.live.trust import TrustParts
@@ -63,6 +65,10 @@ from projections.store.port import Position, ViewUnavailable
 from schemas.audit import AUDIT_KEYS
 from schemas.envelope import Signer
 from schemas.record import Event
+from vitals.heart import Heart
+from vitals.kafka_voice import KafkaVoice
+from vitals.pulse import Pulse
+from vitals.word import BEAT_S
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +94,9 @@ class Gateway:
     desk: Desk
     keeper: Keeper
     strangers: Strangers
+    pulse: Pulse
+    heart: Heart
+    heard: Heard
     definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
@@ -149,6 +158,8 @@ class Gateway:
         self._spawn(self.keeper.run())
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
         self._spawn(trust.run())
+        self._spawn(HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heard).run())
+        self._spawn(self._feel())
         await until_read(live, ends, lambda: self.failure is not None)
         self.caught_up = self.failure is None
 
@@ -174,6 +185,11 @@ class Gateway:
         """Wait until a part has failed for good; the process should end then."""
         await self._failed.wait()
         return self.failure or RuntimeError("a part of the gateway ended")
+
+    async def _feel(self) -> None:
+        while True:
+            self.pulse.progress(*self.tail.progress())
+            await asyncio.sleep(BEAT_S / 2)
 
     async def _beginning(self) -> Beginning:
         waited = False
@@ -276,6 +292,8 @@ def assemble(settings: GatewaySettings) -> Gateway:
     config = KafkaConfig(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     wrapper = wrapper_of(settings.keys_dir)
+    heard, pulse = Heard(), Pulse("gateway", settings.name)
+    voice = KafkaVoice(config.bootstrap_servers, config.security, settings.topics.heartbeats)
     desk = Desk(lambda: Vault(open_database(settings.data_dir, settings.database_url), wrapper))
     return Gateway(
         settings,
@@ -287,7 +305,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         KafkaCommandLog(config),
         Buckets(settings.limits.requests_per_s),
         Seats(settings.limits.sockets),
-        Components(config, settings.data_dir / "run"),
+        Components(config, settings.data_dir / "run", heard),
         AuditReads(
             HeadFiles(settings.audit_heads_dir),
             settings.keys_dir / AUDIT_KEYS,
@@ -298,6 +316,9 @@ def assemble(settings: GatewaySettings) -> Gateway:
         desk,
         Keeper(desk, views),
         Strangers(settings.limits.bounds),
+        pulse,
+        Heart(pulse, voice, settings.status_file),
+        heard,
     )
 
 

@@ -83,6 +83,7 @@ class GatewaySettings:
     oidc: OidcSettings | None = None
     seals: LogSeals | None = None
     log_level: str = "INFO"
+    name: str = "gateway"
     limits: Limits = field(default_factory=Limits)
 
 
@@ -113,6 +114,7 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             oidc=read_oidc(settings),
             seals=load_seals(settings),
             log_level=settings.get("log_level") or "INFO",
+            name=settings.get("worker_id") or "gateway",
             limits=Limits(**_rates(settings)),
         )
     except OidcSettingsRefused as error:

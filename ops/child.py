@@ -36,7 +36,11 @@ class RoleChild:
         self._start_at: float | None = None
 
     def start(self) -> None:
-        """Start its process; what it prints is appended to its log."""
+        """Start its process; what it prints is appended to its log.
+
+        Raises:
+            OSError: There is no room for its log, or the machine has no process left.
+        """
         log = self._directory.log(self.name)
         _rotate(log)
         self._directory.status(self.name).unlink(missing_ok=True)
@@ -54,7 +58,7 @@ class RoleChild:
             One sentence about what happened, if something did.
         """
         if self._start_at is not None:
-            return self._restart() if now >= self._start_at else None
+            return self._restart(now) if now >= self._start_at else None
         code = self._process.poll() if self._process else None
         if code is None:
             return None
@@ -78,8 +82,9 @@ class RoleChild:
         """How it is now, by its own status file."""
         if self._process is None or self._start_at is not None:
             return Component(self.name, None, BACKING_OFF, None, self.restarts)
-        state, address, reason = role_state(self._directory, self.name, self._process.pid)
-        return Component(self.name, self._process.pid, state, address, self.restarts, reason)
+        state, address, _ = role_state(self._directory, self.name, self._process.pid)
+        # A detail that counts seconds would be a new word at every look.
+        return Component(self.name, self._process.pid, state, address, self.restarts)
 
     def last_words(self) -> str:
         """The last line that it printed."""
@@ -87,9 +92,17 @@ class RoleChild:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
         return next((line.strip() for line in reversed(lines) if line.strip()), "nothing was printed")
 
-    def _restart(self) -> str:
+    def _restart(self, now: float) -> str:
+        try:
+            self.start()
+        except OSError as error:
+            self.failures += 1
+            delay_s = restart_delay_s(self.failures)
+            self._start_at = now + delay_s
+            return (
+                f"{self.name} cannot be started ({error.strerror or error}); trying again in {delay_s:.1f} s"
+            )
         self.restarts += 1
-        self.start()
         return f"{self.name} was started again"
 
 

@@ -22,6 +22,9 @@ from schemas.topics import DEFAULT_PARTITIONS
 
 DEFAULT_DATA_DIR = Path(".placet")
 DEFAULT_PORT = 8000
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+# The gateway answers for itself at its own address.
+PROBED = ("decider", "projector", "trust", "notifier")
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ class StackConfig:
         notifications_file: Absolute path of what is told to whom; empty for nobody.
         log_signatures: `required`, or `off` where everything that may be produced shall count.
         log_level: Of the roles' logs.
+        probe_host: Address that the roles' probes listen on.
+        probe_port: The first of the probes' ports, one after the other in the order of `PROBED`; 0 for any free ones.
         oidc: The identity provider that the gateway believes, as its settings without `oidc_`; empty for none.
     """
 
@@ -124,12 +129,18 @@ class StackConfig:
     notifications_file: str = ""
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
+    probe_host: str = "127.0.0.1"
+    probe_port: int = 0
     oidc: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def directory(self) -> DataDir:
         """The data directory's layout."""
         return DataDir(Path(self.data_dir))
+
+    def probe_port_of(self, role: str) -> int:
+        """The port of a role's probe; 0 for any free one."""
+        return self.probe_port + PROBED.index(role) if self.probe_port and role in PROBED else 0
 
     def kafka_settings_of(self, principal: str) -> Path | None:
         """The client settings with which a principal signs in at the cluster; None where none are needed."""
@@ -168,6 +179,8 @@ class StackConfig:
             "worker_id": worker_id,
             "status_file": str(self.directory.status(worker_id)),
             "log_level": self.log_level,
+            "probe_host": self.probe_host,
+            "probe_port": str(self.probe_port_of(principal or worker_id)),
             **{f"{PREFIX}{name}": text for name, text in self.oidc.items()},
         }
 
@@ -185,9 +198,27 @@ def load_config(path: Path) -> StackConfig:
     """Read a configuration.
 
     Raises:
-        UsageError: There is none at this path.
+        UsageError: There is none at this path, or it holds something else.
     """
-    values = read_json(path)
+    try:
+        values = read_json(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read ({error}): mend it, or start the stack anew.") from error
     if values is None:
         raise UsageError(f"{path} does not exist: start a stack with placet up --data-dir {path.parent}.")
-    return StackConfig(**values)
+    try:
+        config = StackConfig(**values)
+    except TypeError as error:
+        raise UsageError(f"{path} is not this version's configuration ({error}): mend it.") from error
+    check_log_level(config.log_level)
+    return config
+
+
+def check_log_level(level: str) -> None:
+    """Refuse a log level that no role could be started with.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if level not in LOG_LEVELS:
+        raise UsageError(f"{level} is no log level: give one of {', '.join(LOG_LEVELS)}.")

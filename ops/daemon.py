@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, BinaryIO, cast
 
 from ops import process
 from ops.config import DataDir
 from ops.errors import OpsError, UsageError
+from ops.files import unusable
 from ops.options import UpOptions
 from ops.private import keep_private
 from ops.status import Stack, read_stack
@@ -34,9 +35,8 @@ def start_detached(options: UpOptions) -> Stack:
     """
     log = options.directory.log("supervisor")
     keep_private(options.directory.root)
-    log.parent.mkdir(parents=True, exist_ok=True)
     hears, tells = os.pipe()
-    with os.fdopen(hears, "rb") as answer, log.open("ab") as output:
+    with os.fdopen(hears, "rb") as answer, _opened(log) as output:
         child = subprocess.Popen(  # noqa: S603 - the command is built here
             [sys.executable, "-m", "ops.daemon", str(tells)],
             stdin=subprocess.PIPE,
@@ -118,6 +118,14 @@ def main(tells: int, options: UpOptions) -> int:
                 answer.write(json.dumps({"message": str(error), "exit_code": error.exit_code}).encode())
             return error.exit_code
     return 0
+
+
+def _opened(log: Path) -> BinaryIO:
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log.open("ab")
+    except OSError as error:
+        raise unusable(error) from error
 
 
 def _failure(said: Mapping[str, Any]) -> OpsError:

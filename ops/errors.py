@@ -30,6 +30,10 @@ class DataDirectoryInUseError(UsageError):
     """Another stack is running on the data directory."""
 
 
+class DataDirectoryUnusableError(UsageError):
+    """A file or directory of the stack cannot be made or written."""
+
+
 class TopicMismatchError(UsageError):
     """A topic exists with another partition count than the one asked for."""
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from ops.errors import DataDirectoryInUseError
+from ops.files import unusable
 
 
 def lock_directory(directory: Path, name: str = "lock") -> int:
@@ -17,9 +18,13 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
 
     Raises:
         DataDirectoryInUseError: Somebody else holds it.
+        DataDirectoryUnusableError: It cannot be made, or nothing can be made in it.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unusable(error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -48,6 +48,8 @@ class UpOptions:
     notifications: Path | None = None
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
+    probe_host: str = LOOPBACK
+    probe_port: int = 0
     oidc: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -89,6 +91,8 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         replication_factor=options.replication_factor,
         log_signatures=_log_signatures(options.log_signatures),
         log_level=options.log_level,
+        probe_host=options.probe_host,
+        probe_port=options.probe_port,
         oidc=dict(options.oidc),
     )
 

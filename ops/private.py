@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ops.files import unusable
+
 UMASK = 0o077
 
 
@@ -19,10 +21,17 @@ def keep_private(root: Path) -> None:
 
     Args:
         root: the data directory; it is made.
+
+    Raises:
+        DataDirectoryUnusableError: it cannot be made.
+        DiskFullError: there is no room for it.
     """
     os.umask(UMASK)
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    tighten(root)
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tighten(root)
+    except OSError as error:
+        raise unusable(error) from error
 
 
 def tighten(path: Path) -> None:

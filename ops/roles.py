@@ -60,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     os.umask(UMASK)
     os.nice(NICENESS.get(parsed.role, 0))
-    load_role(parsed.role)(config.settings_for(parsed.worker_id or parsed.role, parsed.role))
+    settings = config.settings_for(parsed.worker_id or parsed.role, parsed.role)
+    if parsed.probe_port is not None:
+        settings["probe_port"] = str(parsed.probe_port)
+    load_role(parsed.role)(settings)
     return 0
 
 
@@ -68,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.roles", description="Run one role of a stack.")
     parser.add_argument("role", choices=sorted((*ROLES, *OPTIONAL_ROLES)))
     parser.add_argument("--config", type=Path, required=True, help="the stack's placet.json")
+    parser.add_argument("--probe-port", type=int, help="where its probe listens; 0 for any free port")
     parser.add_argument("--worker-id", help="its name among several of the same role; the role by default")
     return parser
 

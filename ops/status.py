@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ops import process
 from ops.config import DataDir
 from ops.files import read_json, write_json
+from vitals.status import read_word
+from vitals.word import SILENT, SILENT_AFTER_S, Word, standing
 
 STARTING, READY, STOPPING, STOPPED, FAILED = "starting", "ready", "stopping", "stopped", "failed"
+# The supervisor's own state while a part that was ready is not.
+DEGRADED = "degraded"
 BACKING_OFF = "restarting"
 KAFKA = "kafka"
+# With less a file of a few kilobytes may not fit any more.
+LOWEST_FREE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,7 @@ class Component:
     Attributes:
         name: Its role, or `kafka`.
         pid: Its process id; None when it does not run.
-        state: starting, ready, restarting or stopped.
+        state: starting, ready, stalled, silent, restarting or stopped.
         address: Where it listens, if it does.
         restarts: How often the supervisor had to start it again.
         reason: Why it does not do its work although it runs.
@@ -41,7 +50,7 @@ class Stack:
     """A stack as its supervisor sees it.
 
     Attributes:
-        state: starting, ready, stopping, stopped or failed.
+        state: starting, ready, degraded (a part is not), stopping, stopped or failed.
         pid: The supervisor's process id.
         started: When that process started, in clock ticks since boot; a later one with its id differs.
         url: The gateway's address.
@@ -72,23 +81,37 @@ def read_stack(directory: DataDir) -> Stack:
     if written is None:
         return Stack(STOPPED)
     written.pop("at", None)
-    components = tuple(_observed(Component(**row), directory) for row in written.pop("components"))
+    components = observed([Component(**row) for row in written.pop("components")], directory)
     stack = Stack(**written, components=components)
-    if stack.state in (STOPPED, FAILED) or process.is_same(stack.pid, stack.started):
+    if stack.state in (STOPPED, FAILED):
         return stack
+    if process.is_same(stack.pid, stack.started):
+        return _as_it_is(stack, directory)
     gone = tuple(Component(part.name, None, STOPPED) for part in components)
     return Stack(STOPPED, url=stack.url, bootstrap_servers=stack.bootstrap_servers, components=gone)
 
 
 def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None, str]:
-    """A role's own word on its state, its address and what hinders it, if it comes from this process."""
-    written = read_json(directory.status(name))
-    if written is None or written.get("pid") != pid:
+    """A role's state, address and trouble by its own word, if it comes from this process and is not old."""
+    found = read_word(directory.status(name))
+    if found is None or found[0].pid != pid:
         return STARTING, None, ""
-    return (
-        str(written.get("state", STARTING)),
-        written.get("address") or None,
-        str(written.get("reason") or ""),
+    word, age_s = found
+    state = standing(word, age_s)
+    reason = f"silent for {age_s:.1f} s" if state == SILENT else "; ".join(word.problems())
+    return state, word.address, reason if state not in (STARTING, READY) else ""
+
+
+def observed(parts: Sequence[Component], directory: DataDir) -> tuple[Component, ...]:
+    """Components as they are now: by what lives, by their own words, and Kafka by what the roles hear of it."""
+    found = tuple(_observed(part, directory) for part in parts)
+    answered = [age for part in found if (age := _kafka_age_s(part, directory)) is not None]
+    if not answered or min(answered) <= SILENT_AFTER_S:
+        return found
+    reason = f"has not answered for {min(answered):.1f} s"
+    return tuple(
+        replace(part, state=SILENT, reason=reason) if part.name == KAFKA and part.state == READY else part
+        for part in found
     )
 
 
@@ -96,6 +119,7 @@ def as_protocol(stack: Stack) -> dict[str, Any]:
     """The answer of `placet status --json`; the sign-in link and gRPC come with the console and gRPC."""
     return {
         "state": stack.state,
+        "message": stack.message,
         "url": stack.url,
         "sign_in_url": None,
         "bootstrap_servers": stack.bootstrap_servers,
@@ -112,3 +136,34 @@ def _observed(part: Component, directory: DataDir) -> Component:
         return part
     state, address, reason = role_state(directory, part.name, part.pid)
     return replace(part, state=state, address=address, reason=reason)
+
+
+def _kafka_age_s(part: Component, directory: DataDir) -> float | None:
+    """How long ago Kafka answered a role that can tell; None where it cannot."""
+    found = None if part.pid is None or part.name == KAFKA else read_word(directory.status(part.name))
+    if found is None or found[0].pid != part.pid or found[1] > SILENT_AFTER_S:
+        return None
+    return _age_s(found[0])
+
+
+def _age_s(word: Word) -> float | None:
+    return None if word.kafka_age_ms is None else word.kafka_age_ms / 1000
+
+
+def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
+    """The supervisor's word with what it could not write down: parts that are in trouble, and a full disk."""
+    troubled = [part for part in stack.components if part.state != READY]
+    if stack.state != READY or not troubled:
+        return stack
+    told = [f"{part.name} {part.reason or 'is ' + part.state}" for part in troubled]
+    full = full_disk(directory.root)
+    message = full or stack.message or "; ".join(told)
+    return replace(stack, state=DEGRADED, message=message)
+
+
+def full_disk(root: Path) -> str:
+    """One sentence where the disk of a directory takes nothing more; empty otherwise."""
+    status = os.statvfs(root)
+    if status.f_bavail * status.f_frsize >= LOWEST_FREE_BYTES:
+        return ""
+    return f"The disk that holds {root} is full: free space; what had to end is then started again."

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from ops import process
 from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError
+from ops.files import unusable
 from ops.install import install_keys, install_seals, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
@@ -32,7 +34,8 @@ from schemas.topics import Topics
 START_TIMEOUT_S = 90.0
 TICK_S = 0.1
 FAILURES_BEFORE_READY = 3
-READYZ_TIMEOUT_S = 2.0
+READYZ_TIMEOUT_S = 5.0
+WRITE_AGAIN_S = 1.0
 
 
 class StopRequested(BaseException):
@@ -51,12 +54,16 @@ class Supervisor:
         self._roles: tuple[RoleChild, ...] = ()
         self._written: Stack | None = None
         self._happened = ""
+        self._write_at = 0.0
+        self._unwritten = ""
 
     def run(self, on_ready: Callable[[Stack], None]) -> None:
         """Run the stack until a signal asks for its end; returns after a clean stop.
 
         Args:
             on_ready: Called once, when everything answers.
+
+        Once it is ready, nothing that goes wrong ends it: what fails is tried again until it is stopped.
 
         Raises:
             OpsError: It could not be started; nothing is left running.
@@ -71,6 +78,11 @@ class Supervisor:
         except StopRequested:
             self._stop()
             self._report(STOPPED)
+        except OSError as error:
+            self._stop()
+            refused = unusable(error)
+            self._report(FAILED, refused)
+            raise refused from error
         except BaseException as error:
             self._stop()
             self._report(FAILED, error)
@@ -130,8 +142,13 @@ class Supervisor:
         for member in members:
             happened = member.tick(time.monotonic())
             if happened:
-                self._say(happened)
-                self._happened = happened
+                self._tell(happened)
+
+    def _tell(self, happened: str) -> None:
+        self._happened = happened
+        # Where this is printed may be a file on the very disk that is full.
+        with suppress(OSError):
+            self._say(happened)
 
     def _stop(self) -> None:
         _on_signals(signal.SIG_IGN)
@@ -156,10 +173,21 @@ class Supervisor:
             message=str(error) if error else "" if is_whole else self._happened,
             exit_code=error.exit_code if isinstance(error, OpsError) else int(error is not None),
         )
-        if stack != self._written:
-            write_stack(self.directory, stack)
-            self._written = stack
+        if stack != self._written and (state != READY or time.monotonic() >= self._write_at):
+            self._write(stack)
         return stack
+
+    def _write(self, stack: Stack) -> None:
+        """Write the stack's state down; a disk that is full takes nobody away from watching."""
+        try:
+            write_stack(self.directory, stack)
+        except OSError as error:
+            self._write_at = time.monotonic() + WRITE_AGAIN_S
+            if not self._unwritten:
+                self._unwritten = str(error)
+                self._tell(f"{self.directory.state} cannot be written ({error.strerror or error})")
+        else:
+            self._written, self._unwritten = stack, ""
 
     def _components(self, *, ended: bool) -> tuple[Component, ...]:
         kafka = (self._kafka.component,) if self._kafka else ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +14,21 @@ from gateway.identity.issuer import DAY_S, issue
 from gateway.identity.keys import KeysUnreadable
 from ops.errors import EXIT_USAGE
 
+# Any other role means what a policy makes of it, so that a slip of the pen would be found out by nobody.
+BUILT_IN = ("agent", "reviewer", "operator", "analyst", "admin")
+TOOL_ROLE = "tool:"
 DEFAULT_DATA_DIR = Path(".placet")
 
 
 def issue_command(
     subject: Annotated[str, typer.Option(help="Who the token is for: one person or service, one subject.")],
     role: Annotated[
-        list[str], typer.Option(help="agent, reviewer, operator, analyst, admin, or your own; repeat it.")
-    ],
+        list[str] | None,
+        typer.Option(help="agent, reviewer, operator, analyst, admin, tool:NAME; repeat it."),
+    ] = None,
+    own_role: Annotated[
+        list[str] | None, typer.Option(help="A role that your policies name, such as treasurer; repeat it.")
+    ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant it is good for.")] = "default",
     project: Annotated[
         str, typer.Option(help="The project it is good for; * for all of the tenant.")
@@ -34,8 +43,10 @@ def issue_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Issue a bearer token, signed by the installation's own issuer."""
+    roles = [*(role or ()), *(own_role or ())]
     try:
-        token = issue(data_dir / "keys", subject, role, tenant, project, agent, ttl_seconds, user, workspace)
+        _check_roles(role or (), roles)
+        token = issue(data_dir / "keys", subject, roles, tenant, project, agent, ttl_seconds, user, workspace)
     except ValueError as error:
         typer.echo(f"No token was issued: {error}.", err=True)
         raise typer.Exit(EXIT_USAGE) from error
@@ -43,3 +54,16 @@ def issue_command(
         typer.echo(f"The keys in {data_dir / 'keys'} cannot be used: {error}.", err=True)
         raise typer.Exit(EXIT_USAGE) from error
     typer.echo(json_text.dumps({"token": token}) if json else token)
+
+
+def _check_roles(built_in: Sequence[str], roles: Sequence[str]) -> None:
+    if not roles:
+        raise ValueError("give at least one --role, or --own-role for a role that your policies name")
+    for role in built_in:
+        if role not in BUILT_IN and not role.startswith(TOOL_ROLE):
+            near = get_close_matches(role, BUILT_IN, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise ValueError(
+                f"{role} is no role of Placet's ({', '.join(BUILT_IN)}, {TOOL_ROLE}NAME): {meant}"
+                f"for one that your policies name, give --own-role {role}"
+            )

@@ -142,6 +142,7 @@ def settings_of(spec: TopicSpec, min_insync_replicas: int) -> dict[str, str]:
         "message.timestamp.after.max.ms": str(2**63 - 1),
         "min.insync.replicas": str(min_insync_replicas),
         "unclean.leader.election.enable": "false",
+        **({} if spec.segment_ms is None else {"segment.ms": str(spec.segment_ms)}),
     }
 
 

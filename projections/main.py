@@ -11,16 +11,20 @@ import uvloop
 
 from projections.audit.settings import AUDIT_ERRORS, Audit, opened_audit
 from projections.log_errors import LogError
+from projections.meters import Meters
 from projections.projector import Projector
 from projections.store.port import ViewError
 from projections.store.urls import open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.seals import load_seals
-from schemas.status_file import write_status
 from schemas.topics import Topics
+from vitals.living import Living, living
+from vitals.probe import ProbeTaken
+from vitals.word import STOPPING
 
 EXIT_NOT_REACHABLE = 3
+ROLE = "projector"
 # Batches make thousands of objects that all live until the batch is written: the default looks at them
 # again after every 700.
 GC_THRESHOLD = 50_000
@@ -39,39 +43,41 @@ def run(settings: Mapping[str, str]) -> None:
     """
     gc.set_threshold(GC_THRESHOLD)
     try:
-        uvloop.run(_serve(settings))
-    except (LogError, ViewError, KafkaSettingsRefused, *AUDIT_ERRORS) as error:
+        with living(settings, ROLE) as alive:
+            uvloop.run(_serve(settings, alive))
+    except (LogError, ViewError, KafkaSettingsRefused, ProbeTaken, *AUDIT_ERRORS) as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(EXIT_NOT_REACHABLE) from error
 
 
-async def _serve(settings: Mapping[str, str]) -> None:
-    status_file = settings.get("status_file", "")
-    write_status(status_file, "starting")
+async def _serve(settings: Mapping[str, str], alive: Living) -> None:
     async with opened_audit(settings) as audit:
-        await _project(settings, status_file, audit)
+        await _project(settings, alive, audit)
 
 
-async def _project(settings: Mapping[str, str], status_file: str, audit: Audit) -> None:
+async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> None:
     tail = KafkaTail(kafka_address(settings))
     await tail.open()
     projector = Projector(
         tail,
         open_store=lambda: open_view(settings["database_url"]),
         topics=Topics(settings.get("topic_prefix") or "placet"),
-        tell=lambda state, behind: write_status(status_file, state, behind=behind),
+        tell=lambda state: alive.tell(state),
         heads=audit.keeper,
         seals=load_seals(settings),
+        meters=Meters(alive.registry),
     )
     audit.on_failure = projector.stop
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, projector.stop)
+    feeling = asyncio.create_task(alive.feel(lambda: alive.pulse.progress(*projector.progress())))
     try:
         await projector.run()
     finally:
+        feeling.cancel()
+        alive.tell(STOPPING)
         await tail.close()
-        write_status(status_file, "stopping")
 
 
 def kafka_address(settings: Mapping[str, str]) -> KafkaAddress:

@@ -16,6 +16,7 @@ from projections.audit.heads import HeadKeeper
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
+from projections.meters import UNSEEN, Meters
 from projections.slices import slices
 from projections.standing import Standing, find_standing, first_position
 from projections.store.port import Batch, Position, RowStore, ViewReplaced, ViewStore
@@ -27,9 +28,9 @@ from schemas.topics import Topics
 logger = logging.getLogger(__name__)
 
 BATCH_RECORDS = 2_000
-TELL_EVERY_S = 10.0
+SAY_EVERY_S = 10.0
 
-Tell = Callable[[str, int], None]
+Tell = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -41,13 +42,16 @@ class Writer:
     batcher: Batcher
     batch_records: int = BATCH_RECORDS
     wrote: Callable[[Batch], None] = lambda batch: None
+    meters: Meters = UNSEEN
 
     def write(self, polled: Sequence[tuple[Partition, Sequence[RawRecord]]]) -> None:
         """Write what came next of some partitions, in one transaction or more."""
         for round_ in _rounds(polled, self.batch_records):
             chunks = [Chunk(self._position(at, records), records) for at, records in round_]
-            batch = self.batcher.batch(chunks)
-            self.store.apply(batch)
+            with self.meters.folding(sum(len(chunk.records) for chunk in chunks)):
+                batch = self.batcher.batch(chunks)
+            with self.meters.writing():
+                self.store.apply(batch)
             self.batcher.written()
             self.wrote(batch)
             for move in batch.moves:
@@ -78,9 +82,10 @@ class Projector:
         tail: connected.
         open_store: opens the live view; called again when it was swapped.
         topics: the installation's.
-        tell: is told the state (`starting`, `ready`) and how many offsets the view is behind.
+        tell: is told the state (`starting`, `ready`).
         seals: tells which records a decider signed; None where nothing is signed.
         heads: checks and signs the audit trees' heads; None signs none.
+        meters: count what it does.
     """
 
     tail: KafkaTail
@@ -89,11 +94,16 @@ class Projector:
     tell: Tell
     heads: HeadKeeper | None = None
     seals: LogSeals | None = None
+    meters: Meters = UNSEEN
     stopping: bool = False
 
     def stop(self) -> None:
         """End after the batch under way."""
         self.stopping = True
+
+    def progress(self) -> tuple[int, int]:
+        """How far the views have come, as a sum of offsets, and how many records of the log they lack."""
+        return self.tail.progress()
 
     async def run(self) -> None:
         """Follow the log.
@@ -115,6 +125,7 @@ class Projector:
     async def _follow(self, store: ViewStore) -> None:
         standing = await find_standing(self.tail, store, self.topics)
         writer = new_writer(store, self.topics, standing.positions, seals=self.seals)
+        writer.meters = self.meters
         if self.heads is not None:
             self.heads.begin(store)
             writer.wrote = self.heads.wrote
@@ -137,7 +148,7 @@ class _Progress:
         self._tell = tell
         self._next_at = 0.0
         self._state = "ready" if not self._ends else "starting"
-        tell(self._state, standing.behind())
+        tell(self._state)
 
     @property
     def is_ready(self) -> bool:
@@ -152,9 +163,9 @@ class _Progress:
             self._state = "ready"
         elif now < self._next_at:
             return
-        self._next_at = now + TELL_EVERY_S
+        self._next_at = now + SAY_EVERY_S
         logger.info("the view is %d records behind", behind)
-        self._tell(self._state, behind)
+        self._tell(self._state)
 
 
 def _offset(positions: dict[Partition, Position], at: Partition) -> int:

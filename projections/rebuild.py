@@ -15,7 +15,7 @@ from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, compare
 from projections.log_errors import LogChanged, LogUnreachable
 from projections.projector import Writer, new_writer
-from projections.store.port import ViewOutdated, ViewReplaced, ViewStore
+from projections.store.port import ViewHeld, ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view
 from projections.tail_kafka import KafkaTail, Partition
 from schemas.seals import LogSeals
@@ -115,12 +115,14 @@ async def rebuild(
     replaced = identity_of(plan.target_url)
     generation = new_generation(plan.target_url)
     try:
+        if not plan.force:
+            generation.check()
         outcome = await _rebuild(plan, generation.store, tail, topics, progress, bulk)
         generation.store.close()
         if not outcome.refused:
-            generation.swap(replaced)
+            generation.swap(replaced, plan.force)
             return outcome
-    except ViewReplaced as error:
+    except (ViewReplaced, ViewHeld) as error:
         outcome = Outcome(0, 0.0, None, refused=str(error))
     except BaseException:
         generation.discard()

@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from projections.log_errors import LogChanged, LogUnreachable, TopicMissing
 from schemas.record import RawRecord, raw_record
+from vitals.kafka_lag import progress
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class KafkaTail:
 
     def __init__(self, address: KafkaAddress) -> None:
         self._address = address
+        self._standing: tuple[Partition, ...] = ()
         self._consumer = AIOKafkaConsumer(
             bootstrap_servers=address.bootstrap_servers,
             enable_auto_commit=False,
@@ -135,10 +137,15 @@ class KafkaTail:
 
     def stand_at(self, offsets: Mapping[Partition, int]) -> None:
         """Read these partitions from these offsets on, and no others."""
+        self._standing = tuple(offsets)
         # No await in between: a partition that is assigned without a position asks for a committed one.
         self._consumer.assign([KafkaPartition(*partition) for partition in offsets])
         for partition, offset in offsets.items():
             self._consumer.seek(KafkaPartition(*partition), offset)
+
+    def progress(self) -> tuple[int, int]:
+        """Where it stands, as a sum of offsets, and how many the broker is known to have behind that."""
+        return progress(self._consumer, [KafkaPartition(*at) for at in self._standing])
 
     async def poll(self, timeout_ms: int = POLL_MS) -> Polled:
         """What came next, by partition in offset order; waits for the first record up to a time.

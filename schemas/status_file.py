@@ -1,20 +1,27 @@
 """A role's own word on how it is: a small JSON file for the supervisor and for people, replaced whole."""
 
 import json
+import logging
 import os
 import secrets
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from schemas.headers import rfc3339
 
+logger = logging.getLogger(__name__)
+
 # It runs and is connected, but does not do its work; `reason` says why.
 STALLED = "stalled"
 
 
-def write_status(path: str | Path | None, state: str, address: str | None = None, **facts: int | str) -> None:
+def write_status(path: str | Path | None, state: str, address: str | None = None, **facts: Any) -> None:
     """Write `{"pid", "state", "address", "at", …}`; does nothing without a path.
+
+    A file that cannot be written (a full disk) ends nobody's work: the old one is only touched, so that its age
+    still says that the process lives.
 
     Args:
         path: the status file; None or "" where nobody asks.
@@ -25,18 +32,27 @@ def write_status(path: str | Path | None, state: str, address: str | None = None
     if not path:
         return
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
     at = rfc3339(time.time_ns() // 1_000_000)
     status = {"pid": os.getpid(), "state": state, "address": address, "at": at, **facts}
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    fresh.write_text(json.dumps(status), encoding="utf-8")
-    fresh.replace(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(json.dumps(status), encoding="utf-8")
+        fresh.replace(target)
+    except OSError as error:
+        logger.warning("the status file %s cannot be written: %s", target, error.strerror or error)
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+            os.utime(target)
 
 
 def read_status(path: Path) -> dict[str, Any] | None:
-    """What a status file says; None where it is gone, is being replaced, or is no status file."""
+    """What a status file says, and its age as `age_s`; None where it is gone, is being replaced, or is none."""
     try:
         status = json.loads(path.read_text(encoding="utf-8"))
+        age_s = time.time() - path.stat().st_mtime
     except (OSError, ValueError):
         return None
-    return status if isinstance(status, dict) and isinstance(status.get("state"), str) else None
+    if not isinstance(status, dict) or not isinstance(status.get("state"), str):
+        return None
+    return {**status, "age_s": max(0.0, age_s)}

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 DEFINITION_COMMANDS = "definition-commands"
 DEFAULT_PARTITIONS = 12
+HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * 60 * 60 * 1000
 FOREVER_MS = -1
 
@@ -17,7 +18,8 @@ MAX_MESSAGE_BYTES = 2 * 1024 * 1024
 class TopicSpec:
     """One topic as it must exist on the broker.
 
-    `partitions` is None where the installation's own partition count applies.
+    `partitions` is None where the installation's own partition count applies, `segment_ms` where the broker's own
+    does: only whole segments are deleted.
     """
 
     name: str
@@ -25,6 +27,7 @@ class TopicSpec:
     retention_ms: int
     partitions: int | None = None
     log_append_time: bool = False
+    segment_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,11 @@ class Topics:
         """What cannot be read or believed, with the reason."""
         return f"{self.prefix}.dead-letters"
 
+    @property
+    def heartbeats(self) -> str:
+        """What every process says of itself each second; nothing is decided by it."""
+        return f"{self.prefix}.heartbeats"
+
     def specs(self) -> tuple[TopicSpec, ...]:
         """Every topic with its broker settings (design, section 2)."""
         keep = FOREVER_MS
@@ -85,6 +93,7 @@ class Topics:
             TopicSpec(self.trust, "compact", keep),
             TopicSpec(self.learning, "delete", keep),
             TopicSpec(self.dead_letters, "delete", 30 * DAY_MS),
+            TopicSpec(self.heartbeats, "delete", HOUR_MS, partitions=1, segment_ms=HOUR_MS),
         )
 
 

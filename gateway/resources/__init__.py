@@ -41,7 +41,7 @@ from gateway.resources.records import (
 )
 from gateway.resources.secrets import DataKey, DeliveredSecret, DeliveredSecrets, Erased
 from gateway.resources.standing_rules import ChangedRule, StandingRule
-from gateway.resources.system import Component, Health, RegistryError
+from gateway.resources.system import Component, Health, Readiness, RegistryError
 
 __all__ = [
     "Agent",
@@ -82,6 +82,7 @@ __all__ = [
     "Principal",
     "Problem",
     "Published",
+    "Readiness",
     "Recorded",
     "RegistryError",
     "Resource",

@@ -10,22 +10,34 @@ from gateway.resources.base import Resource
 class Component(Resource):
     """A part of the installation and how it was at a moment.
 
-    `pid` is null where it is no process of ours. It and `address` are null for all but an admin of the
-    installation's own tenant.
+    `state` is starting, ready, stalled (it lives and cannot do its work), silent (no heartbeat for some seconds),
+    stopping or unreachable. `pid` is null where it is no process of ours. It, `host`, `address` and the words of
+    `reason` are shown to an admin of the installation's own tenant alone.
     """
 
     name: str
+    role: str
+    host: str | None
     pid: int | None
     state: str
     address: str | None
     at: datetime
+    lag_records: int | None
     reason: str | None = None
 
 
 class Health(Resource):
-    """Whether the process lives, or serves."""
+    """Whether the process lives."""
 
     status: str
+
+
+class Readiness(Resource):
+    """Whether the installation decides; what keeps it from that, and what else is wrong."""
+
+    status: str
+    problems: list[str]
+    warnings: list[str]
 
 
 class RegistryError(Resource):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -11,19 +10,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
-from gateway.components import stalled
 from gateway.identity.doors import check_reads, is_owner
-from gateway.kafka_client import KafkaUnreachable
-from gateway.problems import Problem
-from gateway.rest.documented import answers
+from gateway.live.heard import Finding
+from gateway.readiness import all_problems, installation, own_problems
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.service import Gateway
 
 router = APIRouter(tags=["system"])
 AtDoor = Annotated[Door, Depends(door_of)]
-# More unread records than this, and what is shown is not what is.
-LAG_MAX = 10_000
-RECONNECT_S = 2.0
+PART = ("part", "string", "`gateway`: only what this gateway itself needs, for a load balancer.")
 
 
 @router.get("/healthz", operation_id="getHealth", response_model=r.Health)
@@ -35,14 +31,23 @@ async def healthz() -> Response:
 @router.get(
     "/readyz",
     operation_id="getReadiness",
-    response_model=r.Health,
-    responses={503: {"model": r.Health, "description": "Not ready, and why"}},
+    response_model=r.Readiness,
+    responses={503: {"model": r.Readiness, "description": "Not ready, and why"}},
+    openapi_extra=documented(query=[PART]),
 )
 async def readyz(request: Request) -> Response:
-    """The gateway serves: the tail has caught up, commands can be sent and the views can be read."""
-    problems = await not_ready(request.app.state.gateway)
-    body = {"status": "not ready" if problems else "ready", "problems": problems}
-    return JSONResponse(body, 503 if problems else 200)
+    """The installation decides: this gateway serves, Kafka answers, every partition has a decider, views are written.
+
+    What is wrong and keeps nobody from deciding (the trust processor, the notifier, one of several processes) is
+    among the warnings. With `part=gateway` only this gateway counts.
+    """
+    gateway: Gateway = request.app.state.gateway
+    if request.query_params.get("part") == "gateway":
+        found = Finding(await own_problems(gateway), [])
+    else:
+        found = await all_problems(gateway)
+    body = {"status": "not ready" if found.problems else "ready", **found._asdict()}
+    return JSONResponse(body, 503 if found.problems else 200)
 
 
 @router.get("/metrics", operation_id="getMetrics", response_class=Response)
@@ -57,6 +62,7 @@ async def metrics(request: Request) -> Response:
         found.open_holds.set(len(live.cache.holds.pinned))
         found.unreadable.set(gateway.tail.unreadable)
         found.forged.set(gateway.tail.forged)
+    found.see(gateway.heard.parts(), gateway.pulse.word(), is_ready=not installation(gateway).problems)
     return Response(found.text(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -66,48 +72,14 @@ async def metrics(request: Request) -> Response:
     responses=answers({200: r.Page[r.Component]}, 403),
 )
 async def components(door: AtDoor) -> Response:
-    """The parts of the installation: the brokers as they answer now, the roles by their own last word.
+    """The parts of the installation: the brokers as they answer now, the processes by their heartbeats.
 
-    Where they are (`pid`, `address`) is shown to an admin of the installation's own tenant; it is null for others.
+    Where they are (`pid`, `host`, `address`, and `reason`, which names them) is shown to an admin of the
+    installation's own tenant; it is null or empty for others.
     """
     check_reads(door.actor)
     gateway = door.gateway
-    own = {"lag_records": gateway.tail.lag(door.gate.live.read_through)}
-    hidden = {} if is_owner(door.claims) else {"pid": None, "address": None}
-    items = [
-        {**part, **hidden, **(own if part["name"] == "gateway" else {})}
-        for part in await gateway.components.now()
-    ]
+    owns = is_owner(door.claims)
+    hidden = {} if owns else {"pid": None, "host": None, "address": None, "reason": None}
+    items = [{**part, **hidden} for part in await gateway.components.now()]
     return answer(listed(door.gate, items))
-
-
-async def not_ready(gateway: Gateway) -> list[str]:
-    """What keeps a gateway from serving; empty when it serves."""
-    if gateway.failure is not None:
-        return [str(gateway.failure)]
-    if not gateway.caught_up:
-        return ["the log is still being read"]
-    problems = []
-    lag = gateway.tail.lag(gateway.gate.live.read_through)
-    if lag > LAG_MAX:
-        problems.append(f"{lag} records of the log were not read yet")
-    if not await _can_send(gateway):
-        problems.append("commands cannot be sent: there is no connection to Kafka")
-    problems += await asyncio.to_thread(stalled, gateway.components.directory)
-    try:
-        await gateway.views.read(lambda moment: moment.positions())
-    except Problem as problem:
-        problems.append(problem.detail)
-    return problems
-
-
-async def _can_send(gateway: Gateway) -> bool:
-    """Whether commands can be sent; a connection that was lost is taken up again."""
-    if gateway.commands.connected:
-        return True
-    try:
-        async with asyncio.timeout(RECONNECT_S):
-            await gateway.commands.open()
-    except (KafkaUnreachable, TimeoutError):
-        return False
-    return True

@@ -17,7 +17,7 @@ from gateway.settings import (
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
-from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
+from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE
 from ops.options import UpOptions, oidc_environment
@@ -43,6 +43,9 @@ GatewayPolicy = Annotated[
     Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)
 ]
 Origins = Annotated[list[str] | None, typer.Option(help="A web origin that may open sockets; repeat it.")]
+Requests = Annotated[
+    int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
+]
 AgentProposals = Annotated[int, typer.Option(min=1, help="Calls that one agent may propose in a minute.")]
 TenantProposals = Annotated[int, typer.Option(min=1, help="Calls that a tenant's agents may, together.")]
 HeadsDir = Annotated[Path | None, typer.Option(help="Where audit heads are kept; another disk is best.")]
@@ -60,6 +63,10 @@ LogSignatures = Annotated[
     str, typer.Option(help="required, or off: then whatever may be produced to the facts counts.")
 ]
 LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
+ProbeHost = Annotated[str, typer.Option(help="The address that the roles' probes listen on.")]
+ProbePort = Annotated[
+    int, typer.Option(min=0, max=65_000, help="The first port of the roles' probes; 0 picks free ones.")
+]
 
 
 def up(
@@ -74,9 +81,7 @@ def up(
     topic_prefix: Annotated[str, typer.Option(help="First word of the topics' names.")] = "placet",
     gateway_policy: GatewayPolicy = None,
     origin: Origins = None,
-    requests_per_second: Annotated[
-        int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
-    ] = DEFAULT_REQUESTS_PER_S,
+    requests_per_second: Requests = DEFAULT_REQUESTS_PER_S,
     agent_proposals_per_minute: AgentProposals = DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
     tenant_proposals_per_minute: TenantProposals = DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
     audit_heads_dir: HeadsDir = None,
@@ -86,6 +91,8 @@ def up(
     notifications: Notifications = None,
     log_signatures: LogSignatures = REQUIRED,
     log_level: LogLevel = "INFO",
+    probe_host: ProbeHost = LOOPBACK,
+    probe_port: ProbePort = 0,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -113,21 +120,27 @@ def up(
         notifications=notifications,
         log_signatures=log_signatures,
         log_level=log_level.upper(),
+        probe_host=probe_host,
+        probe_port=probe_port,
     )
     with errors_as_exit_codes():
-        _check_notifications(notifications)
-        options = replace(options, oidc=oidc_environment(os.environ))
-        _start(options, detach=detach, json=json)
+        _start(_checked(options), detach=detach, json=json)
 
 
 def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
     if detach:
         _announce(start_detached(options), options.directory, json=json)
-    else:
-        from ops.supervisor import Supervisor  # its imports are a second's work: not for `placet status`
+        return
+    from ops.supervisor import Supervisor  # its imports are a second's work: not for `placet status`
 
-        say = Console(stderr=True).print
-        Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
+    say = Console(stderr=True).print
+    Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
+
+
+def _checked(options: UpOptions) -> UpOptions:
+    check_log_level(options.log_level)
+    _check_notifications(options.notifications)
+    return replace(options, oidc=oidc_environment(os.environ))
 
 
 def _check_notifications(file: Path | None) -> None:

@@ -15,6 +15,8 @@ from schemas.topics import Topics
 DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER = "decider", "projector", "gateway", "trust", "notifier"
 SNAPSHOTS, READER, INSTALLATION = "snapshots", "reader", "installation"
 PRINCIPALS = (DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER, SNAPSHOTS, READER, INSTALLATION)
+# Those that say every second how they are.
+TELLING = (DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER)
 
 # Numbers of Kafka's protocol: ResourceType, PatternType, AclOperation.
 TOPIC, GROUP = 2, 3
@@ -67,6 +69,8 @@ def grants(topics: Topics) -> tuple[Grant, ...]:
         *_reads(NOTIFIER, topics.executions, topics.dead_letters),
         *_writes(NOTIFIER, topics.dead_letters),
         _group(NOTIFIER, f"{topics.prefix}-{NOTIFIER}"),
+        *(row for role in TELLING for row in _writes(role, topics.heartbeats)),
+        *_reads(GATEWAY, topics.heartbeats),
         Grant(READER, TOPIC, f"{topics.prefix}.", PREFIXED, READ),
     )
 

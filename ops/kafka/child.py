@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from ops.errors import OpsError
+from ops.files import unusable
 from ops.kafka.access import Access
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.restarts import restart_delay_s
@@ -42,10 +43,10 @@ class KafkaChild:
         try:
             self._broker.kill()
             self._broker.start()
-        except OpsError as error:
+        except (OpsError, OSError) as error:
             self._failures += 1
             self._start_at = time.monotonic() + restart_delay_s(self._failures)
-            return str(error)
+            return str(unusable(error) if isinstance(error, OSError) else error)
         self._failures = 0
         self.restarts += 1
         return "Kafka had ended and was started again"

@@ -47,11 +47,19 @@ fingerprint() {
         'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
 }
 
-if [ -x .venv/bin/python ] && is_recent .venv/bin/python; then
-    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ]; then
-        exit 0
+# A stamp says what was installed once; files may be gone since.
+is_whole() {
+    .venv/bin/python ops/setup/whole.py "$lock"
+}
+
+if [ -f "$stamp" ] && [ -x .venv/bin/python ] && is_recent .venv/bin/python; then
+    if [ "$(cat "$stamp")" = "$(fingerprint)" ]; then
+        is_whole && exit 0
+        say "Making .venv anew"
+        rm -rf .venv
     fi
-else
+fi
+if ! [ -x .venv/bin/python ] || ! is_recent .venv/bin/python || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     rm -rf .venv
     python=$(find_python)
     say "Making .venv with $("$python" -VV)"

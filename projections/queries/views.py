@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from projections.queries.moment import Moment
 from projections.queries.postgres_moments import PostgresMoments
 from projections.queries.sqlite_moments import SqliteMoments
+from projections.store.facade import data_schema
 from projections.store.port import Position
 from projections.store.postgres import split_url
 from projections.store.urls import is_sqlite, sqlite_path
@@ -87,4 +88,5 @@ def open_views(url: str, topics: Topics | None = None) -> Views:
     """
     if is_sqlite(url):
         return Views(SqliteMoments(sqlite_path(url)), topics or Topics())
-    return Views(PostgresMoments(*split_url(url), CONNECTIONS), topics or Topics())
+    plain, schema = split_url(url)
+    return Views(PostgresMoments(plain, data_schema(schema), CONNECTIONS), topics or Topics())

@@ -30,6 +30,10 @@ class ViewOutdated(ViewError):
     """The view was built by another version of Placet. The operator rebuilds it."""
 
 
+class ViewHeld(ViewError):
+    """A rebuilt view cannot take the place of the live one: what others have made hangs on that."""
+
+
 class ViewReplaced(ViewError):
     """The view was swapped for a rebuilt one. The writer opens it again and goes on from its positions."""
 

@@ -1,7 +1,8 @@
 """The view in a schema of a PostgreSQL database.
 
-A rebuilt view is a schema beside the live one; the swap renames both in one transaction. Batches take a shared
-advisory lock and the swap takes it exclusively, so that no batch runs across it.
+A rebuilt view is a schema beside the live one; the swap renames both in one transaction, and lets the views that
+analysts read (see `facade`) name the new tables in the same one. Batches take a shared advisory lock and the swap
+takes it exclusively, so that no batch runs across it.
 """
 
 import uuid
@@ -18,6 +19,7 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
 from projections.folds.rows import Row
+from projections.store import facade
 from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
 from projections.store.port import (
     Batch,
@@ -25,6 +27,7 @@ from projections.store.port import (
     Move,
     Position,
     PositionConflict,
+    ViewHeld,
     ViewReplaced,
     ViewUnavailable,
     position_values,
@@ -61,7 +64,10 @@ def dialect_of(schema: str) -> Dialect:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """The connection URL without the parameter `schema`, and the schema it names (`placet` by default)."""
+    """The connection URL without the parameter `schema`, and the schema it names (`placet` by default).
+
+    Analysts read that one; the tables stand in its `facade.data_schema`.
+    """
     parts = urlsplit(url)
     parameters = dict(parse_qsl(parts.query))
     schema = parameters.pop("schema", DEFAULT_SCHEMA)
@@ -95,17 +101,21 @@ class _Recorder(PostgresTrackingRecorder):
 class PostgresViewStore:
     """A view in a schema; one writer."""
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, shown_as: str = "") -> None:
         """Open a view.
 
         Args:
             url: of the database, without the parameter `schema`.
             schema: made with its tables where it is missing.
+            shown_as: the schema that analysts know it by; empty for a view that is still being rebuilt.
         """
         self.url = url
         self.schema = schema
         self._dialect = dialect_of(schema)
-        with connect(url) as connection:
+        with connect(url) as connection, connection.transaction():
+            connection.execute(_LOCK, (schema,))
+            if shown_as:
+                facade.move_old_tables(connection, shown_as)
             connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
         self._datastore = _datastore(url, schema)
         self._recorder = _Recorder(self._datastore, self._dialect)
@@ -113,6 +123,8 @@ class PostgresViewStore:
         self._upserts = {table.name: as_sql(upsert_statement(table, self._dialect)) for table in TABLES}
         self._move_statement = as_sql(move_position_statement(self._dialect))
         self._identity = self._prepare()
+        if shown_as:
+            self._show_as(shown_as)
 
     def positions(self) -> list[Position]:
         """See `ViewStore`."""
@@ -168,6 +180,15 @@ class PostgresViewStore:
                 return self._identity_now(cursor)
         except (PersistenceError, psycopg.Error) as error:
             raise ViewUnavailable(f"The view {self.schema} cannot be opened: {error}") from error
+
+    def _show_as(self, shown_as: str) -> None:
+        try:
+            with connect(self.url) as connection, connection.transaction():
+                if not facade.is_current(connection, shown_as):
+                    connection.execute(_LOCK, (self.schema,))
+                    facade.refresh(connection, shown_as)
+        except psycopg.Error as error:
+            raise ViewUnavailable(f"The views in {shown_as} cannot be made: {error}") from error
 
     def _check_layout(self, cursor: psycopg.Cursor[Any]) -> None:
         table = Identifier(self.schema, "placet_layout")
@@ -232,28 +253,56 @@ def new_generation(schema: str) -> str:
     return f"{schema}_{uuid.uuid4().hex[:12]}"
 
 
-def swap_in(url: str, rebuilt: str, schema: str, replaced: int) -> None:
-    """Let a schema's name mean the rebuilt view, at once for all readers and writers; the old one is dropped.
+def swap_in(url: str, rebuilt: str, shown_as: str, replaced: int, *, force: bool = False) -> None:
+    """Let the rebuilt view be the live one, at once for all readers and writers; the old one is dropped.
 
     Args:
         url: of the database.
         rebuilt: the schema with the rebuilt view.
-        schema: the live view's name.
+        shown_as: the schema that analysts know the live view by.
         replaced: the identity of the live view that it takes the place of; −1 for none.
+        force: swap although something of others is lost.
 
     Raises:
         ViewReplaced: another view has that name by now.
+        ViewHeld: something of others would be lost, or a query reads the old view for too long.
     """
+    schema = facade.data_schema(shown_as)
     old = new_generation(schema)
     rename = SQL("ALTER SCHEMA {} RENAME TO {}")
-    with connect(url) as connection, connection.transaction():
-        connection.execute(_LOCK, (schema,))
-        if _identity_of(connection, schema) != replaced:
-            raise ViewReplaced(f"The view {schema} was swapped by another rebuild meanwhile.")
-        if replaced != -1:
-            connection.execute(rename.format(Identifier(schema), Identifier(old)))
-        connection.execute(rename.format(Identifier(rebuilt), Identifier(schema)))
-        connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(old)))
+    try:
+        with connect(url) as connection, connection.transaction():
+            connection.execute(_LOCK, (schema,))
+            connection.execute(SQL("SET LOCAL lock_timeout = {}").format(facade.LOCK_TIMEOUT))
+            if _identity_of(connection, schema) != replaced:
+                raise ViewReplaced(f"The view {schema} was swapped by another rebuild meanwhile.")
+            if not force:
+                _check_losses(connection, shown_as, rebuilt)
+            if replaced != -1:
+                connection.execute(rename.format(Identifier(schema), Identifier(old)))
+            connection.execute(rename.format(Identifier(rebuilt), Identifier(schema)))
+            facade.refresh(connection, shown_as)
+            connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(old)))
+    except psycopg.errors.LockNotAvailable as error:
+        raise ViewHeld(
+            f"a query reads the views in {shown_as} for longer than {facade.LOCK_TIMEOUT}: let it end, and try again"
+        ) from error
+
+
+def check_losses(url: str, shown_as: str, rebuilt: str) -> None:
+    """Look early whether a swap would lose something of others.
+
+    Raises:
+        ViewHeld: it would; the message lists it.
+    """
+    with connect(url) as connection:
+        _check_losses(connection, shown_as, rebuilt)
+
+
+def _check_losses(connection: psycopg.Connection[tuple[Any, ...]], shown_as: str, rebuilt: str) -> None:
+    if found := facade.losses(connection, shown_as, rebuilt):
+        listed = "\n".join(f"  {one}" for one in found)
+        raise ViewHeld(f"the swap would lose what others have made; --force swaps all the same:\n{listed}")
 
 
 def schema_identity(url: str, schema: str) -> int:

@@ -95,6 +95,10 @@ def _create_index(table: Table, index: Index, dialect: Dialect) -> str:
     )
 
 
+# Views on the tables, made with them.
+VIEW_NAMES = ("audit", "tools", "policies", "requests")
+
+
 def _create_views(dialect: Dialect) -> list[str]:
     p = dialect.prefix
     audit = (
@@ -117,7 +121,7 @@ def _create_views(dialect: Dialect) -> list[str]:
         "decision_type, status, response, decided_by, timed_out, opened_at_ms, deadline_at_ms, closed_at_ms "
         f"FROM {p}holds WHERE request_id IS NOT NULL"
     )
-    views = {"audit": audit, "tools": tools, "policies": policies, "requests": requests}
+    views = dict(zip(VIEW_NAMES, (audit, tools, policies, requests), strict=True))
     return [f"{_CREATE_VIEW[bool(p)]} {p}{name} AS {select}" for name, select in views.items()]
 
 

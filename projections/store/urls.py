@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from projections.store import postgres, sqlite
+from projections.store import facade, postgres, sqlite
 from projections.store.port import ViewError, ViewStore
 
 SQLITE = "sqlite:///"
@@ -23,12 +23,14 @@ Identity = tuple[int, int]
 class Generation:
     """A new view beside the live one.
 
-    `swap` puts it in the place of the view with the given identity, or raises `ViewReplaced`; close the store
-    before. `discard` removes it.
+    `check` raises `ViewHeld` where the swap would lose what others have made. `swap` puts it in the place of the view
+    with the given identity, or raises `ViewReplaced` or, unless it is forced, `ViewHeld`; close the store before.
+    `discard` removes it.
     """
 
     store: ViewStore
-    swap: Callable[[Identity], None]
+    check: Callable[[], None]
+    swap: Callable[[Identity, bool], None]
     discard: Callable[[], None]
 
 
@@ -37,7 +39,7 @@ def open_view(url: str) -> ViewStore:
 
     Args:
         url: `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://…`; with `schema=` in its
-            query the PostgreSQL schema is another than `placet`.
+            query the PostgreSQL schema that analysts read is another than `placet`.
 
     Raises:
         UnknownDatabase: the URL is of another kind.
@@ -47,7 +49,7 @@ def open_view(url: str) -> ViewStore:
     if is_sqlite(url):
         return sqlite.open_current(sqlite_path(url))
     plain, schema = postgres.split_url(url)
-    return postgres.PostgresViewStore(plain, schema)
+    return postgres.PostgresViewStore(plain, facade.data_schema(schema), shown_as=schema)
 
 
 def new_generation(url: str) -> Generation:
@@ -57,14 +59,16 @@ def new_generation(url: str) -> Generation:
         file = sqlite.new_generation(path)
         return Generation(
             sqlite.SqliteViewStore(file, file, fast=True),
-            lambda replaced: sqlite.replace_with(file, path, replaced),
+            lambda: None,
+            lambda replaced, force: sqlite.replace_with(file, path, replaced),
             lambda: sqlite.remove(file),
         )
     plain, schema = postgres.split_url(url)
-    fresh = postgres.new_generation(schema)
+    fresh = postgres.new_generation(facade.data_schema(schema))
     return Generation(
         postgres.PostgresViewStore(plain, fresh),
-        lambda replaced: postgres.swap_in(plain, fresh, schema, replaced[0]),
+        lambda: postgres.check_losses(plain, schema, fresh),
+        lambda replaced, force: postgres.swap_in(plain, fresh, schema, replaced[0], force=force),
         lambda: postgres.drop(plain, fresh),
     )
 
@@ -73,7 +77,8 @@ def identity_of(url: str) -> Identity:
     """Which generation of a view a URL means now; `NOTHING` where there is none."""
     if is_sqlite(url):
         return sqlite.identity(sqlite_path(url))
-    return postgres.schema_identity(*postgres.split_url(url)), -1
+    plain, schema = postgres.split_url(url)
+    return postgres.schema_identity(plain, facade.data_schema(schema)), -1
 
 
 def exists(url: str) -> bool:

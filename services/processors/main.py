@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Mapping
 
-from schemas.status_file import write_status
 from services.processors.app import build
+from services.processors.meters import TrustMeters
 from services.processors.preflight import check_topics
-from services.processors.settings import TrustSettings, read_settings
-from services.processors.worker import end_with, run_worker
+from services.processors.settings import read_settings
+from services.processors.worker import end_with, living_as, run_worker
+from vitals.word import READY
+
+ROLE = "trust"
 
 
 def run(settings: Mapping[str, str]) -> None:
@@ -18,12 +21,14 @@ def run(settings: Mapping[str, str]) -> None:
 
     It ends the process: with 0 after a clean stop, else with the error's exit code, its sentence logged.
     """
-    end_with(lambda: _run(read_settings(settings)))
+    end_with(lambda: _run(settings))
 
 
-def _run(settings: TrustSettings) -> int:
-    write_status(settings.status_file, "starting")
-    topic_id = asyncio.run(check_topics(settings, settings.topics.trust))
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    trust = build(settings, topic_id, lambda: write_status(settings.status_file, "ready"))
-    return run_worker(trust.app, settings, trust.lease, trust.processor.gauges)
+def _run(plain: Mapping[str, str]) -> int:
+    settings = read_settings(plain)
+    with living_as(plain, ROLE) as alive:
+        topic_id = asyncio.run(check_topics(settings, settings.topics.trust))
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        trust = build(settings, topic_id, lambda: alive.tell(READY))
+        trust.processor.meters = TrustMeters(alive.registry)
+        return run_worker(trust.app, settings, trust.lease, trust.processor.gauges, alive.pulse)

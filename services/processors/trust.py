@@ -24,6 +24,7 @@ from schemas.topics import Topics
 from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
 from services.processors.errors import LogChanged, PartsNotWhole
 from services.processors.fold import PartitionFold, group_by_partition
+from services.processors.meters import UNSEEN
 from services.processors.watchdog import Gauge, Lease
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class TrustProcessor:
         self._on_ready = on_ready
         self._folds: dict[int, PartitionFold] = {}
         self._loaded = False
+        self.meters = UNSEEN
 
     async def load(self) -> None:
         """Take up the partitions of an assignment; faust calls this when the table is recovered."""
@@ -83,9 +85,11 @@ class TrustProcessor:
         except PartsNotWhole as error:
             await self._drop_checkpoint(error.partition)
             raise
-        await self._write(part for fold in folds.values() for part in fold.take_changes())
+        parts = [part for fold in folds.values() for part in fold.take_changes()]
+        await self._write(parts)
         closing = [fold.checkpoint() for fold in folds.values()]
         await self._write(checkpoint for checkpoint in closing if checkpoint is not None)
+        self.meters.counted(len(current), len(parts))
         return current
 
     def positions(self) -> dict[TP, int]:

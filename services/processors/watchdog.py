@@ -85,18 +85,26 @@ class Lease:
 class Watchdog(threading.Thread):
     """Looks at the gauges again and again, and ends the process by itself: nobody else may be able to."""
 
-    def __init__(self, limit_s: float, lease: Lease, read: Callable[[float], Mapping[str, Gauge]]) -> None:
+    def __init__(
+        self,
+        limit_s: float,
+        lease: Lease,
+        read: Callable[[float], Mapping[str, Gauge]],
+        tell: Callable[[Mapping[str, Gauge]], None] = lambda gauges: None,
+    ) -> None:
         """Prepare it.
 
         Args:
             limit_s: how long something may be behind without progress.
             lease: renewed with every look.
             read: the gauges, within so many seconds; an error counts as something behind that does not move.
+            tell: is given the gauges whenever they could be read.
         """
         super().__init__(name="watchdog", daemon=True)
         self._detector = StallDetector(limit_s)
         self._lease = lease
         self._read = read
+        self._tell = tell
         self._period_s = min(1.0, limit_s / 4)
         self._latest: Mapping[str, Gauge] = {}
         self._ended = threading.Event()
@@ -127,6 +135,7 @@ class Watchdog(threading.Thread):
         except Exception as error:  # whatever keeps it from looking, lag cannot be ruled out
             logger.info("the lag is not known: %r", error)
             return {**self._latest, "the lag": Gauge(position=0, behind=1)}
+        self._tell(self._latest)
         return self._latest
 
     def _end(self, message: str, code: int) -> None:

@@ -3,14 +3,19 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import faust
 
-from services.processors.errors import EXIT_FAILED, TrustError
+from schemas.kafka_settings import KafkaSettingsRefused
+from services.processors.errors import EXIT_FAILED, SettingsRefused, TrustError
 from services.processors.settings import TrustSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog
+from vitals.living import Living, living
+from vitals.probe import ProbeTaken
+from vitals.pulse import Pulse
 
 logger = logging.getLogger(__name__)
 ReadGauges = Callable[[], Awaitable[Mapping[str, Gauge]]]
@@ -28,7 +33,23 @@ def end_with(run: Callable[[], int]) -> None:
     os._exit(code)
 
 
-def run_worker(app: faust.App, settings: TrustSettings, lease: Lease, gauges: ReadGauges) -> int:
+@contextmanager
+def living_as(settings: Mapping[str, str], role: str) -> Iterator[Living]:
+    """`living`, with the errors of a processor.
+
+    Raises:
+        SettingsRefused: the Kafka settings or the probe's address cannot be used.
+    """
+    try:
+        with living(settings, role) as alive:
+            yield alive
+    except (KafkaSettingsRefused, ProbeTaken) as error:
+        raise SettingsRefused(str(error)) from error
+
+
+def run_worker(
+    app: faust.App, settings: TrustSettings, lease: Lease, gauges: ReadGauges, pulse: Pulse
+) -> int:
     """Run faust's worker until SIGTERM or a crash.
 
     Args:
@@ -36,6 +57,7 @@ def run_worker(app: faust.App, settings: TrustSettings, lease: Lease, gauges: Re
         settings: of the process.
         lease: renewed by the watchdog.
         gauges: what the watchdog looks at, asked for on the worker's loop.
+        pulse: is told of them: who answers has a loop that runs.
 
     Returns:
         The exit code.
@@ -47,7 +69,9 @@ def run_worker(app: faust.App, settings: TrustSettings, lease: Lease, gauges: Re
         app, quiet=True, override_logging=False, redirect_stdouts=False, loop=asyncio.new_event_loop()
     )
     worker.spinner = None
-    watchdog = Watchdog(settings.stall_after_s, lease, _reader(worker, gauges))
+    watchdog = Watchdog(
+        settings.stall_after_s, lease, _reader(worker, gauges), lambda seen: _feel(pulse, seen)
+    )
     watchdog.start()
     try:
         worker.execute_from_commandline()
@@ -55,6 +79,14 @@ def run_worker(app: faust.App, settings: TrustSettings, lease: Lease, gauges: Re
         return _exit_code(end, worker.crash_reason, settings.role)
     finally:
         watchdog.stop()
+
+
+def _feel(pulse: Pulse, gauges: Mapping[str, Gauge]) -> None:
+    # Beside the partitions the watchdog may look at more, which is no lag in the log.
+    reading = [gauge for name, gauge in gauges.items() if name.startswith("partition")] or list(
+        gauges.values()
+    )
+    pulse.progress(sum(gauge.position for gauge in reading), sum(max(0, gauge.behind) for gauge in reading))
 
 
 def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mapping[str, Gauge]]:

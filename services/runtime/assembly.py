@@ -18,6 +18,7 @@ from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, CommandFeed, Log, TopicPartition
 from services.runtime.log_time import LogTime, asking
+from services.runtime.meters import UNSEEN, Meters
 from services.runtime.rounds import Rounds
 from services.runtime.snapshots import LedgerSnapshots, Snapshots
 from services.runtime.writer import PartitionWriter
@@ -32,7 +33,7 @@ class Assembly:
 
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
     clock, used only to guess when to nudge; `trust` is what verdicts cite; `signer` signs what is carried between
-    partitions, `sealer` what is recorded; `seals` tells what others have so recorded.
+    partitions, `sealer` what is recorded; `seals` tells what others have so recorded; `meters` count what they do.
     """
 
     log: Log
@@ -47,6 +48,7 @@ class Assembly:
     signer: Signer = field(kw_only=True)
     sealer: Sealer | None = field(default=None, kw_only=True)
     seals: LogSeals | None = field(default=None, kw_only=True)
+    meters: Meters = UNSEEN
     _recovering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RECOVERED_TOGETHER))
 
     def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
@@ -92,6 +94,7 @@ class Assembly:
             snapshots=LedgerSnapshots(snapshots, ledger, executions),
             sealer=self.sealer,
             recovering=self._recovering,
+            meters=self.meters,
         )
 
     def _definitions_writer(
@@ -112,6 +115,7 @@ class Assembly:
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
             time=self._time(0, LogClock(self.local_ms)),
+            meters=self.meters,
         )
 
     def _time(self, partition: int, clock: LogClock) -> LogTime:

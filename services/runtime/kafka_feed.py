@@ -27,6 +27,7 @@ from services.runtime.kafka_client import KafkaSettings, start, stop
 from services.runtime.kafka_member import leave_at_close, watch
 from services.runtime.kafka_reader import Bounds, truncated
 from services.runtime.log import LogError, LogUnreachable, MemberReplaced, TopicPartition
+from vitals.kafka_lag import progress
 
 Fetched = Mapping[KafkaPartition, Sequence[ConsumerRecord]]
 
@@ -82,6 +83,11 @@ class KafkaFeed:
         self._next = {tp: offset for tp, offset in self._next.items() if tp in self._assigned}
         self._paused &= self._assigned
         return self._assigned
+
+    def behind(self) -> int:
+        """See `CommandFeed.behind`."""
+        _, unread = progress(self._consumer, [KafkaPartition(*tp) for tp in self._next])
+        return unread
 
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         """See `CommandFeed.start_from`."""

@@ -216,6 +216,10 @@ class CommandFeed(Protocol):
         """
         ...
 
+    def behind(self) -> int:
+        """Commands of the started partitions that the log is known to hold and that were not delivered yet."""
+        ...
+
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         """Deliver a partition from an offset on; until then a newly assigned partition delivers nothing.
 

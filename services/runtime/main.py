@@ -22,7 +22,6 @@ from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable, load_publis
 from schemas.members import member_name
 from schemas.public_keys import PublicKeyFile
 from schemas.seals import load_seals, sealer_of
-from schemas.status_file import STALLED, write_status
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -32,12 +31,16 @@ from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.identity import check_identity
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import Log, LogError
+from services.runtime.meters import Meters
 from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
 from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
+from vitals.living import Living, living
+from vitals.probe import ProbeTaken
+from vitals.word import READY, STARTING
 
 EXIT_NOT_REACHABLE = 3
-STATUS_EVERY_S = 1.0
+ROLE = "decider"
 # The state of every open execution lives for long: looking at all of it after every 700 new objects costs more
 # than deciding.
 GC_THRESHOLD = 50_000
@@ -56,14 +59,14 @@ def run(settings: Mapping[str, str]) -> None:
     """
     gc.set_threshold(GC_THRESHOLD)
     try:
-        uvloop.run(_serve(settings))
-    except (LogError, KafkaSettingsRefused, KeysUnreadable) as error:
+        with living(settings, ROLE) as alive:
+            uvloop.run(_serve(settings, alive))
+    except (LogError, KafkaSettingsRefused, KeysUnreadable, ProbeTaken) as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(EXIT_NOT_REACHABLE) from error
 
 
-async def _serve(settings: Mapping[str, str]) -> None:
-    write_status(settings.get("status_file", ""), "starting")
+async def _serve(settings: Mapping[str, str], alive: Living) -> None:
     log = KafkaLog(
         settings["bootstrap_servers"],
         Topics(settings.get("topic_prefix") or "placet"),
@@ -73,12 +76,12 @@ async def _serve(settings: Mapping[str, str]) -> None:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
         with CelHelper() as helper:
             empty = Definitions(policies=PolicySet(), evaluate=helper.evaluate, check_schema=helper.misfit)
-            await _work(log, settings, empty)
+            await _work(log, settings, empty, alive)
     finally:
         await log.close()
 
 
-async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> None:
+async def _work(log: Log, settings: Mapping[str, str], empty: Definitions, alive: Living) -> None:
     seals = load_seals(settings)
     book = DefinitionsBook(log, empty, seals=seals)
     await book.load()
@@ -99,13 +102,14 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions) -> No
         signer=_signer(keys_dir),
         sealer=sealer_of(settings) if seals else None,
         seals=seals,
+        meters=Meters(alive.registry),
     )
     worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
-    status_file = settings.get("status_file", "")
     keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
-    await _together(worker, [book.follow(), trust.follow(), keeper.run(), _tell_status(worker, status_file)])
+    feeling = alive.feel(lambda: _feel(worker, alive))
+    await _together(worker, [book.follow(), trust.follow(), keeper.run(), feeling])
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:
@@ -124,16 +128,11 @@ async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]
         await asyncio.gather(work, *beside, return_exceptions=True)
 
 
-async def _tell_status(worker: Worker, path: str) -> None:
-    told: tuple[str, str, int] | None = None
-    while True:
-        reason = worker.trouble
-        state = "starting" if not worker.settled else STALLED if reason else "ready"
-        now = (state, reason, len(worker.writing))
-        if now != told:
-            write_status(path, state, reason=reason, partitions=now[2])
-            told = now
-        await asyncio.sleep(STATUS_EVERY_S if worker.settled else STATUS_EVERY_S / 20)
+def _feel(worker: Worker, alive: Living) -> None:
+    alive.pulse.partitions = tuple(sorted(worker.ends()))
+    alive.pulse.reason = worker.trouble
+    alive.pulse.progress(*worker.progress())
+    alive.tell(READY if worker.settled else STARTING)
 
 
 def _stop_on_signals(worker: Worker) -> None:

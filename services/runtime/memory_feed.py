@@ -91,6 +91,11 @@ class MemoryFeed:
         self._paused &= self.assigned
         return self.assigned
 
+    def behind(self) -> int:
+        """See `CommandFeed.behind`."""
+        started = self._next.keys() & self.assigned
+        return sum(max(0, self._find(tp).end - self._next[tp]) for tp in started)
+
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         """See `CommandFeed.start_from`."""
         if tp in self.assigned:

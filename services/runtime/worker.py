@@ -70,6 +70,7 @@ class Worker:
     _slots: dict[TopicPartition, Slot] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _appenders: Appenders = field(init=False)
+    _feed: CommandFeed | None = field(default=None, init=False)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     # How many writers of this process died of a command that they tried alone, by its offset.
     _died_of: defaultdict[TopicPartition, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
@@ -101,6 +102,12 @@ class Worker:
             if tp.topic == self.log.topics.commands and slot.writer is not None and slot.writer.serving
         }
 
+    def progress(self) -> tuple[int, int]:
+        """How far all writers have come, and how many commands that the log is known to hold wait for them."""
+        found = [slot.writer.progress for slot in self._slots.values() if slot.writer is not None]
+        unread = self._feed.behind() if self._feed is not None else 0
+        return sum(taken for taken, _ in found), unread + sum(waiting for _, waiting in found)
+
     def wake(self) -> None:
         """Let every writer look again: new definitions are there."""
         for slot in self._slots.values():
@@ -118,7 +125,7 @@ class Worker:
             LogError: the operator has to act; see its kinds.
         """
         topics = (self.log.topics.commands, self.log.topics.definition_commands)
-        feed = await self.log.feed(GROUP, self.member or self.worker_id, topics)
+        feed = self._feed = await self.log.feed(GROUP, self.member or self.worker_id, topics)
         try:
             while not self._stop.is_set():
                 await self._turn(feed)
@@ -191,14 +198,17 @@ class Worker:
                 raise
             except AppendFailed as error:
                 logger.warning("%s", error)
+                self._count_end(slot, type(error).__name__)
                 if appender is not None:
                     await self._appenders.spoiled(appender)
             except (Deposed, LogUnreachable) as error:
                 logger.warning("%s: %s", slot.tp, error)
+                self._count_end(slot, type(error).__name__)
                 deposed = isinstance(error, Deposed)
             except Exception:
                 # A command that kills its writer is tried again under new claims, then alone, then given up.
                 logger.exception("the writer of %s died", slot.tp)
+                self._count_end(slot, "error")
                 if slot.writer is not None and slot.writer.ledger.attempting >= 0:
                     self._died_of[slot.tp][slot.writer.ledger.attempting] += 1
             # Two that both believe to own a partition must not depose each other at every turn.
@@ -207,6 +217,11 @@ class Worker:
             slot.writer = None
             if not slot.stopping:
                 await self._back_off(failures)
+
+    @staticmethod
+    def _count_end(slot: Slot, cause: str) -> None:
+        if slot.writer is not None:
+            slot.writer.meters.ended(cause)
 
     async def _back_off(self, failures: int) -> None:
         longest_s = min(BACKOFF_MAX_S, BACKOFF_S * 2 ** min(failures, 8))

@@ -28,6 +28,7 @@ from services.runtime.deadlines import Deadlines
 from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, Log, TopicPartition
 from services.runtime.log_time import LogTime
+from services.runtime.meters import UNSEEN, Meters
 from services.runtime.rounds import Round, Rounds
 
 ALIVE_EVERY_S = 60.0
@@ -110,6 +111,7 @@ class PartitionWriter:
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     recovering: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
+    meters: Meters = UNSEEN
     stopping: bool = False
     serving: bool = False
     _inbox: deque[RawRecord] = field(default_factory=deque)
@@ -118,12 +120,18 @@ class PartitionWriter:
     _alive_at_s: float = 0.0
     _nudged_at_s: float = 0.0
     _careful: int = 0
+    _taken: int = -1
     _own_nudges: set[int] = field(default_factory=set)
 
     @property
     def ledger(self) -> Ledger:
         """The partition's fold."""
         return self.rounds.ledger
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How far it has come: the command that was taken up last, and how many wait here."""
+        return self._taken, len(self._inbox)
 
     @property
     def crowded(self) -> bool:
@@ -160,7 +168,9 @@ class PartitionWriter:
             # While others came back the partition may have gone to somebody else: claim nothing then.
             if self.stopping:
                 return
-            await self._recover()
+            with self.meters.recovering():
+                await self._recover()
+        self.meters.claimed(*self.events_tp, self.ledger.rule.claim)
         if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:
             self._careful = CAREFUL_COMMANDS
         self._alive_at_s = _loop_time_s()
@@ -236,6 +246,7 @@ class PartitionWriter:
             return None
         raw = self._inbox.popleft()
         self.time.taken(raw)
+        self._taken = raw.offset
         # Only a nudge that was just sent tells the time exactly: one of an earlier writer is as old as it is.
         own = raw.offset in self._own_nudges
         self._own_nudges.discard(raw.offset)
@@ -271,6 +282,7 @@ class PartitionWriter:
             await send_dead_letters(self.log, self.commands_tp, round_.dead_letters)
         self._maybe_alive(round_)
         await self._append(round_)
+        self.meters.decided(round_.commands, len(round_.records), len(round_.dead_letters))
 
     def _begin(self) -> Round:
         round_ = self.rounds.begin()
@@ -301,7 +313,8 @@ class PartitionWriter:
         records = round_.records
         if self.sealer is not None:
             records = self.sealer.seal(*self.events_tp, round_.base, records)
-        base = await self.appender.append(self.events_tp, records)
+        with self.meters.appending():
+            base = await self.appender.append(self.events_tp, records)
         if base != round_.base:
             raise Deposed(f"a batch for {self.events_tp} landed at {base} instead of {round_.base}")
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.main import GatewayServer, listen, server_config
-from gateway.rest.system import not_ready
+from gateway.readiness import own_problems
 from gateway.service import assemble
 from gateway.settings import GatewaySettings, Limits, read_settings
 from ops.config import DataDir, load_config
@@ -53,7 +53,7 @@ async def another_gateway(
     try:
         async with asyncio.timeout(READY_WITHIN_S):
             await gateway.start()
-            while await not_ready(gateway):
+            while await own_problems(gateway):
                 await asyncio.sleep(0.05)
         yield f"http://{settings.host}:{gateway.port}"
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway import resources as r
-from gateway.components import KEPT_S, Components, stalled
+from gateway.components import KEPT_S, Components, read_status_files
 from gateway.kafka_client import KafkaConfig
 from schemas.status_file import STALLED, write_status
 from tests.gateway.conftest import Caller, Doors
@@ -72,7 +72,7 @@ async def test_now_asked_again_is_the_same_for_a_second_and_then_looked_up_anew(
     now = [100.0]
     async with hanging_up() as broker:
         broker.may_end.set()
-        components = Components(KafkaConfig(broker.address), tmp_path, lambda: now[0])
+        components = Components(KafkaConfig(broker.address), tmp_path, clock=lambda: now[0])
         await components.now()
         write_status(tmp_path / "decider.json", "ready")
         now[0] += KEPT_S * 0.9
@@ -161,10 +161,13 @@ def test_components_asked_often_are_one_answer_and_never_an_old_one(doors: Doors
     wait_for(lambda: _parts(caller)["kafka"]["at"], lambda at: at > seen[-1])
 
 
-def test_stalled_names_each_role_that_does_not_do_its_work_and_why(tmp_path: Path) -> None:
-    write_status(
-        tmp_path / "decider.json", STALLED, reason="the broker's clock is 180 min ahead of this decider's"
-    )
+def test_role_that_does_not_do_its_work_is_stalled_and_says_why(tmp_path: Path) -> None:
+    wrong = "the broker's clock is 180 min ahead of this decider's"
+    write_status(tmp_path / "decider.json", "ready", reason=wrong)
     write_status(tmp_path / "projector.json", "ready")
 
-    assert stalled(tmp_path) == ["decider: the broker's clock is 180 min ahead of this decider's"]
+    decider, projector = read_status_files(tmp_path)
+
+    assert (decider.state, projector.state) == (STALLED, "ready")
+    assert decider.complaint().endswith(wrong)
+    assert projector.complaint() == ""

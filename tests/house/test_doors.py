@@ -10,7 +10,13 @@ import pytest
 from tests.house.sources import imported_packages, name, room_files, tree
 
 DOORS = {
-    "aiokafka": ("services/runtime/kafka*.py", "gateway/kafka*.py", "projections/*kafka*.py", "ops/*"),
+    "aiokafka": (
+        "services/runtime/kafka*.py",
+        "gateway/kafka*.py",
+        "projections/*kafka*.py",
+        "vitals/kafka*.py",
+        "ops/*",
+    ),
     "faust": ("services/processors/*.py",),
     "mode": ("services/processors/*.py",),
     "apprise": ("services/processors/notifications/apprise_channel.py",),

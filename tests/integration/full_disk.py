@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,15 +18,18 @@ from typing import Any
 import httpx
 
 from gateway.identity.issuer import issue
+from ops import process
 from tests.servers.stack import RunningStack, running_stack, wait_for
 
 SIZE_MB = 64
+# A whole data directory: Kafka's files, the views, the logs and what everybody writes about themselves.
+WHOLE_MB = 256
 BEFORE_CALLS = 20
 ATTEMPTS_MAX = 400
 LARGE = "x" * 100_000
 
 
-def private_mounts(directory: Path) -> list[str]:
+def private_mounts(directory: Path, *what: str) -> list[str]:
     """The command that runs this program where its mounts are seen by nobody else."""
     as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return [
@@ -36,6 +40,7 @@ def private_mounts(directory: Path) -> list[str]:
         "-m",
         "tests.integration.full_disk",
         str(directory),
+        *what,
     ]
 
 
@@ -48,6 +53,31 @@ def main(directory: Path) -> None:
     with running_stack(directory, "--partitions", "1") as stack:
         seen = hurt(stack, kafka)
     print(json.dumps(seen | {"up_exit": refused.returncode, "up_said": refused.stderr}))
+
+
+def main_whole(directory: Path) -> None:
+    """The disk of the whole data directory is full, and parts end meanwhile."""
+    directory.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={WHOLE_MB}m", "tmpfs", str(directory)], check=True)
+    with running_stack(directory, "--partitions", "1") as stack:
+        supervisor = json.loads((directory / "run" / "stack.json").read_text())["pid"]
+        with full(directory):
+            for name in ("decider", "trust"):
+                os.kill(stack.pid(name), signal.SIGKILL)
+            told = wait_for(
+                lambda: stack.status(),
+                lambda said: said["state"] == "degraded" and "free space" in said["message"],
+                90,
+            )
+            seen = {"told": told["message"], "alive": process.is_alive(supervisor)}
+        parts = stack.wait_ready()
+        state = wait_for(lambda: stack.status()["state"], lambda state: state == "ready")
+        seen |= {
+            "state": state,
+            "same": json.loads((directory / "run" / "stack.json").read_text())["pid"] == supervisor,
+            "restarts": {name: part["restarts"] for name, part in parts.items()},
+        }
+    print(json.dumps(seen))
 
 
 @contextmanager
@@ -120,4 +150,4 @@ def digest(client: httpx.Client, call_id: str) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    (main_whole if sys.argv[2:] == ["whole"] else main)(Path(sys.argv[1]))

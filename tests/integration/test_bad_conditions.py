@@ -159,3 +159,40 @@ def test_disk_full_is_said_by_up_and_status_and_nothing_acknowledged_is_lost(tmp
     assert "free space" in seen["status_said"]
     assert len(seen["acknowledged"]) >= 20
     assert seen["found"] == seen["acknowledged"]
+
+
+@pytest.mark.timeout(400)
+def test_supervisor_outlives_a_full_disk_and_starts_its_parts_again(tmp_path: Path) -> None:
+    done = subprocess.run(
+        private_mounts(tmp_path / "data", "whole"), capture_output=True, text=True, timeout=380
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["alive"]
+    assert "free space" in seen["told"]
+    assert (seen["same"], seen["state"]) == (True, "ready")
+    assert min(seen["restarts"]["decider"], seen["restarts"]["trust"]) >= 1
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_up_where_no_directory_can_be_made_is_one_sentence_and_exit_2(tmp_path: Path, detach: bool) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = run_placet(
+        "up", "--data-dir", str(file / "data"), "--port", "0", *(("--detach",) if detach else ())
+    )
+    assert done.returncode == 2, done.stderr
+    assert "cannot be made or written (Not a directory)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_up_with_a_log_level_that_is_none_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
+    done = up(tmp_path, "--log-level", "LOUD")
+    assert done.returncode == 2
+    assert done.stderr == "LOUD is no log level: give one of DEBUG, INFO, WARNING, ERROR, CRITICAL.\n"
+
+
+def test_role_with_a_log_level_that_is_none_is_one_sentence_and_exit_2(site: Site, tmp_path: Path) -> None:
+    done = role("decider", elsewhere(site, tmp_path, log_level="LOUD"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "LOUD is no log level" in done.stderr

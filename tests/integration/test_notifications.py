@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.integration.doors import Tenant, new_tenant
+from tests.integration.frozen import component, frozen, readiness, told_by_status, until_told, until_well
 from tests.integration.site import Site
 from tests.processors.notifications.receiver import SECRET, Receiver, receiving
 from tests.servers.stack import running_stack, wait_for
@@ -118,3 +119,15 @@ def test_doctor_on_a_stack_with_notifications_looks_at_the_file(told: Told) -> N
     done = told.site.stack.placet("doctor", "--json")
     assert '"check": "notifications"' in done.stdout
     assert done.returncode == 0, done.stdout
+
+
+def test_case_39_frozen_notifier_is_told_and_keeps_nobody_from_deciding(told: Told) -> None:
+    until_well(told.site)
+    with frozen(told.site, "notifier") as since:
+        until_told(since, lambda: any("notifier on " in text for text in readiness(told.site)[1]["warnings"]))
+        until_told(since, lambda: told_by_status(told.site, "notifier"))
+        until_told(since, lambda: component(told.site, "notifier")["state"] == "silent")
+        assert readiness(told.site)[0] == 200
+    until_well(told.site)
+    address = told.site.stack.components()["notifier"]["address"]
+    assert "placet_notifier_waiting" in httpx.get(f"{address}/metrics", timeout=5.0).text

@@ -83,7 +83,7 @@ def _dependencies(service: Mapping[str, Any], services: Mapping[str, Any]) -> It
             yield f"depends on {name}, which is no service"
         elif terms.get("condition") not in CONDITIONS:
             yield f"waits for {name} on an unknown condition"
-        elif terms["condition"] == "service_healthy" and "healthcheck" not in services[name]:
+        elif terms["condition"] == "service_healthy" and not services[name].get("healthcheck"):
             yield f"waits for the health of {name}, which has no check"
 
 

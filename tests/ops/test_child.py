@@ -23,7 +23,7 @@ SAYS_READY = """
 import json, os, pathlib, sys, time
 path = pathlib.Path(sys.argv[1]); path.parent.mkdir(parents=True, exist_ok=True)
 fresh = path.with_suffix(".new")
-said = {"pid": os.getpid(), "state": "ready", "address": "127.0.0.1:1", "at": time.time()}
+said = {"pid": os.getpid(), "state": "ready", "address": "127.0.0.1:1", "at": "2030-01-01T00:00:00.000Z"}
 fresh.write_text(json.dumps(said))
 fresh.replace(path); print("serving", flush=True); time.sleep(600)
 """

@@ -43,7 +43,7 @@ def test_compose_keeps_the_specifications_rules(document: dict[str, Any]) -> Non
         (("services", "gateway", "port"), ["8000:8000"]),
         (("services", "decider", "networks"), ["elsewhere"]),
         (("services", "decider", "depends_on"), {"nobody": {"condition": "service_started"}}),
-        (("services", "install", "depends_on", "decider"), {"condition": "service_healthy"}),
+        (("services", "kafka-1", "healthcheck"), {}),
         (("services", "kafka-1", "environment", "KAFKA_NODE_ID"), 1),
         (("services", "postgres", "healthcheck", "interval"), "5 seconds"),
         (("services", "postgres", "image"), "Postgres latest"),
@@ -70,6 +70,22 @@ def test_compose_runs_every_role_after_the_installation(document: dict[str, Any]
         service = document["services"][role]
         assert service["command"][0] == role
         assert service["depends_on"] == {"install": {"condition": "service_completed_successfully"}}
+
+
+def test_compose_every_service_says_how_it_is(document: dict[str, Any]) -> None:
+    services = document["services"]
+    assert len(services) == 9
+    assert [
+        name for name, service in services.items() if not service.get("healthcheck", {}).get("test")
+    ] == []
+
+
+def test_compose_roles_are_asked_at_the_ports_where_their_probes_listen(document: dict[str, Any]) -> None:
+    config = StackConfig(**json.loads(document["configs"]["placet"]["content"]))
+    for role in ROLES:
+        port = config.gateway_port if role == "gateway" else config.probe_port_of(role)
+        test = document["services"][role]["healthcheck"]["test"]
+        assert test == ["CMD", "python", "-m", "ops.probe", f"http://127.0.0.1:{port}/readyz"]
 
 
 def test_compose_configuration_is_one_that_roles_read(document: dict[str, Any]) -> None:
@@ -122,6 +138,7 @@ def test_dockerfile_copies_every_room_and_only_what_exists() -> None:
     copied = {line.split()[1] for line in lines if line.startswith("COPY ")}
     assert {
         "schemas",
+        "vitals",
         "services",
         "projections",
         "gateway",

@@ -16,7 +16,16 @@ app.command()(issue_command)
 
 
 def test_token_issue_prints_a_token_that_is_believed(tmp_path: Path) -> None:
-    options = ["--subject", "anna", "--role", "reviewer", "--role", "treasurer", "--data-dir", str(tmp_path)]
+    options = [
+        "--subject",
+        "anna",
+        "--role",
+        "reviewer",
+        "--own-role",
+        "treasurer",
+        "--data-dir",
+        str(tmp_path),
+    ]
     result = CliRunner().invoke(app, [*options, "--json"])
     assert result.exit_code == 0
     token = json.loads(result.stdout)["token"]
@@ -28,3 +37,22 @@ def test_token_issue_agent_without_its_agent_is_wrong_usage(tmp_path: Path) -> N
     result = CliRunner().invoke(app, ["--subject", "b", "--role", "agent", "--data-dir", str(tmp_path)])
     assert result.exit_code == 2
     assert "agent" in result.stderr
+
+
+def test_token_issue_for_a_role_that_is_none_is_wrong_usage(tmp_path: Path) -> None:
+    for role, said in (("nonsense", "--own-role nonsense"), ("reviwer", "did you mean reviewer?")):
+        result = CliRunner().invoke(app, ["--subject", "b", "--role", role, "--data-dir", str(tmp_path)])
+        assert result.exit_code == 2
+        assert said in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_token_issue_without_any_role_is_wrong_usage(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["--subject", "b", "--data-dir", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "--role" in result.stderr
+
+
+def test_token_issue_for_the_services_of_one_tool_is_accepted(tmp_path: Path) -> None:
+    options = ["--subject", "b", "--role", "tool:send_money", "--data-dir", str(tmp_path)]
+    assert CliRunner().invoke(app, options).exit_code == 0

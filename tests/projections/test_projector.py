@@ -38,7 +38,7 @@ PARTITIONS = 4
 async def projecting(kafka: str, prefix: str, url: str) -> AsyncIterator[Projector]:
     tail = KafkaTail(KafkaAddress(kafka))
     await tail.open()
-    projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state, behind: None)
+    projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state: None)
     running = asyncio.create_task(projector.run())
     try:
         yield projector
@@ -271,7 +271,7 @@ def _start(settings: dict[str, str], stderr: int | None = None) -> subprocess.Po
 async def _run_once(kafka: str, prefix: str, url: str) -> None:
     tail = KafkaTail(KafkaAddress(kafka))
     await tail.open()
-    projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state, behind: None)
+    projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state: None)
     try:
         await asyncio.wait_for(projector.run(), 60)
     finally:

@@ -150,7 +150,7 @@ async def test_replay_beside_a_running_projector_loses_nothing(
     topics, builder, definitions = await a_log_on(kafka, topic_prefix)
     tail = KafkaTail(KafkaAddress(kafka))
     await tail.open()
-    projector = Projector(tail, lambda: open_view(database_url), topics, lambda state, behind: None)
+    projector = Projector(tail, lambda: open_view(database_url), topics, lambda state: None)
     running = asyncio.create_task(projector.run())
     known = [len(records) for records in builder.records]
     many_runs(builder, 30, seed=8, tenant="other")
@@ -184,11 +184,11 @@ async def test_replay_that_lost_its_race_is_reported_and_changes_nothing(
     known = identity_of(database_url)
     slow, fast = new_generation(database_url), new_generation(database_url)
     fast.store.close()
-    fast.swap(known)
+    fast.swap(known, False)
     now = identity_of(database_url)
     slow.store.close()
     with pytest.raises(ViewReplaced, match="another rebuild"):
-        slow.swap(known)
+        slow.swap(known, False)
     slow.discard()
     assert identity_of(database_url) == now
 

@@ -14,6 +14,7 @@ def test_write_status_replaces_the_file_whole(tmp_path: Path) -> None:
     status = read_status(path)
     assert status is not None
     assert epoch_ms(status.pop("at")) > 0
+    assert 0 <= status.pop("age_s") < 30
     assert status == {"state": "ready", "address": "http://x", "pid": os.getpid(), "behind": 3}
     assert [file.name for file in path.parent.iterdir()] == ["role.json"]
 

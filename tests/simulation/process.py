@@ -189,6 +189,9 @@ class ProcessFeed:
     def assignment(self) -> frozenset[TopicPartition]:
         return self.inner.assignment()
 
+    def behind(self) -> int:
+        return self.inner.behind()
+
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         self.inner.start_from(tp, offset)
 

@@ -4,16 +4,17 @@ import asyncio
 import os
 from collections.abc import Mapping
 
-from schemas.status_file import write_status
 from services.processors.errors import SettingsRefused
 from services.processors.notifications.app import build
 from services.processors.notifications.apprise_channel import silence_libraries
 from services.processors.notifications.config import Notifications, load_notifications
 from services.processors.notifications.document import NotificationsRefused
+from services.processors.notifications.meters import NotifierMeters
 from services.processors.notifications.outbox import Outbox
-from services.processors.notifications.settings import NotifierSettings, read_notifier_settings
+from services.processors.notifications.settings import ROLE, NotifierSettings, read_notifier_settings
 from services.processors.preflight import check_topics
-from services.processors.worker import end_with, run_worker
+from services.processors.worker import end_with, living_as, run_worker
+from vitals.word import READY
 
 
 def run(settings: Mapping[str, str]) -> None:
@@ -25,19 +26,19 @@ def run(settings: Mapping[str, str]) -> None:
 
     It ends the process: with 0 after a clean stop, else with the error's exit code, its sentence logged.
     """
-    end_with(lambda: _run(read_notifier_settings(settings)))
+    end_with(lambda: _run(settings))
 
 
-def _run(settings: NotifierSettings) -> int:
-    write_status(settings.status_file, "starting")
-    silence_libraries()
-    notifications = _notifications(settings)
-    topic_id = asyncio.run(check_topics(settings, settings.topics.dead_letters))
-    outbox = Outbox(settings.outbox)
-    app, notifier, lease = build(
-        settings, topic_id, notifications, outbox, lambda: write_status(settings.status_file, "ready")
-    )
-    return run_worker(app, settings, lease, notifier.gauges)
+def _run(plain: Mapping[str, str]) -> int:
+    settings = read_notifier_settings(plain)
+    with living_as(plain, ROLE) as alive:
+        silence_libraries()
+        notifications = _notifications(settings)
+        topic_id = asyncio.run(check_topics(settings, settings.topics.dead_letters))
+        outbox = Outbox(settings.outbox)
+        app, notifier, lease = build(settings, topic_id, notifications, outbox, lambda: alive.tell(READY))
+        notifier.count_with(NotifierMeters(alive.registry))
+        return run_worker(app, settings, lease, notifier.gauges, alive.pulse)
 
 
 def _notifications(settings: NotifierSettings) -> Notifications:

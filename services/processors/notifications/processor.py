@@ -22,6 +22,7 @@ from services.processors.errors import LogChanged
 from services.processors.notifications.config import Endpoint
 from services.processors.notifications.facts import Facts
 from services.processors.notifications.fold import PartitionFold, changed_log
+from services.processors.notifications.meters import UNSEEN, NotifierMeters
 from services.processors.notifications.notice import Notice, is_asked_for
 from services.processors.notifications.outbox import NOTHING, Outbox, Position
 from services.processors.notifications.sender import Sender
@@ -61,6 +62,7 @@ class Notifier:
         self._senders: tuple[Sender, ...] = ()
         self._queued: list[tuple[Endpoint, Notice]] = []
         self._now_ms: Callable[[], int] = lambda: 0
+        self._meters = UNSEEN
         self.caught_up = asyncio.Event()
 
     def serve(self, senders: Sequence[Sender], now_ms: Callable[[], int]) -> None:
@@ -77,6 +79,12 @@ class Notifier:
             if endpoint not in known:
                 logger.warning("%s is no more: %d messages for it were dropped", endpoint, count)
                 self._outbox.drop_endpoint(endpoint)
+
+    def count_with(self, meters: NotifierMeters) -> None:
+        """Let meters count what is told and what becomes of it."""
+        self._meters = meters
+        for sender in self._senders:
+            sender.meters = meters
 
     async def load(self, bookmarks: Bookmarks) -> None:
         """Take up the partitions of an assignment.
@@ -138,6 +146,7 @@ class Notifier:
         """What the watchdog looks at: each partition, or the rebalance while there is one, and each sender."""
         if not self._loaded or self._app.rebalancing:
             return {"the rebalance": Gauge(position=0, behind=1)}
+        self._meters.waiting(self._outbox.waiting(), [sender.endpoint.key for sender in self._senders])
         folds = dict(self._folds)
         ends = await self._read_ends([TP(self._source, number) for number in folds])
         for number, fold in folds.items():

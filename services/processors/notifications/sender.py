@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.config import Endpoint
+from services.processors.notifications.meters import UNSEEN, NotifierMeters
 from services.processors.notifications.notice import Notice
 from services.processors.notifications.outbox import Outbox, Queued
 from services.processors.notifications.render import Outgoing, digest, digest_id, single
@@ -37,6 +38,7 @@ class Sender:
         bury: writes dead letters with a reason, and returns when they are in the log.
         now_ms: the clock, in ms since the epoch.
         turns: how many it has made, for the watchdog.
+        meters: count what becomes of the messages.
     """
 
     endpoint: Endpoint
@@ -46,6 +48,7 @@ class Sender:
     now_ms: Callable[[], int]
     chance: random.Random = field(default_factory=random.SystemRandom)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
+    meters: NotifierMeters = UNSEEN
     turns: int = 0
     dropped: int = 0
     wakes_at_ms: int | None = None
@@ -107,6 +110,7 @@ class Sender:
         dropped = self.outbox.drop_overtaken(self.endpoint.key)
         if dropped:
             self.dropped += dropped
+            self.meters.overtaken.labels(self.endpoint.key).inc(dropped)
             logger.info(
                 "%s: %d messages were not sent, their holds are closed (%d since the start)",
                 self.endpoint.key,
@@ -134,6 +138,7 @@ class Sender:
         failure = await self._send(found)
         if failure is None:
             self.outbox.done(found)
+            self.meters.taken.labels(self.endpoint.key).inc(len(found))
         else:
             await self._failed(found, failure)
 
@@ -156,6 +161,7 @@ class Sender:
 
     async def _failed(self, found: list[Queued], error: Undelivered) -> None:
         delivery, now_ms = self.endpoint.delivery, self.now_ms()
+        self.meters.failed.labels(self.endpoint.key).inc()
         tries = found[0].tries + 1
         ends_at_ms = found[0].queued_at_ms + delivery.within_seconds * 1000
         if error.is_final or tries >= delivery.tries or now_ms >= ends_at_ms:
@@ -170,6 +176,7 @@ class Sender:
         why = f"{self.endpoint.key} ({self.endpoint.channel.kind}): try {tries} was the last one ({error})"
         await self.bury([queued.notice for queued in found], why)
         self.outbox.done(found)
+        self.meters.given_up.labels(self.endpoint.key).inc(len(found))
         logger.warning("undeliverable: %s; %d dead letters", why, len(found))
 
 

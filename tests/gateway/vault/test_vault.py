@@ -161,7 +161,7 @@ def test_rebuilt_views_that_take_the_live_ones_place_leave_the_vault_as_it_was(
     rebuilt = new_generation(url)
     rebuilt.store.close()
 
-    rebuilt.swap(identity_of(url))
+    rebuilt.swap(identity_of(url), False)
 
     assert vault.open(CALL, [("/token", handle)])[0].value == VALUE
     vault.close()

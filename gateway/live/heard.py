@@ -1,0 +1,125 @@
+"""Which processes of the installation were heard of lately, on whatever machine, and what follows from it.
+
+Ages count from when a heartbeat came here: nobody's clock but this process's own is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from vitals.word import READY, SILENT, SILENT_AFTER_S, STOPPING, Word, standing
+
+DECIDER, PROJECTOR = "decider", "projector"
+# Without a word for so long, a process is taken to be gone for good.
+FORGET_AFTER_S = 600.0
+# Anybody who may write to the topic can make up processes.
+HEARD_MAX = 1_000
+
+
+class Part(NamedTuple):
+    """A process by its last word, and how long ago that was."""
+
+    word: Word
+    age_s: float
+
+    @property
+    def state(self) -> str:
+        """How it is by now."""
+        return standing(self.word, self.age_s)
+
+    @property
+    def does_its_work(self) -> bool:
+        """Whether it was heard lately and nothing keeps it from its work."""
+        return self.state == READY
+
+    def complaint(self) -> str:
+        """What is wrong with it, as a sentence; empty when nothing is."""
+        who = f"{self.word.name} on {self.word.host}"
+        if self.state == SILENT:
+            return f"{who} has been silent for {self.age_s:.1f} s"
+        problems = self.word.problems()
+        return f"{who}: {'; '.join(problems)}" if problems else ""
+
+
+class Finding(NamedTuple):
+    """What keeps the installation from deciding, and what else is wrong with it."""
+
+    problems: list[str]
+    warnings: list[str]
+
+
+@dataclass(slots=True)
+class Heard:
+    """The last heartbeat of each process. One that says that it stops is dropped."""
+
+    clock: Callable[[], float] = time.monotonic
+    since: float = field(init=False)
+    _last: dict[str, tuple[Word, float]] = field(default_factory=dict, init=False)
+    _any_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.since = self._any_at = self.clock()
+
+    def take(self, word: Word) -> None:
+        """A heartbeat has come."""
+        self._any_at = self.clock()
+        self._last.pop(word.key, None)
+        if word.state != STOPPING:
+            self._last[word.key] = word, self._any_at
+        while len(self._last) > HEARD_MAX:
+            del self._last[next(iter(self._last))]
+
+    @property
+    def silence_s(self) -> float:
+        """How long ago the last heartbeat of any process came, this one's own too."""
+        return self.clock() - self._any_at
+
+    def parts(self) -> list[Part]:
+        """Every process that was heard of and not forgotten, by role and name."""
+        now = self.clock()
+        self._last = {key: told for key, told in self._last.items() if now - told[1] <= FORGET_AFTER_S}
+        found = [Part(word, now - at) for word, at in self._last.values()]
+        return sorted(found, key=lambda part: part.word.key)
+
+    def examine(self, partitions: int, kafka_age_s: float | None) -> Finding:
+        """What is wrong with the installation.
+
+        Args:
+            partitions: of the executions; each needs a decider.
+            kafka_age_s: how long ago Kafka last answered this process; None when it never did.
+        """
+        if kafka_age_s is None:
+            return Finding(["Kafka has not answered yet"], [])
+        if (age_s := max(kafka_age_s, self.silence_s)) > SILENT_AFTER_S:
+            # Nobody can be heard then: that they are silent would be said of the wrong ones.
+            return Finding([f"Kafka has not answered for {age_s:.1f} s"], [])
+        parts = self.parts()
+        problems = [*_deciders(parts, partitions), *_projectors(parts)]
+        told = [complaint for part in parts if (complaint := part.complaint())]
+        return Finding(problems, [complaint for complaint in told if complaint not in problems])
+
+
+def _deciders(parts: Sequence[Part], partitions: int) -> list[str]:
+    deciders = [part for part in parts if part.word.role == DECIDER]
+    written = {number for part in deciders if part.does_its_work for number in part.word.partitions}
+    missing = sorted(set(range(partitions)) - written)
+    if not missing:
+        return []
+    if not deciders:
+        return ["no decider has been heard of"]
+    which = "no partition" if len(missing) == partitions else f"not partitions {', '.join(map(str, missing))}"
+    return [
+        f"the deciders write {which}",
+        *(complaint for part in deciders if (complaint := part.complaint())),
+    ]
+
+
+def _projectors(parts: Sequence[Part]) -> list[str]:
+    projectors = [part for part in parts if part.word.role == PROJECTOR]
+    if any(part.does_its_work for part in projectors):
+        return []
+    complaints = [complaint for part in projectors if (complaint := part.complaint())]
+    return complaints or ["no projector has been heard of"]

@@ -1,0 +1,62 @@
+"""Whether this gateway serves, and whether the installation behind it decides."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway.kafka_client import KafkaUnreachable
+from gateway.live.heard import Finding
+from gateway.problems import Problem
+from gateway.service import Gateway
+
+# More unread records than this, and what is shown is not what is.
+LAG_MAX = 10_000
+RECONNECT_S = 2.0
+VIEWS_WITHIN_S = 2.0
+
+
+async def own_problems(gateway: Gateway) -> list[str]:
+    """What keeps a gateway itself from serving; empty when it serves."""
+    if gateway.failure is not None:
+        return [str(gateway.failure)]
+    if not gateway.caught_up:
+        return ["the log is still being read"]
+    problems = []
+    lag = gateway.tail.lag(gateway.gate.live.read_through)
+    if lag > LAG_MAX:
+        problems.append(f"{lag} records of the log were not read yet")
+    if not await _can_send(gateway):
+        problems.append("commands cannot be sent: there is no connection to Kafka")
+    try:
+        async with asyncio.timeout(VIEWS_WITHIN_S):
+            await gateway.views.read(lambda moment: moment.positions())
+    except Problem as problem:
+        problems.append(problem.detail)
+    except TimeoutError:
+        problems.append(f"the views' database has not answered for {VIEWS_WITHIN_S:.0f} s")
+    return problems
+
+
+async def all_problems(gateway: Gateway) -> Finding:
+    """What keeps the gateway, Kafka, the deciders or the projector from their work, and what else is wrong."""
+    finding = installation(gateway)
+    own = await own_problems(gateway)
+    return Finding([*own, *(text for text in finding.problems if text not in own)], finding.warnings)
+
+
+def installation(gateway: Gateway) -> Finding:
+    """What the heartbeats say of Kafka and the other processes."""
+    age_ms = gateway.pulse.word().kafka_age_ms
+    return gateway.heard.examine(gateway.settings.partitions, None if age_ms is None else age_ms / 1000)
+
+
+async def _can_send(gateway: Gateway) -> bool:
+    """Whether commands can be sent; a connection that was lost is taken up again."""
+    if gateway.commands.connected:
+        return True
+    try:
+        async with asyncio.timeout(RECONNECT_S):
+            await gateway.commands.open()
+    except (KafkaUnreachable, TimeoutError):
+        return False
+    return True

@@ -1,0 +1,198 @@
+"""What analysts see of a view in PostgreSQL: a schema of SQL views that stay when the tables behind them are swapped.
+
+The tables stand in `placet_data`, one SQL view a table in `placet`. Whoever may read the schema `placet` reads what
+is there, and may build views of their own on it: a swap lets the same views name the rebuilt tables, so that neither
+grants nor what depends on them is lost. Columns that a new version adds come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg.sql import SQL, Composed, Identifier
+
+from projections.store.statements import VIEW_NAMES
+from projections.store.tables import TABLES
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+TRACKING, LAYOUT = "tracking", "placet_layout"
+# A query of an analyst's that runs for longer keeps a swap from happening, not the projector from writing.
+LOCK_TIMEOUT = "10s"
+
+_SHOWN = (*(table.name for table in TABLES), *VIEW_NAMES)
+_OWN = (*_SHOWN, TRACKING, LAYOUT)
+_COLUMNS = (
+    "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a "
+    "WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+)
+# Views of others on tables of a schema, and foreign keys of others to them.
+_DEPENDENTS = """
+SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname)
+FROM pg_depend d
+JOIN pg_rewrite r ON r.oid = d.objid
+JOIN pg_class c ON c.oid = r.ev_class
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_class t ON t.oid = d.refobjid
+JOIN pg_namespace tn ON tn.oid = t.relnamespace
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND c.oid <> t.oid
+  AND tn.nspname = %(schema)s AND t.relname = ANY(%(names)s)
+  AND NOT (n.nspname IN (%(schema)s, %(other)s) AND c.relname = ANY(%(own)s))
+UNION
+SELECT format('%%I.%%I', n.nspname, c.relname)
+FROM pg_constraint f
+JOIN pg_class c ON c.oid = f.conrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_class t ON t.oid = f.confrelid
+JOIN pg_namespace tn ON tn.oid = t.relnamespace
+WHERE f.contype = 'f' AND tn.nspname = %(schema)s AND n.nspname <> %(schema)s AND t.relname = ANY(%(names)s)
+ORDER BY 1
+"""
+_GUESTS = """
+SELECT format('%%I.%%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND NOT c.relname = ANY(%s) ORDER BY 1
+"""
+_GRANTEES = """
+SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(a.grantee)::text END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
+WHERE n.nspname = %(schema)s AND c.relname = ANY(%(names)s) AND a.grantee <> c.relowner ORDER BY 1
+"""
+_USERS = """
+SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+FROM pg_namespace n, aclexplode(n.nspacl) a
+WHERE n.nspname = %s AND a.privilege_type = 'USAGE' AND a.grantee <> n.nspowner
+"""
+_READERS = """
+SELECT c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) a
+WHERE n.nspname = %s AND c.relname = ANY(%s) AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner
+"""
+
+
+def data_schema(schema: str) -> str:
+    """The schema of the tables behind the views in a schema."""
+    return f"{schema}_data"
+
+
+def move_old_tables(connection: Connection, schema: str) -> None:
+    """Move tables that an earlier version kept in the schema itself, with the right to read them.
+
+    Args:
+        connection: with a transaction and the view's lock.
+        schema: the one that analysts know.
+    """
+    if not _is_table(connection, schema, LAYOUT) or _exists(connection, data_schema(schema)):
+        return
+    users = [user for (user,) in connection.execute(_USERS, (schema,))]
+    readers = connection.execute(_READERS, (schema, list(_SHOWN))).fetchall()
+    names = Identifier(schema), Identifier(data_schema(schema))
+    connection.execute(SQL("ALTER SCHEMA {} RENAME TO {}").format(*names))
+    connection.execute(SQL("CREATE SCHEMA {}").format(names[0]))
+    for user in users:
+        connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(names[0], _role(user)))
+    if readers and all(_columns(connection, data_schema(schema), name) for name in _SHOWN):
+        refresh(connection, schema)
+        for name, reader in readers:
+            view = Identifier(schema, name)
+            connection.execute(SQL("GRANT SELECT ON {} TO {}").format(view, _role(reader)))
+
+
+def is_current(connection: Connection, schema: str) -> bool:
+    """Whether every table has its view with all columns."""
+    behind = data_schema(schema)
+    return all(
+        set(_columns(connection, behind, name)) == set(_columns(connection, schema, name)) for name in _SHOWN
+    )
+
+
+def refresh(connection: Connection, schema: str) -> None:
+    """Let the views name the tables that are behind them now.
+
+    Args:
+        connection: with a transaction and the view's lock.
+        schema: the one that analysts know; made where it is missing.
+    """
+    connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+    for shown_name in _SHOWN:
+        shown = _columns(connection, schema, shown_name)
+        there = _columns(connection, data_schema(schema), shown_name)
+        view, source = Identifier(schema, shown_name), Identifier(data_schema(schema), shown_name)
+        if shown and not _fits(shown, there):
+            connection.execute(SQL("DROP VIEW {} CASCADE").format(view))
+            shown = []
+        known = [name for name, _ in shown]
+        names = [*known, *(name for name, _ in there if name not in known)]
+        columns = SQL(", ").join(map(Identifier, names))
+        connection.execute(
+            SQL("CREATE OR REPLACE VIEW {} AS SELECT {} FROM {}").format(view, columns, source)
+        )
+
+
+def losses(connection: Connection, schema: str, rebuilt: str) -> list[str]:
+    """What of others would be lost if the tables of a rebuilt view took the place of those in force.
+
+    Args:
+        connection: to the database.
+        schema: the one that analysts know.
+        rebuilt: the schema with the rebuilt tables.
+
+    Returns:
+        One sentence for each, saying what to do; empty where nothing would be lost.
+    """
+    behind = data_schema(schema)
+    everything = {"schema": behind, "names": list(_OWN), "other": schema, "own": list(_OWN)}
+    found = [
+        f"{name} depends on tables of {behind}: let it read {schema} instead"
+        for (name,) in connection.execute(_DEPENDENTS, everything)
+    ]
+    found += [
+        f"{name} stands in {behind}, which Placet makes anew: move it to another schema"
+        for (name,) in connection.execute(_GUESTS, (behind, list(_OWN)))
+    ]
+    found += [
+        f"{role} has rights on tables of {behind}: grant them on {schema} instead, and revoke these"
+        for (role,) in connection.execute(_GRANTEES, everything)
+    ]
+    return [*found, *_of_changed_views(connection, schema, rebuilt)]
+
+
+def _of_changed_views(connection: Connection, schema: str, rebuilt: str) -> list[str]:
+    """What hangs on views that the new version can only make anew: a column is gone, or of another type."""
+    found = []
+    for name in _SHOWN:
+        shown = _columns(connection, schema, name)
+        if not shown or _fits(shown, _columns(connection, rebuilt, name)):
+            continue
+        one = {"schema": schema, "names": [name], "other": schema, "own": [name]}
+        changed = f"{schema}.{name}, of which columns are gone or of another type now"
+        found += [
+            f"{dependent} depends on {changed}" for (dependent,) in connection.execute(_DEPENDENTS, one)
+        ]
+        found += [f"{role} has rights on {changed}" for (role,) in connection.execute(_GRANTEES, one)]
+    return found
+
+
+def _fits(shown: Sequence[tuple[str, str]], there: Sequence[tuple[str, str]]) -> bool:
+    return set(shown) <= set(there)
+
+
+def _columns(connection: Connection, schema: str, name: str) -> list[tuple[str, str]]:
+    found = connection.execute(_COLUMNS, (f'"{schema}"."{name}"',)).fetchall()
+    return [(str(column), str(kind)) for column, kind in found]
+
+
+def _is_table(connection: Connection, schema: str, name: str) -> bool:
+    statement = "SELECT relkind = 'r' FROM pg_class WHERE oid = to_regclass(%s)"
+    row = connection.execute(statement, (f'"{schema}"."{name}"',)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _exists(connection: Connection, schema: str) -> bool:
+    row = connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", (f'"{schema}"',)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _role(quoted: str) -> Composed:
+    """A role as `quote_ident` wrote it, or PUBLIC."""
+    return Composed([SQL(quoted)])

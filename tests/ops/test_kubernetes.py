@@ -1,0 +1,83 @@
+"""The manifests of ops/kubernetes against Kubernetes' own schemas, and against what the roles really are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from ops.config import StackConfig
+from ops.roles import ROLES
+
+HOME = Path(__file__).parents[2] / "ops" / "kubernetes"
+VERSIONS = ("1.28", "1.34")
+Manifest = dict[str, Any]
+
+
+def manifests() -> list[Manifest]:
+    files = sorted(HOME.glob("*.yaml"))
+    return [
+        found
+        for file in files
+        if file.name != "kustomization.yaml"
+        for found in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+    ]
+
+
+def named(kind: str, name: str) -> Manifest:
+    return next(one for one in manifests() if (one["kind"], one["metadata"]["name"]) == (kind, name))
+
+
+def pod_of(role: str) -> Manifest:
+    kind = "StatefulSet" if role == "decider" else "Deployment"
+    pod: Manifest = named(kind, role)["spec"]["template"]
+    return pod
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("manifest", manifests(), ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
+def test_manifest_is_what_kubernetes_takes(manifest: Manifest, version: str) -> None:
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_schema_finds_a_mistake() -> None:
+    broken = named("Deployment", "gateway")
+    broken["spec"]["template"]["spec"]["containers"][0]["livenessProb"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, VERSIONS[-1], strict=True)
+
+
+def test_kustomization_names_every_manifest_but_the_example() -> None:
+    listed = yaml.safe_load((HOME / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
+    there = {file.name for file in HOME.glob("*.yaml")} - {"kustomization.yaml", "secret.example.yaml"}
+    assert set(listed) == there
+    assert all(one["metadata"].get("namespace", "placet") == "placet" for one in manifests())
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_role_is_probed_where_its_probe_listens(role: str) -> None:
+    config = StackConfig(**json.loads(named("Secret", "placet")["stringData"]["placet.json"]))
+    (container,) = pod_of(role)["spec"]["containers"]
+    port = config.gateway_port if role == "gateway" else config.probe_port_of(role)
+    ports = {found["name"]: found["containerPort"] for found in container["ports"]}
+    assert container["args"][0] == role
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert ports[container[probe]["httpGet"]["port"]] == port
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"].startswith("/readyz")
+    assert pod_of(role)["metadata"]["annotations"]["prometheus.io/port"] == str(port)
+
+
+@pytest.mark.parametrize("role", [*sorted(ROLES), "install"])
+def test_pod_runs_without_privileges_and_says_what_it_needs(role: str) -> None:
+    pod = named("Job", role)["spec"]["template"] if role == "install" else pod_of(role)
+    (container,) = pod["spec"]["containers"]
+    assert pod["spec"]["securityContext"]["runAsNonRoot"]
+    assert not pod["spec"]["automountServiceAccountToken"]
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert {"requests", "limits"} == set(container["resources"])

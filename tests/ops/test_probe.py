@@ -1,0 +1,138 @@
+"""What a container's health check says of a role, asked of a real probe."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from ops.probe import ask, main
+from schemas.status_file import STALLED
+from vitals.metrics import role_registry
+from vitals.probe import Probe, ProbeTaken
+from vitals.pulse import Pulse
+from vitals.word import READY, SILENT, Word, decode, encode, standing
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def pulse(clock: Clock) -> Pulse:
+    return Pulse("decider", "decider-2", clock)
+
+
+@pytest.fixture
+def probe(pulse: Pulse) -> Iterator[Probe]:
+    found = Probe(pulse, role_registry(pulse))
+    found.start()
+    yield found
+    found.stop()
+
+
+def problems(probe: Probe) -> list[str]:
+    status, said = ask(f"{probe.address}/readyz")
+    found: list[str] = json.loads(said)["problems"]
+    assert status == (503 if found else 200)
+    return found
+
+
+def test_probe_of_a_role_that_starts_works_or_stands_still(probe: Probe, pulse: Pulse, clock: Clock) -> None:
+    assert problems(probe) == ["it is starting"]
+    assert main([f"{probe.address}/readyz"]) == 1
+    assert main([f"{probe.address}/healthz"]) == 0
+    pulse.tell(READY)
+    pulse.acknowledged()
+    assert problems(probe) == []
+    assert main([f"{probe.address}/readyz"]) == 0
+    clock.now += 4
+    pulse.acknowledged()
+    assert problems(probe) == ["its work has stood still for 4.0 s"]
+    clock.now += 4
+    pulse.touch()
+    assert problems(probe) == ["Kafka has not answered for 4.0 s"]
+    assert main([f"{probe.address}/healthz"]) == 0
+    clock.now += 61
+    assert main([f"{probe.address}/healthz"]) == 1
+
+
+def test_probe_of_a_role_that_is_behind_is_ready_as_long_as_it_moves(
+    probe: Probe, pulse: Pulse, clock: Clock
+) -> None:
+    pulse.tell(READY)
+    for position in range(20):
+        clock.now += 1
+        pulse.progress(position, 500)
+    assert problems(probe) == []
+    for _ in range(11):
+        clock.now += 1
+        pulse.progress(19, 500)
+    assert problems(probe) == ["it is 500 records behind and has not moved for 11 s"]
+    pulse.progress(19, 0)
+    assert problems(probe) == []
+
+
+def test_probe_tells_prometheus_and_knows_no_other_page(probe: Probe, pulse: Pulse) -> None:
+    pulse.progress(7, 3)
+    with urllib.request.urlopen(f"{probe.address}/metrics", timeout=5) as answer:
+        families = {family.name: family for family in text_string_to_metric_families(answer.read().decode())}
+    (lag,) = families["placet_role_lag_records"].samples
+    assert (lag.labels, lag.value) == ({"role": "decider", "name": "decider-2"}, 3.0)
+    for request in (f"{probe.address}/v1/holds", urllib.request.Request(probe.address, b"x", method="POST")):
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(request, timeout=5)
+
+
+def test_probe_on_a_taken_port_says_what_to_do(probe: Probe, pulse: Pulse) -> None:
+    port = int(probe.address.rpartition(":")[2])
+    with pytest.raises(ProbeTaken, match="give another by --probe-port"):
+        Probe(pulse, role_registry(pulse), port=port)
+
+
+def test_probe_that_nobody_answers_is_not_well() -> None:
+    assert main(["http://127.0.0.1:1/readyz"]) == 1
+    assert main([]) == 1
+
+
+def test_heartbeat_comes_back_as_it_was_and_an_old_one_is_silence() -> None:
+    word = Word("decider", "d", "h", 7, READY, None, "2030-01-01T00:00:00.000Z", 3, partitions=(0, 2))
+    assert decode(encode(word)) == word
+    assert (standing(word, 3.0), standing(word, 4.0)) == (READY, SILENT)
+    assert standing(replace(word, kafka_age_ms=4_000), 0.0) == STALLED
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"{}", b"null", b"\xff", b"{" * 5000, b'{"role": 1}', None])
+def test_heartbeat_that_is_none_is_refused(value: bytes | None) -> None:
+    from vitals.word import WordUnreadable
+
+    with pytest.raises(WordUnreadable):
+        decode(value)
+
+
+def test_heartbeat_with_a_wrong_type_is_refused() -> None:
+    from vitals.word import WordUnreadable
+
+    whole = json.loads(encode(Word("decider", "d", "h", 7, READY)))
+    for name, wrong in (
+        ("pid", "7"),
+        ("pid", True),
+        ("partitions", [None]),
+        ("role", None),
+        ("lag_records", 1.5),
+    ):
+        with pytest.raises(WordUnreadable):
+            decode(json.dumps(whole | {name: wrong}).encode())

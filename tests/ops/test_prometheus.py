@@ -1,0 +1,57 @@
+"""The alerts: rules that Prometheus takes, on metrics that there are."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.metrics import Metrics
+from projections.meters import Meters as ProjectorMeters
+from services.processors.meters import TrustMeters
+from services.processors.notifications.meters import NotifierMeters
+from services.runtime.meters import Meters as DeciderMeters
+from vitals.metrics import role_registry
+from vitals.pulse import Pulse
+
+RULES = Path(__file__).parents[2] / "ops" / "prometheus" / "placet.rules.yml"
+SUFFIX = re.compile(r"_(total|bucket|count|sum|created)$")
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def known() -> set[str]:
+    """Every metric of every role, without the endings of its samples."""
+    registry = role_registry(Pulse("decider", "decider"))
+    for meters in (DeciderMeters, ProjectorMeters, TrustMeters, NotifierMeters):
+        meters(registry)
+    return {family.name for each in (registry, Metrics().registry) for family in each.collect()} | {
+        # Told only once something is known of it.
+        "placet_role_lag_records",
+        "placet_role_kafka_age_seconds",
+    }
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_alert_is_on_metrics_that_there_are_and_says_what_to_do(rule: dict[str, Any]) -> None:
+    names = {SUFFIX.sub("", name) for name in re.findall(r"placet_[a-z_]+", rule["expr"])}
+    assert names
+    assert names - known() == set()
+    assert rule["labels"]["severity"] in ("page", "ticket")
+    assert {"summary", "action"} <= set(rule["annotations"])
+
+
+def test_rules_are_taken_by_prometheus_itself() -> None:
+    promtool = shutil.which("promtool") or str(RULES.parents[2] / ".venv" / "bin" / "promtool")
+    done = subprocess.run(
+        [promtool, "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,113 @@
+"""The heart of a process: every second its status file and a heartbeat in the log, from a thread of its own.
+
+A thread, so that a loop that is busy or hangs is told of instead of falling silent, and so that nothing here is on
+the way of what the process is for. A process that is stopped as a whole falls silent, and the others say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from schemas.kafka_settings import client_settings
+from schemas.status_file import write_status
+from schemas.topics import Topics
+from vitals.kafka_voice import KafkaVoice
+from vitals.pulse import Pulse
+from vitals.word import BEAT_S, SILENT_AFTER_S, encode
+
+logger = logging.getLogger(__name__)
+
+JOIN_WITHIN_S = 6.0
+FAREWELL_WITHIN_S = 0.5
+
+
+class Heart:
+    """Beats for one pulse, from `start` to `stop`."""
+
+    def __init__(self, pulse: Pulse, voice: KafkaVoice | None, status_file: Path | None) -> None:
+        """Prepare it.
+
+        Args:
+            pulse: what is told.
+            voice: the way into the log; None for the status file alone.
+            status_file: the file; None for the log alone.
+        """
+        self._pulse = pulse
+        self._voice = voice
+        self._file = status_file
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self.write()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Say once more how it is, and end."""
+        self._ended.set()
+        self._thread.join(JOIN_WITHIN_S)
+
+    def write(self) -> None:
+        """Write the status file now: a change need not wait for the next beat."""
+        word = self._pulse.word()
+        write_status(
+            self._file,
+            word.state,
+            word.address,
+            role=word.role,
+            name=word.name,
+            host=word.host,
+            lag_records=word.lag_records,
+            stalled_ms=word.stalled_ms,
+            loop_age_ms=word.loop_age_ms,
+            kafka_age_ms=word.kafka_age_ms,
+            partitions=list(word.partitions),
+            reason=word.reason,
+        )
+
+    def _run(self) -> None:
+        asyncio.run(self._beat())
+
+    async def _beat(self) -> None:
+        speaking: asyncio.Task[None] | None = None
+        while not self._ended.is_set():
+            self.write()
+            # A broker that does not answer must not keep the status file from telling so.
+            if self._voice is not None and (speaking is None or speaking.done()):
+                speaking = asyncio.create_task(self._speak(self._voice))
+            await asyncio.to_thread(self._ended.wait, BEAT_S)
+        if self._voice is not None:
+            await self._farewell(self._voice, speaking)
+
+    async def _farewell(self, voice: KafkaVoice, speaking: asyncio.Task[None] | None) -> None:
+        """Say that it stops, where anybody can be expected to take it."""
+        if speaking is not None:
+            await asyncio.wait({speaking}, timeout=FAREWELL_WITHIN_S)
+            speaking.cancel()
+        age_ms = self._pulse.word().kafka_age_ms
+        if age_ms is not None and age_ms < SILENT_AFTER_S * 1000:
+            await self._speak(voice)
+        await voice.close()
+
+    async def _speak(self, voice: KafkaVoice) -> None:
+        word = self._pulse.word()
+        if await voice.say(word.key, encode(word)):
+            self._pulse.acknowledged()
+
+
+def heart_of(settings: Mapping[str, str], pulse: Pulse) -> Heart:
+    """The heart of the process that a role's settings start.
+
+    Raises:
+        KafkaSettingsRefused: the Kafka settings cannot be used.
+    """
+    topics = Topics(settings.get("topic_prefix") or "placet")
+    security = client_settings(settings.get("kafka_settings"))
+    voice = KafkaVoice(settings["bootstrap_servers"], security, topics.heartbeats)
+    file = settings.get("status_file")
+    return Heart(pulse, voice, Path(file) if file else None)

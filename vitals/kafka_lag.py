@@ -1,0 +1,28 @@
+"""How far a consumer of aiokafka is from the end of what it reads, without asking the broker once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+
+def progress(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -> tuple[int, int]:
+    """Where a consumer stands in some of its partitions.
+
+    The consumer's own positions, which also move over what is no record (the marks of others' transactions).
+
+    Returns:
+        The sum of its positions, and how many offsets the broker is known to have behind them.
+    """
+    assignment = consumer._subscription.subscription.assignment if consumer.assignment() else None
+    reached = behind = 0
+    for tp in partitions:
+        if assignment is None or tp not in assignment.tps:
+            continue
+        state = assignment.state_value(tp)
+        if state.has_valid_position:
+            reached += state.position
+            end = consumer.highwater(tp)
+            behind += max(0, end - state.position) if end is not None else 0
+    return reached, behind

@@ -1,0 +1,104 @@
+"""A role's own small HTTP server: `/healthz`, `/readyz` and `/metrics`, in a thread of its own.
+
+For liveness and readiness probes and for Prometheus. It tells nothing of tenants, takes nothing, and listens on the
+loopback address unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from vitals.pulse import Pulse
+from vitals.word import HUNG_AFTER_S
+
+LOOPBACK = "127.0.0.1"
+IDLE_S = 5.0
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+
+
+class ProbeTaken(OSError):
+    """The probe's address cannot be listened on; the message says what to do."""
+
+
+class _Handler(WSGIRequestHandler):
+    # Of a connection that says nothing.
+    timeout = IDLE_S
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing: a probe comes every few seconds."""
+
+
+class Probe:
+    """Answers for one pulse until `stop`."""
+
+    def __init__(
+        self, pulse: Pulse, registry: CollectorRegistry, host: str = LOOPBACK, port: int = 0
+    ) -> None:
+        """Listen.
+
+        Args:
+            pulse: what is told.
+            registry: the role's metrics.
+            host: the address to listen on.
+            port: its port; 0 for any free one.
+
+        Raises:
+            ProbeTaken: it is held by another program, or the host is none of this machine.
+        """
+        self._pulse = pulse
+        self._registry = registry
+        try:
+            self._server = make_server(host, port, self._answer, ThreadingWSGIServer, _Handler)
+        except OSError as error:
+            raise ProbeTaken(
+                f"The probe cannot listen on {host}:{port} ({error.strerror or error}): free the port, or give "
+                "another by --probe-port."
+            ) from error
+        self.address = f"http://{host}:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, name="probe", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._thread.join(IDLE_S)
+        self._server.server_close()
+
+    def _answer(self, environ: Mapping[str, Any], start: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+            return _said(start, "405 Method Not Allowed", {"status": "GET only"})
+        if path == "/healthz":
+            return self._health(start)
+        if path == "/readyz":
+            return _readiness(start, self._pulse.word().problems())
+        if path == "/metrics":
+            start("200 OK", [("Content-Type", CONTENT_TYPE_LATEST)])
+            return [generate_latest(self._registry)]
+        return _said(start, "404 Not Found", {"status": "no such page"})
+
+    def _health(self, start: StartResponse) -> Iterable[bytes]:
+        hung_ms = self._pulse.word().loop_age_ms
+        if hung_ms > HUNG_AFTER_S * 1000:
+            return _readiness(start, [f"its work has stood still for {hung_ms // 1000} s"])
+        return _said(start, "200 OK", {"status": "ok"})
+
+
+def _readiness(start: StartResponse, problems: list[str]) -> Iterable[bytes]:
+    status = "503 Service Unavailable" if problems else "200 OK"
+    return _said(start, status, {"status": "not ready" if problems else "ready", "problems": problems})
+
+
+def _said(start: StartResponse, status: str, body: Mapping[str, Any]) -> Iterable[bytes]:
+    start(status, [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
+    return [json.dumps(body).encode()]
