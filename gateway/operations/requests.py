@@ -8,6 +8,7 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_acts
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
+from gateway.live.waiters import reused
 from gateway.operations.executions import agent_of, fresh_id, made_id, plan_start
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
@@ -48,7 +49,12 @@ async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) 
         start = {"execution_id": execution_id, "request": body.question}
         if body.agent is not None:
             start["agent"] = body.agent
-        await gate.perform(lambda: plan_start(gate, claims, lambda: start, None))
+        try:
+            await gate.perform(lambda: plan_start(gate, claims, lambda: start, None))
+        except Problem as problem:
+            # Where the execution's id is made of the key, another body under that key began it.
+            is_made = key is not None and body.request_id is None
+            raise reused() if is_made and problem.code is Refusal.ID_REUSED else problem from None
     where = execution_id
     return await gate.perform(lambda: _plan(gate, claims, body, where, request_id, key))
 

@@ -95,7 +95,7 @@ def commit_the_offset_first(patch: Patch) -> None:
 
 
 def ignore_terms(patch: Patch) -> None:
-    def admits(self: TermRule, event: Event) -> bool:
+    def admits(self: TermRule, event: Event, raw: RawRecord | None = None) -> bool:
         if isinstance(event.body, WriterClaimed):
             return self.admits_claim(event.body.after, event.offset)
         return self.claim != NO_CLAIM
