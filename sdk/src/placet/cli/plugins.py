@@ -29,28 +29,17 @@ OF_THE_SERVER: Mapping[str, str] = {
     "bench": "Measure what Placet costs against what Kafka alone costs, on this machine and in the same run.",
     "demo": "Let agents work on agentdojo's office tasks, attacked and not, every call through Placet.",
     "doctor": "Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock.",
-    "down": "Stop the stack: the roles, then Kafka. Nothing is deleted.",
+    "down": "Stop the stack: the roles, then Kafka.",
     "keys rotate": (
         "Make one of the installation's signing keys anew; the public halves of old ones stay published."
     ),
-    "notifications check": (
-        "Check a notifications file: typos, and secrets that are not there. Exit 1 when it cannot be used."
-    ),
-    "notifications test": (
-        "Send one message, marked as a test, to each target of a notification. Exit 1 "
-        "when one did not take it."
-    ),
-    "policy check": (
-        "Check a policy: typos, expressions, rules that are never reached. Exit 1 when "
-        "it cannot be published."
-    ),
+    "notifications check": ("Check a notifications file: typos, and secrets that are not there."),
+    "notifications test": "Send one message, marked as a test, to each target of a notification.",
+    "policy check": "Check a policy: typos, expressions, rules that are never reached.",
     "policy diff": (
-        "Compare two policies: rules added, removed, changed, moved, and the calls that "
-        "would be judged otherwise."
+        "Compare two policies: rules added, removed, changed, moved, and the calls that would be judged otherwise."
     ),
-    "policy test": (
-        "Run a policy's own cases: calls, and the verdicts that they must get. Exit 1 when one fails."
-    ),
+    "policy test": ("Run a policy's own cases: calls, and the verdicts that they must get."),
     "replay": "Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in.",
     "status": "Show what runs; exit code 3 when the stack, or a part of it, is not ready.",
     "token issue": "Issue a bearer token, signed by the installation's own issuer.",
