@@ -11,7 +11,6 @@ from typing import Any
 from ops.checker.facts import Fact
 from ops.checker.violations import Violation
 from schemas import codec
-from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.record import RawRecord, UnreadableRecord
 from services.runtime.log import TopicPartition
 
@@ -54,9 +53,8 @@ def read_commands(tp: TopicPartition, raws: Iterable[RawRecord], newest_ms: int 
 def _incredible(commands: Sequence[Command], newest_ms: int | None) -> frozenset[int]:
     """Offsets of commands that the broker stamped while its clock was wrong.
 
-    Later ones, or all that was decided, are older; or earlier ones are newer.
-
-    By less than the clocks may differ the order of stamps says nothing.
+    Later ones, or all that was decided, are older; or earlier ones are newer. A decider that doubts a stamp asks for
+    the time on the same partition of the executions' commands, so there it shows.
     """
     newest = list(accumulate((command.appended_ms for command in commands), max))
     last = [] if newest_ms is None else [newest_ms]
@@ -65,7 +63,7 @@ def _incredible(commands: Sequence[Command], newest_ms: int | None) -> frozenset
     return frozenset(
         command.offset
         for command, before, after in zip(commands, newest, oldest, strict=True)
-        if command.appended_ms < before - CLOCK_LEAD_MAX_MS or command.appended_ms > after + CLOCK_LEAD_MAX_MS
+        if not before <= command.appended_ms <= after
     )
 
 
