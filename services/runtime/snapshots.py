@@ -5,15 +5,18 @@ from what was sent: that of a writer that has just claimed, or one that was read
 Steps, in this order:
 
 1. write the chunks under keys that no other snapshot has;
-2. write the manifest, which names the chunks by hash and the place in the log;
+2. write the manifest, which names the chunks by hash and the place in the log, unless a newer one was written
+   meanwhile: a process that slept between the two steps must not put back the past;
 3. empty the chunks of the manifest that it replaces, for compaction to drop.
 
-A reader uses the newest manifest whose chunks are all there and fit, and whose last record stands in the log.
+A reader uses the manifest that goes furthest, whichever was written last, if its chunks are all there and fit, and
+its last record stands in the log.
 """
 
 import hashlib
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -45,6 +48,11 @@ class Manifest:
     term: int
     commands_through: int
     chunk_hashes: tuple[str, ...]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """How far it goes in its log, and the claim in force there."""
+        return self.next_offset, self.term
 
     def chunk_key(self, index: int) -> bytes:
         """The key of a chunk."""
@@ -82,10 +90,11 @@ class Snapshots:
             LogTruncated: a snapshot of this very topic is ahead of the log.
         """
         records = await self._read_all()
-        manifest = self._believed(records.get(self._manifest_key))
+        topic_id = await self.log.topic_id(self.events_tp.topic)
+        manifest = _furthest(self._manifests(records), topic_id)
         if manifest is None or not await self._stands_in_log(manifest):
             return False
-        chunks = [records.get(manifest.chunk_key(i), b"") for i in range(len(manifest.chunk_hashes))]
+        chunks = [records.get(manifest.chunk_key(i), [b""])[-1] for i in range(len(manifest.chunk_hashes))]
         if [hashlib.sha256(chunk).hexdigest() for chunk in chunks] != list(manifest.chunk_hashes):
             logger.warning("the snapshot of %s is incomplete: reading the log instead", self.events_tp)
             return False
@@ -111,13 +120,16 @@ class Snapshots:
             commands_through=ledger.commands_through,
             chunk_hashes=tuple(hashlib.sha256(chunk).hexdigest() for chunk in chunks),
         )
-        replaced = self._believed((await self._read_all()).get(self._manifest_key))
         for index, chunk in enumerate(chunks):
             await self.log.send(self.tp, OutRecord(manifest.chunk_key(index), chunk, ()))
+        newest = _furthest(self._manifests(await self._read_all()), manifest.topic_id)
+        if newest is not None and newest.place > manifest.place:
+            await self._empty_chunks(manifest)
+            return newest
         await self.log.send(
             self.tp, OutRecord(self._manifest_key, self._signed(_manifest_bytes(manifest)), ())
         )
-        await self._empty_chunks(replaced)
+        await self._empty_chunks(newest)
         return manifest
 
     @property
@@ -152,12 +164,19 @@ class Snapshots:
         for index in range(len(manifest.chunk_hashes)):
             await self.log.send(self.tp, OutRecord(manifest.chunk_key(index), b"", ()))
 
-    async def _read_all(self) -> dict[bytes, bytes]:
+    def _manifests(self, records: Mapping[bytes, Sequence[bytes]]) -> list[Manifest]:
+        """Every manifest that is believed, in the order of their writing."""
+        believed = map(self._believed, records.get(self._manifest_key, ()))
+        return [manifest for manifest in believed if manifest is not None]
+
+    async def _read_all(self) -> dict[bytes, list[bytes]]:
+        """The values of each key in their order: what is not compacted yet may be the newer one."""
         first, end = await self.log.bounds(self.tp)
-        found: dict[bytes, bytes] = {}
+        found: dict[bytes, list[bytes]] = {}
         async with aclosing(self.log.read(self.tp, first, end)) as chunks:
             async for chunk in chunks:
-                found.update((raw.key, raw.value) for raw in chunk)
+                for raw in chunk:
+                    found.setdefault(raw.key, []).append(raw.value)
         return found
 
     async def _stands_in_log(self, manifest: Manifest) -> bool:
@@ -202,6 +221,14 @@ class LedgerSnapshots:
 def _manifest_bytes(manifest: Manifest) -> bytes:
     row = {name: getattr(manifest, name) for name in Manifest.__slots__}
     return json.dumps(row).encode()
+
+
+def _furthest(manifests: Sequence[Manifest], topic_id: str) -> Manifest | None:
+    """The manifest of this very log and this fold that goes furthest; of two, the one that was written last."""
+    usable = [
+        found for found in manifests if (found.fold_version, found.topic_id) == (FOLD_VERSION, topic_id)
+    ]
+    return max(reversed(usable), key=lambda found: found.place, default=None)
 
 
 def _manifest_of(data: bytes | None) -> Manifest | None:

@@ -131,14 +131,15 @@ async def test_incomplete_snapshot_is_passed_over(lab: Lab) -> None:
     assert ledger.next_offset == 0
 
 
-async def test_unreadable_manifest_is_passed_over(lab: Lab) -> None:
+async def test_unreadable_manifest_is_passed_over_for_the_one_before_it(lab: Lab) -> None:
     await some_history(lab)
     tp = lab.events_tp("x")
     store = Snapshots(lab.log, tp)
     await lab.log.send(store.tp, OutRecord(f"manifest/{tp.partition}".encode(), b"{}", ()))
     ledger, executions = empty()
 
-    assert not await store.restore(ledger, executions)
+    assert await store.restore(ledger, executions)
+    assert lab.key_of("x") in executions.live or ledger.next_offset > 0
 
 
 async def test_log_shorter_than_its_snapshot_stops_the_writer(seed: int) -> None:
@@ -185,3 +186,37 @@ async def test_writer_whose_snapshot_cannot_be_written_serves_all_the_same(
     )
 
     assert types(trace) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+async def test_snapshot_of_a_process_that_slept_before_its_manifest_replaces_no_newer_one(lab: Lab) -> None:
+    await some_history(lab)
+    tp, store = lab.events_tp("x"), Snapshots(lab.log, lab.events_tp("x"))
+    _, end = await lab.log.bounds(tp)
+    old = await folded(lab, tp, end)
+    await restart(lab, "two")
+    _, end = await lab.log.bounds(tp)
+    newer = await store.save(*await folded(lab, tp, end), "newer")
+
+    assert (await store.save(*old, "slept")) == newer
+    ledger, executions = empty()
+    assert await store.restore(ledger, executions)
+    assert ledger.next_offset == newer.next_offset
+
+
+async def test_restore_takes_the_manifest_that_goes_furthest_though_an_older_one_was_written_last(
+    lab: Lab,
+) -> None:
+    """Between the look and the writing a process may sleep as well."""
+    await some_history(lab)
+    tp, store = lab.events_tp("x"), Snapshots(lab.log, lab.events_tp("x"))
+    _, end = await lab.log.bounds(tp)
+    old = await store.save(*await folded(lab, tp, end), "old")
+    (manifest,) = [raw for raw in await lab.raws(store.tp) if b'"snapshot_id": "old"' in raw.value]
+    await restart(lab, "two")
+    _, end = await lab.log.bounds(tp)
+    newer = await store.save(*await folded(lab, tp, end), "newer")
+    await lab.log.send(store.tp, OutRecord(manifest.key, manifest.value, ()))
+    ledger, executions = empty()
+
+    assert await store.restore(ledger, executions)
+    assert ledger.next_offset == newer.next_offset > old.next_offset
