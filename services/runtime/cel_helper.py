@@ -1,9 +1,10 @@
 """Evaluates what may not end in a process that can be killed: conditions, and input schemas on arguments.
 
 Small work is done here. A larger one goes to a helper process with a time budget; when it is overrun the helper is
-killed, the call is held (its condition) or its arguments do not fit (their schema), and another helper starts. Until
-that one is ready, calls with larger conditions are held, and whoever brings much to check is told to ask again. What
-had it killed twice within a minute is not tried again for the rest of it (`overruns`).
+killed, the call is held (its condition) or its arguments do not fit (their schema), and a spare that runs already
+takes its place, so that one tenant's work does not keep the others waiting; another spare starts. Where the spare is
+not ready yet, calls with larger conditions are held, and whoever brings much to check is told to ask again. What had
+it killed twice within a minute is not tried again for the rest of it (`overruns`).
 """
 
 import socket
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -34,6 +36,20 @@ BUDGET_MS = 250
 BARRED = "it took too long twice within a minute and is not tried for now"
 
 
+@dataclass(slots=True)
+class _Helper:
+    """A helper process, and whether it has said that it is ready."""
+
+    process: "subprocess.Popen[bytes]"
+    connection: socket.socket
+    ready: bool = False
+
+    def stop(self) -> None:
+        self.connection.close()
+        self.process.kill()
+        self.process.wait()
+
+
 class CelHelper:
     """An `Evaluator` and a `SchemaCheck` for the decider: `evaluate`, `misfit`; to be closed, or used in a `with`."""
 
@@ -41,21 +57,14 @@ class CelHelper:
         self._budget_ms = budget_ms
         self._lock = threading.Lock()
         self._overruns = Overruns(time.monotonic)
-        self._start()
-
-    def _start(self) -> None:
-        self._connection, other = socket.socketpair()
-        with other:
-            command = [sys.executable, "-m", "services.runtime.cel_worker", str(other.fileno()), "2000"]
-            self._process = subprocess.Popen(  # noqa: S603 (our own module)
-                command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        self._ready = False
+        self._helper = _launched()
+        # Started once the first one is ready, so that the decider's own start does not wait for it.
+        self._spare: _Helper | None = None
 
     @property
     def process_id(self) -> int:
         """The helper process in force."""
-        return self._process.pid
+        return self._helper.process.pid
 
     def evaluate(self, expression: CompiledExpression, bindings: Bindings) -> bool:
         """Evaluate here if it is surely small, else in the helper.
@@ -103,11 +112,11 @@ class CelHelper:
         with self._lock:
             # The decider does not wait for a helper that starts: while one is starting, the call is held at once.
             self._await_ready(time.monotonic())
-            asked = self._process
+            asked = self._helper
             try:
                 reply = self._ask(question)
             finally:
-                if self._process is not asked:
+                if self._helper is not asked:
                     self._overruns.note(text)
         if "error" in reply:
             raise EvaluationFailed(str(reply["error"]))
@@ -125,10 +134,10 @@ class CelHelper:
     def _ask(self, question: bytes) -> dict[str, object]:
         deadline = time.monotonic() + self._budget_ms / 1000
         try:
-            self._connection.settimeout(_remaining(deadline))
-            send_frame(self._connection, question)
-            self._connection.settimeout(_remaining(deadline))
-            frame = receive_frame(self._connection)
+            self._helper.connection.settimeout(_remaining(deadline))
+            send_frame(self._helper.connection, question)
+            self._helper.connection.settimeout(_remaining(deadline))
+            frame = receive_frame(self._helper.connection)
         except TimeoutError as error:
             self._restart()
             raise PolicyTimeout(f"it did not end within {self._budget_ms} ms") from error
@@ -144,35 +153,34 @@ class CelHelper:
         return reply
 
     def _await_ready(self, deadline: float) -> None:
-        if self._ready:
+        if self._helper.ready:
             return
         try:
-            self._connection.settimeout(_remaining(deadline))
-            self._ready = receive_frame(self._connection) == b"ready"
+            self._helper.connection.settimeout(_remaining(deadline))
+            self._helper.ready = receive_frame(self._helper.connection) == b"ready"
         except TimeoutError as error:
             raise PolicyTimeout("the helper process is still starting") from error
         except OSError as error:
             raise EvaluationFailed("the helper process ended while it started") from error
         finally:
             # One that never said so and has ended will not: start another for the next question.
-            if not self._ready and self._process.poll() is not None:
+            if not self._helper.ready and self._helper.process.poll() is not None:
                 self._restart()
-        if not self._ready:
+        if not self._helper.ready:
             raise EvaluationFailed("the helper process ended while it started")
+        if self._spare is None:
+            self._spare = _launched()
 
     def _restart(self) -> None:
-        self._stop()
-        self._start()
-
-    def _stop(self) -> None:
-        self._connection.close()
-        self._process.kill()
-        self._process.wait()
+        self._helper.stop()
+        self._helper, self._spare = (self._spare, _launched()) if self._spare else (_launched(), None)
 
     def close(self) -> None:
-        """Stop the helper process."""
+        """Stop the helper process and its spare."""
         with self._lock:
-            self._stop()
+            self._helper.stop()
+            if self._spare is not None:
+                self._spare.stop()
 
     def __enter__(self) -> "CelHelper":
         return self
@@ -181,6 +189,16 @@ class CelHelper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _launched() -> _Helper:
+    connection, other = socket.socketpair()
+    with other:
+        command = [sys.executable, "-m", "services.runtime.cel_worker", str(other.fileno()), "2000"]
+        process = subprocess.Popen(  # noqa: S603 (our own module)
+            command, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+        )
+    return _Helper(process, connection)
 
 
 def _remaining(deadline: float) -> float:

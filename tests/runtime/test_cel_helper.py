@@ -20,6 +20,7 @@ from services.domain.policy import (
 )
 from services.domain.policy.cel import compile_expression
 from services.runtime.cel_helper import CelHelper
+from services.runtime.frames import receive_frame
 from tests.domain.policy.builders import NOW_MS, call, rules
 from tests.domain.steps import code, consumed, decided, proposed, started
 from tests.domain.world import RULES, TOOLS, names, published, the
@@ -244,3 +245,16 @@ def test_consume_of_an_approved_call_while_the_helper_starts_leaves_it_as_it_is(
 
         assert code(consumed(world, hold.digest)) == "unavailable"
         assert world.state().calls["c"].status == "released"
+
+
+def test_case_37_helper_that_was_overrun_is_replaced_by_its_spare_at_once() -> None:
+    """One tenant's pattern that does not end must not keep the others' calls waiting for seconds."""
+    with CelHelper(budget_ms=300) as helper:
+        helper.wait_ready(WAIT_MS)
+        spare = helper._spare
+        assert spare is not None
+        spare.connection.settimeout(WAIT_MS / 1000)
+        spare.ready = receive_frame(spare.connection) == b"ready"
+        assert "could not be applied" in str(helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS))
+
+        assert helper.misfit(SLOW_SCHEMA, {"a": "b"}) == "$.a: 'b' does not match '^(a+)+$'"
