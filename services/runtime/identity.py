@@ -1,9 +1,15 @@
 """The log that a data directory belongs to: topics recreated under the same names are another log."""
 
+import asyncio
 import json
+import logging
 from pathlib import Path
 
-from services.runtime.log import Log, LogError
+from services.runtime.log import Log, LogError, LogUnreachable
+
+WATCH_EVERY_S = 3.0
+
+logger = logging.getLogger(__name__)
 
 
 class OtherLog(LogError):
@@ -34,6 +40,24 @@ async def check_identity(log: Log, path: Path) -> None:
     names = (topics.commands, topics.executions, topics.definition_commands, topics.definitions)
     found = {name: await log.topic_id(name) for name in names}
     _compare_and_keep(found, path)
+
+
+async def watch_identity(log: Log, path: Path) -> None:
+    """Look again and again whether the topics are still those of the start, until one is not.
+
+    Commands of a topic that was recreated while this process runs would never be read.
+
+    Raises:
+        OtherLog: a topic was recreated.
+        TopicMissing: a topic was deleted.
+    """
+    while True:
+        await asyncio.sleep(WATCH_EVERY_S)
+        try:
+            await check_identity(log, path)
+        except LogUnreachable as error:
+            # Not known for now; whoever needs the log says so.
+            logger.info("the topics' ids were not looked at: %s", error)
 
 
 def _compare_and_keep(found: dict[str, str], path: Path) -> None:

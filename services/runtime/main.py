@@ -28,7 +28,7 @@ from services.domain.policy import PolicySet
 from services.runtime.assembly import Assembly
 from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
-from services.runtime.identity import check_identity
+from services.runtime.identity import check_identity, watch_identity
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import Log, LogError
 from services.runtime.meters import Meters
@@ -109,7 +109,8 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions, alive
     _stop_on_signals(worker)
     keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
     feeling = alive.feel(lambda: _feel(worker, alive))
-    await _together(worker, [book.follow(), trust.follow(), keeper.run(), feeling])
+    watching = watch_identity(log, Path(settings["data_dir"]) / "topics.json")
+    await _together(worker, [watching, book.follow(), trust.follow(), keeper.run(), feeling])
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -1,10 +1,13 @@
 """A data directory knows its log: a recreated topic is another one, and nothing may start on it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from services.runtime.identity import OtherLog, check_identity
+from services.runtime import identity
+from services.runtime.identity import OtherLog, check_identity, watch_identity
+from services.runtime.log import TopicMissing
 from tests.runtime.logs import World
 
 
@@ -21,3 +24,17 @@ async def test_check_identity_recreated_topic_is_refused_with_its_name(world: Wo
         await check_identity(world.log, tmp_path / "topics.json")
 
     assert refused.value.topic == world.log.topics.executions
+
+
+async def test_case_37_topic_that_is_recreated_while_we_run_ends_the_watch_with_its_name(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands would wait for ever, while everybody says ready."""
+    monkeypatch.setattr(identity, "WATCH_EVERY_S", 0.01)
+    await check_identity(world.log, tmp_path / "topics.json")
+    watching = asyncio.create_task(watch_identity(world.log, tmp_path / "topics.json"))
+
+    await world.recreate(world.log.topics.commands)
+
+    with pytest.raises((OtherLog, TopicMissing), match=world.log.topics.commands):
+        await asyncio.wait_for(watching, 20)
