@@ -60,6 +60,7 @@ class People(Struct, frozen=True):
     by_subject: Map[Place, Principal] = Map()
     by_agent: Map[Place, tuple[str, ...]] = Map()
     unread: Map[tuple[str, str], frozenset[str]] = Map()
+    former: Map[Place, str] = Map()
 
     def with_principal(
         self, tenant: str, document: PrincipalDocument, project: str = TENANT_WIDE
@@ -83,7 +84,10 @@ class People(Struct, frozen=True):
         by_name = people.by_name.set((tenant, project, principal.name), principal)
         place = (tenant, project)
         unread = people.unread.set(place, people.unread.get(place, frozenset()) - {principal.name})
-        return replace(people, by_name=by_name, by_subject=by_subject, by_agent=by_agent, unread=unread)
+        former = self._former_after(tenant, project, principal)
+        return replace(
+            people, by_name=by_name, by_subject=by_subject, by_agent=by_agent, unread=unread, former=former
+        )
 
     def check_beside_tenant(self, tenant: str, project: str, document: PrincipalDocument) -> None:
         """Refuse a project's principal that takes an account from a person of the whole tenant, or gives them one.
@@ -133,6 +137,16 @@ class People(Struct, frozen=True):
                 message = f"{subject!r} is an account of {owner.name!r}: one account is one person's"
                 raise PolicyRefused((Problem(path=f"subjects[{index}]", code="taken", message=message),))
 
+    def _former_after(self, tenant: str, project: str, principal: Principal) -> Map[Place, str]:
+        """Accounts that were taken from a principal, and are nobody's since: each with who it was of."""
+        former, earlier = self.former, self.by_name.get((tenant, project, principal.name))
+        for subject in () if earlier is None else earlier.subjects:
+            former = former.set((tenant, project, subject), principal.name)
+        for subject in principal.subjects:
+            place = (tenant, project, subject)
+            former = former.delete(place) if place in former else former
+        return former
+
     def _without(self, tenant: str, project: str, name: str) -> "People":
         earlier = self.by_name.get((tenant, project, name))
         if earlier is None:
@@ -167,11 +181,14 @@ class TenantPeople(Struct, frozen=True):
     def name_of(self, subject: str) -> str:
         """Who a subject is: its principal's name, or the subject itself where no principal is published.
 
-        A subject that merely bears the name of a principal is not that principal.
+        A subject that merely bears the name of a principal is not that principal. An account that was taken from its
+        principal becomes no second person: what it asked for is still that principal's own request.
         """
         person = self._person(subject)
         if person is not None:
             return person.name
+        if (former := self._was_of(subject)) is not None:
+            return former
         return f"subject/{subject}" if self._is_name(subject) else subject
 
     def names_of(self, subjects: Iterable[str]) -> frozenset[str]:
@@ -191,15 +208,15 @@ class TenantPeople(Struct, frozen=True):
         """The roles that a subject has by its principals; None where none is published, and nobody can tell."""
         person = self._person(subject)
         if person is None:
-            return () if self._is_anything_unread() else None
+            return () if self._is_anything_unread() or self._was_of(subject) is not None else None
         if _may_nothing(person):
             return ()
         return tuple(dict.fromkeys(role for one in person.principals for role in one.roles))
 
     def is_disabled(self, subject: str) -> bool:
-        """Whether the subject is an account of a principal that may do nothing."""
+        """Whether the subject may do nothing: its principal is disabled, or it was taken from its principal."""
         person = self._person(subject)
-        return person is not None and _may_nothing(person)
+        return self._was_of(subject) is not None if person is None else _may_nothing(person)
 
     def accounts_of(self, name: str) -> tuple[str, ...]:
         """The accounts of a principal, none where none of that name is published."""
@@ -233,6 +250,11 @@ class TenantPeople(Struct, frozen=True):
             # The tenant has a person of this name since, with other accounts; or one whose accounts nobody knows.
             return Person(f"{project}/{here.name}", ())
         return Person(here.name, (here,))
+
+    def _was_of(self, subject: str) -> str | None:
+        """Whose account a subject was that is nobody's now."""
+        whole = self.people.former.get((self.tenant, TENANT_WIDE, subject))
+        return whole or self.people.former.get((self.tenant, self.project, subject))
 
     def _named(self, project: str, name: str) -> Principal | None:
         return self.people.by_name.get((self.tenant, project, name))

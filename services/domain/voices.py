@@ -70,8 +70,10 @@ def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
 
 
 def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
-    """Whether one of the hold's words is the actor's own, by any of their accounts."""
-    return people.name_of(actor.subject) in people.names_of(vote.by for vote in hold.votes)
+    """Whether one of the hold's words is the actor's own, by any of their accounts that may still speak."""
+    return people.name_of(actor.subject) in people.names_of(
+        vote.by for vote in hold.votes if not people.is_disabled(vote.by)
+    )
 
 
 def is_spoken_for(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
