@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+# A process that was killed from outside is back at once, also if it is killed again; one that cannot start waits.
+AT_ONCE = 3
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
 
 
 def restart_delay_s(failures: int) -> float:
-    """Seconds before the next start after this many failures in a row: doubling, with a ceiling."""
-    return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** max(0, failures - 1)))
+    """Seconds before the next start after so many failures in a row: none at first, then doubling, with a ceiling."""
+    if failures <= AT_ONCE:
+        return 0.0
+    return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** (failures - AT_ONCE - 1)))

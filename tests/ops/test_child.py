@@ -16,7 +16,7 @@ from gateway.vault.wrapping import MASTER_VARIABLE
 from ops import process
 from ops.child import RoleChild, describe_exit
 from ops.config import DataDir
-from ops.restarts import FIRST_DELAY_S, LONGEST_DELAY_S, restart_delay_s
+from ops.restarts import AT_ONCE, FIRST_DELAY_S, LONGEST_DELAY_S, restart_delay_s
 from ops.status import BACKING_OFF, READY, STARTING
 
 SAYS_READY = """
@@ -67,7 +67,7 @@ def test_child_ready_file_of_another_process_is_not_believed(directory: DataDir)
         child.stop()
 
 
-def test_child_killed_is_started_again_after_a_delay(serving: RoleChild) -> None:
+def test_child_killed_is_started_again_at_once(serving: RoleChild) -> None:
     _wait(lambda: serving.component.state == READY)
     first = serving.component.pid
     assert first is not None
@@ -79,7 +79,6 @@ def test_child_killed_is_started_again_after_a_delay(serving: RoleChild) -> None
     assert said is not None
     assert "signal 9" in said
     assert serving.component.state == BACKING_OFF
-    assert serving.tick(now + FIRST_DELAY_S / 2) is None
     assert serving.tick(now + FIRST_DELAY_S) == "decider was started again"
     _wait(lambda: serving.component.state == READY)
     assert serving.component.pid != first
@@ -100,9 +99,10 @@ def test_child_that_keeps_dying_counts_its_failures(directory: DataDir) -> None:
     assert child.last_words() == "no such topic"
 
 
-def test_restart_delay_doubles_up_to_its_ceiling() -> None:
+def test_restart_delay_is_none_at_first_then_doubles_up_to_its_ceiling() -> None:
     delays = [restart_delay_s(failures) for failures in range(1, 12)]
-    assert delays[:3] == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
+    assert delays[:AT_ONCE] == [0.0] * AT_ONCE
+    assert delays[AT_ONCE : AT_ONCE + 2] == [FIRST_DELAY_S, 2 * FIRST_DELAY_S]
     assert delays[-1] == LONGEST_DELAY_S
     assert delays == sorted(delays)
 
