@@ -3,9 +3,25 @@
 Names are imperative. The aggregate a command is for is its record's key; who asks is in its signed envelope.
 """
 
-from typing import Literal
+from functools import cache
+from typing import Annotated, Literal, get_args
 
+from schemas.limits import (
+    ARGUMENTS_MAX_BYTES,
+    DECISION_MAX_BYTES,
+    ID_MAX_CHARS,
+    NAME_MAX_CHARS,
+    TEXT_MAX_CHARS,
+    Limit,
+)
 from schemas.message import Long, Message
+
+Id = Annotated[str, Limit(ID_MAX_CHARS)]
+Name = Annotated[str, Limit(NAME_MAX_CHARS)]
+Text = Annotated[str, Limit(TEXT_MAX_CHARS)]
+Json = Annotated[str, Limit(ARGUMENTS_MAX_BYTES, "bytes")]
+# What a definition may be in particular is checked where it is read.
+Document = Annotated[str, Limit(DECISION_MAX_BYTES, "bytes")]
 
 Decision = Literal["approve", "edit", "reject", "respond"]
 Scope = Literal["once", "execution", "rule"]
@@ -16,41 +32,41 @@ Outcome = Literal["succeeded", "failed", "unknown"]
 class StartExecution(Message):
     """Open an execution: one run of an agent."""
 
-    agent: str
-    user: str = ""
-    workspace: str = ""
-    request: str = ""
-    context: str = "{}"
+    agent: Id
+    user: Name = ""
+    workspace: Name = ""
+    request: Json = ""
+    context: Json = "{}"
 
 
 class PauseExecution(Message):
     """Let nothing more be judged or run until it is resumed."""
 
-    reason: str = ""
+    reason: Text = ""
 
 
 class ResumeExecution(Message):
     """Go on after a pause."""
 
-    feedback: str = ""
+    feedback: Text = ""
 
 
 class CancelExecution(Message):
     """End the execution without a result."""
 
-    reason: str = ""
+    reason: Text = ""
 
 
 class CompleteExecution(Message):
     """End the execution with its result (JSON)."""
 
-    result: str = "null"
+    result: Json = "null"
 
 
 class FailExecution(Message):
     """End the execution with an error."""
 
-    error: str = ""
+    error: Text = ""
 
 
 class ProposeToolCall(Message):
@@ -59,30 +75,30 @@ class ProposeToolCall(Message):
     `claims` are the annotations that the agent itself gives; they can raise a risk, never lower it.
     """
 
-    call_id: str
-    tool: str
-    arguments: str
-    context: str = "{}"
-    reason: str = ""
-    claims: str = "{}"
+    call_id: Id
+    tool: Id
+    arguments: Json
+    context: Json = "{}"
+    reason: Text = ""
+    claims: Json = "{}"
 
 
 class ConsumeGrant(Message):
     """Use a release, once. `attempt_id` is random per process and never derived from the call."""
 
-    call_id: str
-    digest: str
-    attempt_id: str
+    call_id: Id
+    digest: Id
+    attempt_id: Id
 
 
 class ReportResult(Message):
     """Say how a consumed call ended. `output` is canonical JSON."""
 
-    call_id: str
-    attempt_id: str
+    call_id: Id
+    attempt_id: Id
     outcome: Outcome
-    output: str = "null"
-    error: str = ""
+    output: Json = "null"
+    error: Text = ""
     duration_ms: Long = 0
 
 
@@ -96,53 +112,53 @@ class RenewLease(Message):
 class RevokeGrant(Message):
     """Take back a release that was not consumed yet."""
 
-    call_id: str
-    reason: str = ""
+    call_id: Id
+    reason: Text = ""
 
 
 class RequestHumanInput(Message):
     """Ask a person something. `options`, `fields` and `default` are canonical JSON."""
 
-    request_id: str
+    request_id: Id
     kind: RequestKind
-    question: str
-    options: str = "[]"
-    fields: str = "[]"
-    decision_type: str = ""
+    question: Text
+    options: Json = "[]"
+    fields: Json = "[]"
+    decision_type: Id = ""
     timeout_ms: Long | None = None
-    default: str | None = None
+    default: Text | None = None
 
 
 class ClaimHold(Message):
     """Tell the others that one is on it, for so many seconds."""
 
-    hold_id: str
+    hold_id: Id
     seconds: Long = 300
 
 
 class ReleaseHold(Message):
     """Give a claimed hold back."""
 
-    hold_id: str
+    hold_id: Id
 
 
 class EscalateHold(Message):
     """Ask the roles of the rule's escalation now."""
 
-    hold_id: str
+    hold_id: Id
 
 
 class DelegateHold(Message):
     """Hand a hold to another subject."""
 
-    hold_id: str
-    to: str
+    hold_id: Id
+    to: Name
 
 
 class ExtendHold(Message):
     """Move a hold's deadline."""
 
-    hold_id: str
+    hold_id: Id
     seconds: Long
 
 
@@ -153,53 +169,53 @@ class DecideHold(Message):
     door had it on show. `remember` is canonical JSON of what `scope` is to remember: services/domain/remembering.py.
     """
 
-    hold_id: str
+    hold_id: Id
     decision: Decision
-    digest: str = ""
-    edited_arguments: str | None = None
-    feedback: str = ""
-    value: str | None = None
+    digest: Id = ""
+    edited_arguments: Json | None = None
+    feedback: Text = ""
+    value: Json | None = None
     scope: Scope = "once"
-    view_digest: str = ""
+    view_digest: Id = ""
     dwell_ms: Long | None = None
-    remember: str | None = None
+    remember: Json | None = None
 
 
 class TakeSecrets(Message):
     """Have the sensitive values of an answered request delivered, once."""
 
-    request_id: str
-    attempt_id: str
+    request_id: Id
+    attempt_id: Id
 
 
 class EraseSecrets(Message):
     """Erase the sensitive values of a call or a request: one of the two is named. Commitments stay."""
 
-    call_id: str
-    request_id: str
-    reason: str = ""
+    call_id: Id
+    request_id: Id
+    reason: Text = ""
 
 
 class ReserveRuleUse(Message):
     """Ask a standing rule for one use. The decider of the call's partition asks; the rule's partition answers."""
 
-    rule_id: str
-    reservation_id: str
-    execution_id: str
-    call_id: str
+    rule_id: Id
+    reservation_id: Id
+    execution_id: Id
+    call_id: Id
     revision: Long
-    digest: str
+    digest: Id
 
 
 class SettleReservation(Message):
     """Carry the answer on a use back to its call. `number` is which use it is, 0 for none."""
 
-    call_id: str
+    call_id: Id
     revision: Long
-    reservation_id: str
+    reservation_id: Id
     granted: bool
     number: Long
-    detail: str
+    detail: Text
 
 
 class ExpireDue(Message):
@@ -208,7 +224,7 @@ class ExpireDue(Message):
     Its id is made of subject, deadline and attempt, so that a repeated nudge is one nudge.
     """
 
-    subject_id: str
+    subject_id: Id
     deadline_at_ms: Long
     attempt: Long
 
@@ -216,58 +232,58 @@ class ExpireDue(Message):
 class PublishPolicy(Message):
     """Publish a version of a policy document (canonical JSON)."""
 
-    name: str
-    document: str
+    name: Id
+    document: Document
 
 
 class PublishTool(Message):
     """Publish a version of a tool's definition (canonical JSON of the MCP form)."""
 
-    name: str
-    definition: str
+    name: Id
+    definition: Document
 
 
 class PublishPrincipal(Message):
     """Publish a version of a principal (canonical JSON): a person or service, its accounts and roles."""
 
-    name: str
-    document: str
+    name: Id
+    document: Document
 
 
 class MakeRule(Message):
     """Make a standing rule (canonical JSON) of a decision. The decider itself asks."""
 
-    rule_id: str
-    document: str
+    rule_id: Id
+    document: Document
 
 
 class ActivateRule(Message):
     """Let a proposed or suspended standing rule be used."""
 
-    rule_id: str
-    reason: str = ""
+    rule_id: Id
+    reason: Text = ""
 
 
 class SuspendRule(Message):
     """Let a standing rule rest. `evidence` is JSON of the contrary decision, where there is one."""
 
-    rule_id: str
-    reason: str = ""
-    evidence: str = "{}"
+    rule_id: Id
+    reason: Text = ""
+    evidence: Json = "{}"
 
 
 class RevokeRule(Message):
     """End a standing rule for good."""
 
-    rule_id: str
-    reason: str = ""
+    rule_id: Id
+    reason: Text = ""
 
 
 class DestroyDataKey(Message):
     """Destroy a tenant's data key: everything sealed under it is erased."""
 
-    name: str
-    reason: str = ""
+    name: Id
+    reason: Text = ""
 
 
 ExecutionCommand = (
@@ -339,3 +355,25 @@ COMMANDS: tuple[type[Message], ...] = (
     TakeSecrets,
     EraseSecrets,
 )
+
+
+@cache
+def limits_of(command: type[Message]) -> dict[str, Limit]:
+    """The limit of every text of a command, by its field."""
+    found = {}
+    for name, field in command.model_fields.items():
+        # A text that may be left out has its limit inside the union.
+        inside = [part for union in get_args(field.annotation) for part in get_args(union)]
+        for part in (*field.metadata, *inside):
+            if isinstance(part, Limit):
+                found[name] = part
+    return found
+
+
+def over_limit(command: Message) -> str | None:
+    """Which of a command's texts is too long, and how long it may be; None where none is."""
+    for name, limit in limits_of(type(command)).items():
+        text = getattr(command, name)
+        if text is not None and not limit.allows(text):
+            return f"{name} is limited to {limit.most:,} {limit.unit}"
+    return None

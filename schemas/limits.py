@@ -1,9 +1,13 @@
 """Sizes that every door and the writer agree on, in bytes unless said otherwise."""
 
+from typing import NamedTuple
+
 ARGUMENTS_MAX_BYTES = 256 * 1024
 TEXT_MAX_CHARS = 16 * 1024
 JSON_MAX_DEPTH = 64
 ID_MAX_CHARS = 128
+# Whom a token names, and what a run's scope is called.
+NAME_MAX_CHARS = 256
 
 # One command's events must fit one Kafka batch together; over it the command is refused as too_large.
 DECISION_MAX_BYTES = 1_000_000
@@ -33,3 +37,16 @@ ADOPTED_NAMED_MAX = 1_000
 
 # How far the broker's clock, a decider's and the log's own time may differ before nothing is decided any more.
 CLOCK_LEAD_MAX_MS = 2_000
+
+
+class Limit(NamedTuple):
+    """How long a text of a word may be; stands in its annotation, and every door and the decider read it there."""
+
+    most: int
+    unit: str = "characters"
+
+    def allows(self, text: str) -> bool:
+        """Whether a text is no longer."""
+        if len(text) * 4 <= self.most:
+            return True
+        return (len(text.encode()) if self.unit == "bytes" else len(text)) <= self.most

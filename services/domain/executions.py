@@ -36,6 +36,9 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
         command: the body of an execution's command.
         ctx: who asks, when, and by which definitions.
     """
+    if (too_long := k.over_limit(command)) is not None:
+        # Not as a DecisionRefused: that one repeats words of the command.
+        return refuse(ctx, command, Refusal.TOO_LARGE, too_long)
     if state is None:
         return _decide_nothing(command, ctx)
     expired = with_views(state, expiry.expire(state, ctx), ctx)

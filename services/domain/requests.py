@@ -4,7 +4,6 @@ from schemas import commands as k
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
 from schemas.events import holds as h
 from schemas.ids import ID_RULE, is_client_id
-from schemas.limits import TEXT_MAX_CHARS
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent
 from services.domain.context import Context
@@ -93,10 +92,6 @@ def _problem(
 ) -> tuple[Refusal | None, str]:
     if not acts_for_agent(ctx.actor, state.agent):
         return Refusal.NOT_FOUND, "no such execution"
-    if len(command.question) > TEXT_MAX_CHARS:
-        return Refusal.TOO_LARGE, f"a question is limited to {TEXT_MAX_CHARS} characters"
-    if len(command.default or "") > TEXT_MAX_CHARS:
-        return Refusal.TOO_LARGE, f"a default is limited to {TEXT_MAX_CHARS} characters"
     if (malformed := _not_json(command)) is not None:
         return Refusal.MALFORMED, malformed
     if (vague := _vague_option(command)) is not None:

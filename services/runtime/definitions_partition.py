@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from schemas.commands import over_limit
+from schemas.events.executions import CommandRefused
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
+from schemas.refusals import Refusal
 from services.domain import definitions
 from services.domain.definitions import Definitions
 from services.runtime.answered import Answered, Seen
@@ -25,6 +28,8 @@ class DefinitionsPartition:
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
+        if (too_long := over_limit(command.body)) is not None:
+            return [_too_large(command, too_long)]
         return definitions.decide(self.current, command.key, command.body, command.actor)
 
     def apply(self, event: Event) -> None:
@@ -55,3 +60,13 @@ class DefinitionsPartition:
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""
         return self.versions.get(key, 0) + 1
+
+
+def _too_large(command: Command, detail: str) -> CommandRefused:
+    return CommandRefused(
+        code=Refusal.TOO_LARGE,
+        command=type(command.body).__name__,
+        subject_id="",
+        detail=detail,
+        by=command.actor.subject,
+    )

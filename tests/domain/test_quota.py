@@ -32,7 +32,7 @@ from services.domain.context import Context
 from services.domain.deciding import ROLLBACK_MAX
 from services.domain.definitions import Definitions, evolve
 from services.domain.policy import PolicySet
-from services.domain.sizes import events_bytes
+from services.domain.sizes import FIELD_BYTES, _value_bytes, events_bytes
 from services.domain.standing_rules import ACTIVE_MAX
 from services.domain.state import Execution
 from tests.domain.steps import code, consumed, held, proposed, reported, started
@@ -318,3 +318,7 @@ def test_events_bytes_is_never_less_than_the_record_takes(model: Any, text: str,
     record = event_record(body, meta, f"{tenant}/{project}/{execution_id}".encode())
 
     assert events_bytes(state, ctx, [body]) >= record.size_bytes()
+
+
+def test_events_bytes_counts_every_text_of_a_list() -> None:
+    assert _value_bytes(("ab", "ü")) == 3 * FIELD_BYTES + 4

@@ -198,3 +198,12 @@ def test_propose_what_a_run_remembers_that_the_policy_lets_no_run_remember_any_m
     made.definitions = published(made.definitions, plain(scopes=["rule"]))
 
     assert names(pay(made, "third"))[-1] == "HoldOpened"
+
+
+def test_decide_for_a_rule_that_the_approved_call_would_not_pass_is_refused_with_that_reason() -> None:
+    made = world()
+    tests = {"arguments": {"amount": {"at_most": 99}}}
+
+    refused = refusal(decide(made, pay(made, "first"), scope="rule", remember=tests))
+
+    assert refused.detail == "the approved call itself does not pass these tests"
