@@ -40,7 +40,7 @@ from schemas.commands import (
     SettleReservation,
     SuspendRule,
 )
-from schemas.ids import is_client_id, split_execution_key
+from schemas.ids import DECIDER_IDS, TIMER_IDS, is_client_id, split_execution_key
 from schemas.message import Message
 from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRecord, headers_by_name
 
@@ -123,6 +123,7 @@ class Verifier:
         body = codec.decode(raw.value)
         _check_labels(raw, headers, actor, body)
         _check_scope(headers, actor, body, signatory)
+        _check_id(command_id, body, signatory)
         return Command(
             body=body,
             actor=actor,
@@ -132,6 +133,7 @@ class Verifier:
             partition=raw.partition,
             offset=raw.offset,
             at_ms=raw.timestamp_ms,
+            by_token=signatory == "" and not isinstance(body, ExpireDue),
         )
 
     def _actor(self, raw: RawRecord, headers: Mapping[str, bytes]) -> tuple[Actor, Signatory]:
@@ -185,15 +187,15 @@ def with_token(draft: Draft, token: str) -> OutRecord:
     return OutRecord(draft.key, codec.encode(draft.body), headers)
 
 
-def nudge(body: ExpireDue, command_id: str, key: bytes) -> OutRecord:
+def nudge(body: ExpireDue, name: str, key: bytes) -> OutRecord:
     """The timer's nudge, unsigned.
 
-    Nothing depends on who sent it: it only makes the writer look at the log's time, and what is due at that
-    time expires with any other command as well.
+    Nothing depends on who sent it, since nothing else can have its id: it only makes the writer look at the log's
+    time, and what is due at that time expires with any other command as well.
     """
     headers: Headers = (
         ("ce_specversion", b"1.0"),
-        ("ce_id", command_id.encode()),
+        ("ce_id", f"{TIMER_IDS}{name}".encode()),
         ("ce_type", NUDGE_TYPE),
         ("ce_source", b"/placet/timer"),
         ("ce_subject", key),
@@ -283,6 +285,16 @@ def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message, sign
         raise UnreadableRecord(
             "unbelievable", "a token on a record is an agent's, to propose, consume, report and request"
         )
+
+
+def _check_id(command_id: str, body: Message, signatory: Signatory) -> None:
+    """An id that is known beforehand must not be taken by others, whose trace would then be the answer to it."""
+    if isinstance(body, ExpireDue) != command_id.startswith(TIMER_IDS):
+        raise UnreadableRecord(
+            "unbelievable", f"ids {TIMER_IDS}… are the timer's nudges', and they have no others"
+        )
+    if command_id.startswith(DECIDER_IDS) and signatory != "decider":
+        raise UnreadableRecord("unbelievable", f"only a decider's key is believed for ids {DECIDER_IDS}…")
 
 
 def _check_carried(actor: Actor, body: Message) -> None:

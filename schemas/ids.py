@@ -12,6 +12,10 @@ RULE_USES = "rule"
 
 # In place of a project: all of them. A token or a definition of this "project" is its whole tenant's.
 TENANT_WIDE = "*"
+# Command ids of what deciders send: only a decider's signature may use the first, only the timer's nudges the second.
+# Nobody else can take them beforehand, though they are made of what others know.
+DECIDER_IDS = "placet:decider:"
+TIMER_IDS = "placet:timer:"
 
 ID_RULE = "must be 1 to 128 of A-Za-z0-9._:-"
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")

@@ -88,7 +88,8 @@ class Event(NamedTuple):
 class Command(NamedTuple):
     """A command that was read and whose sender is proved.
 
-    `at_ms` is the broker's append time; `digest` names the body.
+    `at_ms` is the broker's append time; `digest` names the body. `by_token` tells that its sender produces to the log
+    itself, and chose its id.
     """
 
     body: Message
@@ -99,6 +100,7 @@ class Command(NamedTuple):
     partition: int
     offset: int
     at_ms: int
+    by_token: bool = False
 
 
 class UnreadableRecord(ValueError):

@@ -25,17 +25,19 @@ def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
     """The verdict on a call's newest revision, and what follows from it or from a remembered decision."""
     verdict = ctx.judge(state, call)
     for document in remembered_for(state, call, verdict, ctx):
-        if (events := _by_memory(call, verdict, document, ctx)) is not None:
+        if (events := _by_memory(state, call, verdict, document, ctx)) is not None:
             return events
     return [verdict_event(call, verdict, ctx), consequence(state, call, verdict, ctx)]
 
 
-def _by_memory(call: Call, verdict: Verdict, document: StandingRuleDocument, ctx: Context) -> Events | None:
+def _by_memory(
+    state: Execution, call: Call, verdict: Verdict, document: StandingRuleDocument, ctx: Context
+) -> Events | None:
     """What a remembered decision that covers a call makes of it; None where it has no use left for this revision."""
     asked = call.reservation if call.reservation and call.reservation.revision == call.revision else None
     if document.uses is not None:
         if asked is None:
-            return [_reservation(call, document, ctx)]
+            return [_reservation(state, call, document, ctx)]
         if not asked.granted or asked.rule_id != document.rule_id:
             return None
     cited = replace(
@@ -54,13 +56,17 @@ def _citation(rule_id: str) -> str:
     return rule_id if is_of_execution(rule_id) else f"rule:{rule_id}"
 
 
-def _reservation(call: Call, document: StandingRuleDocument, ctx: Context) -> r.ReservationAsked:
+def _reservation(
+    state: Execution, call: Call, document: StandingRuleDocument, ctx: Context
+) -> r.ReservationAsked:
     return r.ReservationAsked(
         call_id=call.call_id,
         revision=call.revision,
         digest=call.digest,
         rule_id=document.rule_id,
-        reservation_id=derived_id("reservation", ctx.command_id, call.call_id, call.revision),
+        reservation_id=derived_id(
+            "reservation", state.project, state.execution_id, ctx.command_id, call.call_id, call.revision
+        ),
         deadline_at_ms=ctx.now_ms + RESERVATION_MS,
     )
 

@@ -65,7 +65,7 @@ class Assembly:
         adoption = Adoption(self.book)
         rules = AdoptedRules(adoption, self.trust)
         executions = ExecutionsPartition(lambda: rules)
-        deadlines = Deadlines(clock, executions.due_of)
+        deadlines = Deadlines(clock, executions.due_of, writer=self.fresh_id())
         executions.on_due = deadlines.put
         events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)
         ledger = Ledger(executions, rule_of(self.seals, events_tp.topic))

@@ -21,6 +21,7 @@ from schemas.actor import decider_actor
 from schemas.commands import MakeRule, ReserveRuleUse, SettleReservation, SuspendRule
 from schemas.envelope import Draft, Signer
 from schemas.ids import (
+    DECIDER_IDS,
     definition_key,
     derived_id,
     execution_key,
@@ -195,7 +196,7 @@ class Carrier:
             revision=call.revision,
             digest=call.digest,
         )
-        command_id = derived_id("reserve", asked.reservation_id, term, attempt)
+        command_id = DECIDER_IDS + derived_id("reserve", asked.reservation_id, term, attempt)
         key = rule_uses_key(tenant, project, asked.rule_id)
         return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key)
 
@@ -214,7 +215,7 @@ class Carrier:
             detail=use.detail,
         )
         key = execution_key(tenant, project, use.execution_id)
-        command_id = derived_id("settle", answer.command_id)
+        command_id = DECIDER_IDS + derived_id("settle", answer.command_id)
         return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key)
 
     def _errand(self, errand: Errand) -> tuple[TopicPartition, Draft]:

@@ -1,7 +1,7 @@
 """Deadline nudges: when nothing else arrives, the timer makes the writer look at the log's time.
 
-A nudge decides nothing. Its id is made of what is due, when, and the attempt, so that a repeat is the same
-nudge; one that comes early leaves no event, teaches the clock, and is sent again.
+A nudge decides nothing. Its id is made of its writer, what is due, when, and the attempt, so that a repeat is the
+same nudge; one that comes early leaves no event, teaches the clock, and is sent again.
 """
 
 import asyncio
@@ -43,11 +43,13 @@ class Deadlines:
         clock: the log's time.
         due_of: the present deadline of an execution, which may have moved since it was put here.
         monotonic_s: seconds of a clock that only runs forward.
+        writer: names the writer in the ids of its nudges: those of an earlier one count for nothing.
     """
 
     clock: LogClock
     due_of: Callable[[bytes], Due | None]
     monotonic_s: Callable[[], float] = _loop_time_s
+    writer: str = ""
     _heap: list[tuple[int, bytes]] = field(default_factory=list)
     _queued: dict[bytes, int] = field(default_factory=dict)
     _nudged: dict[bytes, tuple[Due, int]] = field(default_factory=dict)
@@ -126,6 +128,6 @@ class Deadlines:
         attempt = attempts + 1 if earlier == due else 1
         self._nudged[key] = (due, attempt)
         self._looks.append((self.monotonic_s() + RETRY_S, key))
-        command_id = derived_id("nudge", key.decode(), subject_id, at_ms, attempt)
+        name = derived_id("nudge", self.writer, key.decode(), subject_id, at_ms, attempt)
         body = ExpireDue(subject_id=subject_id, deadline_at_ms=at_ms, attempt=attempt)
-        await send(envelope.nudge(body, command_id, key))
+        await send(envelope.nudge(body, name, key))

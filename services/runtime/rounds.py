@@ -214,8 +214,8 @@ def _size_bytes(records: Sequence[tuple[Event, OutRecord]]) -> int:
 def _event_id(command: Command, body: Message, term: int, index: int) -> str:
     if is_reuse_refusal(body):
         # The first body's events have the ids that the command id gives.
-        return reuse_event_id(command.command_id, command.digest, term)
-    return event_id(command.command_id, term, index)
+        return reuse_event_id(_event_name(command), command.digest, term)
+    return event_id(_event_name(command), term, index)
 
 
 def _reused(command: Command) -> CommandRefused:
@@ -236,3 +236,11 @@ def _too_large(command: Command) -> CommandRefused:
         detail=f"what it would record is over {DECISION_MAX_BYTES} bytes",
         by=command.actor.subject,
     )
+
+
+def _event_name(command: Command) -> str:
+    """What the ids of a command's events are made of.
+
+    A service chooses its commands' ids, and may choose one for two executions: the key tells their events apart.
+    """
+    return f"{command.key.decode()}/{command.command_id}" if command.by_token else command.command_id

@@ -31,6 +31,7 @@ from schemas.envelope import (
     with_token,
 )
 from schemas.events.holds import HoldClaimed
+from schemas.ids import DECIDER_IDS, TIMER_IDS
 from schemas.message import Message
 from schemas.record import Command, OutRecord, RawRecord, UnreadableRecord
 from tests.schemas import samples
@@ -347,3 +348,20 @@ def test_read_with_a_failing_key_store_lets_the_failure_through() -> None:
 def test_actor_with_a_lone_surrogate_cannot_exist(field: str) -> None:
     with pytest.raises(ValueError, match="unicode"):
         Actor.model_validate({**BOT.model_dump(), field: "\ud800"})
+
+
+@pytest.mark.parametrize("name", [f"{TIMER_IDS}x", f"{DECIDER_IDS}x"])
+def test_case_29_ids_of_timer_and_deciders_are_believed_of_nobody_else(name: str) -> None:
+    by_gateway = GATEWAY.sign([draft()])[0]
+    by_token = with_token(draft(body=samples.full(ReportResult), actor=BOT), "good")
+    signed = GATEWAY.sign([replace(draft(), command_id=name)])[0]
+
+    assert_unbelievable(raw_of(signed))
+    assert_unbelievable(with_headers(by_token, ce_id=name.encode()))
+    assert verifier().read(raw_of(by_gateway)).by_token is False
+
+
+def test_case_29_nudge_under_an_id_that_another_may_use_is_not_believed() -> None:
+    """Its trace would be the answer to that other one."""
+    body = ExpireDue(subject_id="h", deadline_at_ms=5, attempt=0)
+    assert_unbelievable(with_headers(nudge(body, "n-1", KEY), ce_id=b"c-1"))
