@@ -105,8 +105,8 @@ class ReportResult(Message):
 class RenewLease(Message):
     """Say that the attempt still runs a consumed call. Taken once no more than half of its lease is left."""
 
-    call_id: str
-    attempt_id: str
+    call_id: Id
+    attempt_id: Id
 
 
 class RevokeGrant(Message):
