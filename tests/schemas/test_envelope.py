@@ -82,7 +82,7 @@ def assert_unbelievable(raw: RawRecord, reason: str = "unbelievable") -> None:
     assert caught.value.reason == reason
 
 
-PEOPLES = tuple(model for model in COMMANDS if model not in DECIDERS_ALONE)
+PEOPLES = tuple(model for model in COMMANDS if model not in (*DECIDERS_ALONE, ExpireDue))
 
 
 @given(st.lists(any_message().filter(lambda body: type(body) in PEOPLES), min_size=1, max_size=9))
