@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -75,4 +76,13 @@ def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Resp
         extra["WWW-Authenticate"] = 'Bearer realm="placet"'
     if "retry_after" in problem.fields:
         extra["Retry-After"] = str(problem.fields["retry_after"])
-    return Response(orjson.dumps(problem.document()), problem.status, extra, MEDIA_TYPE)
+    return Response(written(problem.document()), problem.status, extra, MEDIA_TYPE)
+
+
+def written(document: Mapping[str, Any]) -> bytes:
+    """A problem document as JSON, whatever text it quotes."""
+    try:
+        return orjson.dumps(document)
+    except TypeError:
+        # What was sent holds half of a character; JSON escapes it, and orjson does not.
+        return json.dumps(document).encode()

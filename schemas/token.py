@@ -5,6 +5,7 @@ The gateway checks them at its doors, and the decider on commands that a service
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,9 @@ CLOCK_SKEW_S = 60
 # What the system itself signs with; no token may speak for it.
 RESERVED_ROLE = "system"
 RESERVED_SUBJECT = "placet:"
+
+# What reading a token of anybody's making may raise.
+UNREADABLE = (jwt.PyJWTError, UnicodeError, RecursionError)
 
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
 
@@ -123,7 +127,7 @@ def unverified_issuer(token: str) -> str:
         raise TokenRefused("the token is too long")
     try:
         payload = jwt.decode(token, options={"verify_signature": False})
-    except (jwt.PyJWTError, UnicodeError) as error:
+    except UNREADABLE as error:
         raise TokenRefused(f"the token is refused: {error}") from error
     issuer = payload.get("iss")
     return issuer if isinstance(issuer, str) else ""
@@ -178,9 +182,22 @@ def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
                 "strict_aud": True,
             },
         )
-    except (jwt.PyJWTError, UnicodeError) as error:
+    except UNREADABLE as error:
         raise TokenRefused(f"the token is refused: {error}") from error
+    check_text(payload)
     return payload
+
+
+def check_text(payload: Mapping[str, Any]) -> None:
+    """Refuse claims that hold what no header, log or page could carry: JSON can escape half of a character.
+
+    Raises:
+        TokenRefused: a name or value, however deep, is no Unicode text.
+    """
+    try:
+        json.dumps(payload, ensure_ascii=False).encode()
+    except (UnicodeError, RecursionError) as error:
+        raise TokenRefused("the token holds a text that is not Unicode, or is nested too deeply") from error
 
 
 def _actor(payload: dict[str, Any]) -> Actor:

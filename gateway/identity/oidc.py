@@ -26,9 +26,11 @@ from schemas.token import (
     CLOCK_SKEW_S,
     NAME_MAX_CHARS,
     TOKEN_MAX_CHARS,
+    UNREADABLE,
     Claims,
     TokenRefused,
     check_actor,
+    check_text,
     refuse_bound,
 )
 
@@ -78,8 +80,9 @@ class OidcIssuer:
                     "verify_nbf": False,
                 },
             )
-        except (jwt.PyJWTError, UnicodeError) as error:
+        except UNREADABLE as error:
             raise TokenRefused(f"the token is refused: {error}") from error
+        check_text(payload)
         refuse_bound(payload)
         expires_at_s = _check_moments(payload, now)
         return Claims(self._actor(payload), expires_at_s, _token_id(payload, token))
@@ -93,7 +96,7 @@ class OidcIssuer:
             raise TokenRefused("the token is too long")
         try:
             header = jwt.get_unverified_header(token)
-        except (jwt.PyJWTError, UnicodeError) as error:
+        except UNREADABLE as error:
             raise TokenRefused(f"the token is refused: {error}") from error
         if str(header.get("typ", "")).lower() not in TYPES or "crit" in header:
             raise TokenRefused("the token is of a type that is not believed here")

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gateway.identity.issuer import issue
 from gateway.identity.keys import Keys, load_or_create
 from schemas.actor import Actor
-from schemas.token import AUDIENCE, ISSUER, PublicKeys, TokenRefused, read_claims, verify
+from schemas.token import AUDIENCE, ISSUER, PublicKeys, TokenRefused, read_claims, unverified_issuer, verify
 
 NOW = 1_800_000_000.0
 
@@ -99,6 +99,39 @@ def test_verify_claim_missing_refused(forge: Forge, public: PublicKeys, claim: s
 def test_verify_claim_wrong_refused(forge: Forge, public: PublicKeys, changed: dict[str, Any]) -> None:
     with pytest.raises(TokenRefused):
         verify(forge(**changed), public, NOW)
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sub": f"anna{HALF}"},
+        {"jti": HALF},
+        {"tenant": HALF},
+        {"roles": ["reviewer", HALF]},
+        {"agent": HALF},
+        {"user": HALF},
+        {"name": {"deep": [HALF]}},
+        {HALF: 1},
+    ],
+    ids=["sub", "jti", "tenant", "roles", "agent", "user", "deep", "name"],
+)
+def test_verify_claim_that_is_no_unicode_refused(
+    forge: Forge, public: PublicKeys, changed: dict[str, Any]
+) -> None:
+    with pytest.raises(TokenRefused) as refused:
+        read_claims(forge(**changed), public, NOW)
+    str(refused.value).encode()
+
+
+def test_verify_nested_without_end_refused(public: PublicKeys, keys: Keys) -> None:
+    deep = base64.urlsafe_b64encode(b"[" * 2_900).decode().rstrip("=")
+    for token in (f"{deep}.{deep}.e30", f"{_part({'alg': 'EdDSA', 'kid': keys.issuer.kid})}.{deep}.e30"):
+        for read in (lambda text: verify(text, public, NOW), unverified_issuer):
+            with pytest.raises(TokenRefused):
+                read(token)
 
 
 def _part(value: object) -> str:
