@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from projections.folds.holds import told_view_digest
 from projections.folds.rows import Row, json_value, moment
 from schemas.canonical import canonical, parse_strict
 
@@ -49,7 +50,7 @@ def _group(shape: str, alike: list[Row]) -> dict[str, Any]:
             {
                 "hold_id": row["hold_id"],
                 "digest": row["digest"],
-                "view_digest": row["view_digest"] or None,
+                "view_digest": told_view_digest(row),
             }
             for row in alike[:HOLDS_MAX]
         ],

@@ -15,7 +15,7 @@ import orjson
 from gateway.live.facts import Fact, Group
 from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
-from projections.folds.holds import hold_json
+from projections.folds.holds import hold_json, without_view_digest
 from projections.folds.rows import Row
 from schemas.codec import SUBJECTS
 from schemas.events import calls as c
@@ -96,7 +96,7 @@ def event_json(event: Event) -> dict[str, Any]:
         "partition": event.partition,
         "offset": event.offset,
         "command_id": event.meta.command_id,
-        "data": json.loads(event.body.model_dump_json()),
+        "data": without_view_digest(json.loads(event.body.model_dump_json())),
     }
 
 

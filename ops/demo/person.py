@@ -121,8 +121,14 @@ class Desk:
                 self._waiting[hold.hold_id] = hold
 
     async def _decide(self, hold: Hold, decision: str, **more: Any) -> None:
+        view = await self._placet.holds.view(hold.hold_id)
+        if hold.must_read and decision != "reject":
+            _say(view.text)
+            _ask(f"{decision} what is shown above, whole? [y/N] > ")
+            if not (await self._lines.next() or "").lower().startswith("y"):
+                return
         recorded = await self._placet.holds.decide(
-            hold.hold_id, decision, digest=hold.digest, view_digest=hold.view_digest, **more
+            hold.hold_id, decision, digest=hold.digest, view_digest=view.view_digest, **more
         )
         _say(f"{decision}: {recorded.status}")
         async with self._changed:

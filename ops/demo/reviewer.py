@@ -60,8 +60,9 @@ async def _decide(placet: AsyncPlacet, hold: Hold, approved: bool) -> None:
     try:
         if approved:
             # It reads every argument, so it has seen whole what the view shows.
+            view = await placet.holds.view(hold.hold_id)
             await placet.holds.decide(
-                hold.hold_id, "approve", digest=hold.digest, view_digest=hold.view_digest
+                hold.hold_id, "approve", digest=hold.digest, view_digest=view.view_digest
             )
         else:
             await placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=FEEDBACK)

@@ -99,7 +99,7 @@ def hold_json(row: Row) -> dict[str, Any]:
             for one in requirements_from_text(row["requirements"])
         ],
         "exclude_requester": bool(row["exclude_requester"]),
-        "votes": json_value(row["votes"]),
+        "votes": _votes_json(row),
         "claimed_by": row["claimed_by"],
         "claimed_until": moment(row["claimed_until_ms"]),
         "assignee": row["assignee"],
@@ -115,11 +115,32 @@ def hold_json(row: Row) -> dict[str, Any]:
         "timed_out": bool(row["timed_out"]),
         "updated_at": moment(row["updated_at_ms"]),
         "closed_at": moment(row["closed_at_ms"]),
-        "view_digest": row["view_digest"] or None,
+        "view_digest": told_view_digest(row),
         "view_version": row["view_version"] if row["view_digest"] else None,
         "must_read": bool(row["must_read"]),
         "badges": json_value(row["badges"]),
     }
+
+
+def told_view_digest(row: Row) -> str | None:
+    """The digest of a hold's view, for whoever was not sent the view.
+
+    None where the view must be read: who decides such a hold names the digest, and has it with the view alone.
+    """
+    return None if row["must_read"] else row["view_digest"] or None
+
+
+def without_view_digest(data: dict[str, Any]) -> dict[str, Any]:
+    """An event's fields as they are served: without the digest of a view that must be read (`told_view_digest`).
+
+    A decision does not say whether its hold must be read; so none tells the digest that it named.
+    """
+    return {**data, "view_digest": ""} if data.get("view_digest") and data.get("must_read", True) else data
+
+
+def _votes_json(row: Row) -> Any:
+    votes = json_value(row["votes"])
+    return [{**vote, "view_digest": None} for vote in votes] if row["must_read"] else votes
 
 
 def request_json(row: Row) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from projections.folds.fold import fold_event
+from projections.folds.holds import without_view_digest
 from projections.folds.rows import Row, json_value
 from projections.folds.rows import moment as time_text
 from projections.queries.moment import Moment
@@ -118,7 +119,7 @@ def event_json(row: Row) -> dict[str, Any]:
         "offset": row["log_offset"],
         "execution_id": row["execution_id"],
         "command_id": row["command_id"],
-        "data": json_value(row["body"]),
+        "data": without_view_digest(json_value(row["body"])),
     }
 
 
