@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import WebSocketRoute
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.docs_gen.openapi import openapi_document
 from gateway.metrics import Metrics
 from gateway.problems import MEDIA_TYPE, Problem, not_found, response
+from gateway.rates import Buckets
 from gateway.rest import (
     calls,
     definitions,
@@ -24,6 +26,7 @@ from gateway.rest import (
     executions,
     holds,
     impact,
+    pages,
     proofs,
     records,
     registry,
@@ -35,6 +38,8 @@ from gateway.rest import (
     views,
     well_known,
 )
+from gateway.rest.guessing import FAILURES_BURST_S, FAILURES_PER_S, Guessing
+from gateway.rest.unread import Unread
 from gateway.service import Gateway
 from gateway.sockets import ws
 
@@ -57,8 +62,14 @@ ROUTERS = (
     system.router,
     registry.router,
     documents.router,
+    pages.router,
     well_known.router,
 )
+# What pages of the origins named with --origin may do from a browser.
+CORS_METHODS = ("GET", "POST", "PUT", "DELETE")
+CORS_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID")
+CORS_EXPOSED = ("Retry-After", "WWW-Authenticate", "Location")
+CORS_MAX_AGE_S = 600
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -92,8 +103,22 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _internal_error)
+    app.add_middleware(Guessing, failures=Buckets(FAILURES_PER_S, FAILURES_BURST_S))
+    app.add_middleware(Unread, budget=gateway.budget, stall_s=gateway.settings.limits.bounds.stall_s)
+    if gateway.settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=gateway.settings.origins,
+            allow_methods=CORS_METHODS,
+            allow_headers=CORS_HEADERS,
+            expose_headers=CORS_EXPOSED,
+            # A token is sent in a header by who has it; no browser adds a cookie here.
+            allow_credentials=False,
+            max_age=CORS_MAX_AGE_S,
+        )
     app.add_middleware(Observed, metrics=gateway.metrics)
     app.state.openapi = openapi_document(app)
+    app.state.openapi_text = orjson.dumps(app.state.openapi)
     return app
 
 

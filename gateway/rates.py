@@ -48,6 +48,19 @@ class Buckets:
         self._full_at[caller] = full_at
         return 0.0
 
+    def charge(self, caller: Hashable, now: float, tokens: float) -> float:
+        """Take tokens that were used already, also where there are none.
+
+        Returns:
+            After how many seconds the caller has paid for what is over its burst; 0 where nothing is.
+        """
+        full_at = max(self._full_at.get(caller, now), now) + tokens * self._each_s
+        if tokens:
+            if len(self._full_at) >= self._sweep_at:
+                self._sweep(now)
+            self._full_at[caller] = full_at
+        return max(full_at - now - self._burst_s, 0.0)
+
     def __len__(self) -> int:
         return len(self._full_at)
 

@@ -49,6 +49,7 @@ from gateway.quotas import ProposalQuotas
 from gateway.rates import Buckets
 from gateway.server.visitors import Strangers
 from gateway.settings import GatewaySettings, read_kafka_settings
+from gateway.sockets.budget import Budget
 from gateway.sockets.catching_up import CatchUps
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
@@ -59,6 +60,7 @@ from gateway.vault.store import open_database
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import wrapper_of
 from gateway.views import Beginning, GatewayViews
+from gateway.work import Work
 from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from projections.store.port import Position, ViewUnavailable
@@ -94,9 +96,14 @@ class Gateway:
     desk: Desk
     keeper: Keeper
     strangers: Strangers
+<<<<<<< HEAD
     pulse: Pulse
     heart: Heart
     heard: Heard
+=======
+    work: Work
+    budget: Budget
+>>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
     definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
@@ -241,6 +248,7 @@ class Gateway:
             self.desk,
             self.definitions,
             CatchUps(live, self.hub, past, self.views.state_before, tail.rule_at),
+            self.work,
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -295,6 +303,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
     heard, pulse = Heard(), Pulse("gateway", settings.name)
     voice = KafkaVoice(config.bootstrap_servers, config.security, settings.topics.heartbeats)
     desk = Desk(lambda: Vault(open_database(settings.data_dir, settings.database_url), wrapper))
+    limits = settings.limits
     return Gateway(
         settings,
         keys,
@@ -303,9 +312,15 @@ def assemble(settings: GatewaySettings) -> Gateway:
         Hub(grants.token),
         views,
         KafkaCommandLog(config),
+<<<<<<< HEAD
         Buckets(settings.limits.requests_per_s),
         Seats(settings.limits.sockets),
         Components(config, settings.data_dir / "run", heard),
+=======
+        Buckets(limits.requests_per_s),
+        Seats(limits.sockets),
+        Components(config, settings.data_dir / "run"),
+>>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
         AuditReads(
             HeadFiles(settings.audit_heads_dir),
             settings.keys_dir / AUDIT_KEYS,
@@ -315,10 +330,16 @@ def assemble(settings: GatewaySettings) -> Gateway:
         ),
         desk,
         Keeper(desk, views),
+<<<<<<< HEAD
         Strangers(settings.limits.bounds),
         pulse,
         Heart(pulse, voice, settings.status_file),
         heard,
+=======
+        Strangers(limits.bounds),
+        Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s),
+        Budget(limits.subject_bytes, limits.total_bytes),
+>>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from gateway.identity.oidc_settings import OidcSettings, OidcSettingsRefused, read_oidc
 from gateway.server.bounds import Bounds
@@ -44,6 +45,11 @@ class Limits:
         sockets: of one subject, open at once.
         agent_proposals_per_minute: sustained rate of calls that one agent proposes, by whatever door.
         tenant_proposals_per_minute: likewise of all agents of a tenant together.
+        subject_bytes: of messages and answers that wait for all of one subject's readers together.
+        total_bytes: likewise for everybody; beyond it who has more than a fair part gets no more.
+        subject_share: of the process, that what is long to answer may take for one subject.
+        subject_burst_s: seconds of the process that it may take at once.
+        subject_patience_s: how long it is delayed before it is refused.
         bounds: of a connection, before and beside all that is asked over it.
     """
 
@@ -56,6 +62,11 @@ class Limits:
     sockets: int = 2_000
     agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
     tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
+    subject_bytes: int = 32 * 1024 * 1024
+    total_bytes: int = 256 * 1024 * 1024
+    subject_share: float = 0.25
+    subject_burst_s: float = 1.0
+    subject_patience_s: float = 2.0
     bounds: Bounds = field(default_factory=Bounds)
 
 
@@ -63,7 +74,7 @@ class Limits:
 class GatewaySettings:
     """Everything that a gateway is started with.
 
-    `origins` are the browser origins that may open a WebSocket, beside the gateway's own address.
+    `origins` are the browser origins whose pages may use REST, streams and the WebSocket, beside the gateway's own.
     """
 
     data_dir: Path
@@ -110,13 +121,15 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             status_file=_path(settings, "status_file"),
             kafka_settings=_path(settings, "kafka_settings"),
             policy_file=_path(settings, "gateway_policy"),
-            origins=tuple(settings.get("gateway_origins", "").split()),
+            origins=_origins(settings.get("gateway_origins", "")),
             oidc=read_oidc(settings),
             seals=load_seals(settings),
             log_level=settings.get("log_level") or "INFO",
             name=settings.get("worker_id") or "gateway",
             limits=Limits(**_rates(settings)),
         )
+    except SettingsRefused:
+        raise
     except OidcSettingsRefused as error:
         raise SettingsRefused(str(error)) from error
     except KeyError as error:
@@ -141,6 +154,21 @@ def read_kafka_settings(path: Path | None) -> dict[str, Any]:
         return client_settings(path)
     except KafkaSettingsRefused as error:
         raise SettingsRefused(str(error)) from error
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    """Origins as browsers write them.
+
+    Raises:
+        SettingsRefused: one is a wildcard, `null`, has a path, or is no web origin at all.
+    """
+    origins = tuple(text.split())
+    for origin in origins:
+        split = urlsplit(origin)
+        is_web = split.scheme in ("http", "https") and split.hostname and not split.username
+        if not is_web or "*" in origin or origin != f"{split.scheme}://{split.netloc}":
+            raise SettingsRefused(f"{origin!r} is no web origin: write https://host or https://host:port")
+    return origins
 
 
 def _rates(settings: Mapping[str, str]) -> dict[str, Any]:

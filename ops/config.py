@@ -90,7 +90,7 @@ class StackConfig:
         gateway_port: Its port.
         url: The gateway's address for clients.
         gateway_policy: Absolute path of a policy with which the gateway tightens; empty for none.
-        gateway_origins: Web origins that may open sockets, separated by blanks.
+        gateway_origins: Web origins whose pages may use the doors, separated by blanks.
         gateway_requests_per_s: How many REST requests a second one subject may send, and as many at once.
         gateway_agent_proposals_per_minute: How many calls one agent may propose; a sixth of them at once.
         gateway_tenant_proposals_per_minute: How many all agents of a tenant may propose together; likewise.

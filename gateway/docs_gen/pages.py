@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.docs_gen.tables import message_section, refusal_table
+from gateway.sockets.close import NOT_AUTHENTICATED, TOO_FAST
 from gateway.sockets.protocol import (
     ANSWERS,
     FOR_AGENTS,
@@ -18,7 +19,7 @@ from gateway.sockets.protocol import (
     RUN_PUSHES,
     ToolCallDecided,
 )
-from gateway.sockets.ws import FRAME_MAX_BYTES, NOT_AUTHENTICATED, SUBPROTOCOL, TOO_FAST
+from gateway.sockets.ws import FRAME_MAX_BYTES, SUBPROTOCOL
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
 
@@ -40,7 +41,8 @@ the gateway does not know, are refused before the socket opens.
 
 Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one closes the socket with 1009. Close code
 {NOT_AUTHENTICATED} means that the token was missing, not believed, or has expired: get a new one and connect again.
-{TOO_FAST} means too many messages. JSON is read strictly: a key twice in one object, NaN, a number out of range, an
+{TOO_FAST} means too many messages, or answers that are not read. Until the token is believed a message may have
+64 KiB. JSON is read strictly: a key twice in one object, NaN, a number out of range, an
 integer beyond ±(2^53 − 1) or a lone surrogate is `malformed`.
 
 Message types are additive: ignore those, and fields, that you do not know. Every message of the gateway carries

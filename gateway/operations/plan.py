@@ -23,6 +23,7 @@ from gateway.problems import Problem, not_found
 from gateway.quotas import ProposalQuotas
 from gateway.sockets.catching_up import CatchUps
 from gateway.vault.desk import Desk
+from gateway.work import Work
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.ids import execution_key
@@ -97,6 +98,7 @@ class Gate(NamedTuple):
     desk: Desk
     definitions: DefinitionDesk
     catch_ups: CatchUps
+    work: Work
 
     def row(self, subject: Subject) -> Row:
         """The row of a subject.

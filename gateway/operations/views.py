@@ -8,8 +8,10 @@ from typing import Any
 
 from gateway.operations.plan import Gate, Reply
 from gateway.problems import Problem
+from gateway.work import owner_of
 from projections.folds.rows import Row, json_value
 from projections.folds.shown import view_of_row
+from schemas.actor import Actor
 from schemas.display.view import View
 from schemas.refusals import Refusal
 
@@ -30,11 +32,12 @@ def check_moment(at: str | None) -> None:
         )
 
 
-def view_reply(gate: Gate, row: Row, execution: Row, at: str | None) -> Reply:
+async def view_reply(gate: Gate, actor: Actor, row: Row, execution: Row, at: str | None) -> Reply:
     """The view of a hold as an answer.
 
     Args:
         gate: what is needed.
+        actor: who looks.
         row: the hold's.
         execution: its execution's.
         at: `decision` for what whoever decided was shown, with the decisions; None for what is shown now.
@@ -45,12 +48,21 @@ def view_reply(gate: Gate, row: Row, execution: Row, at: str | None) -> Reply:
     seen = json_value(row["votes"])
     if at == AT_DECISION and not seen:
         raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see what waits")
-    view = view_of_row(row, execution)
+    return gate.json(view_json(row, await view_of(gate, actor, row, execution), seen))
+
+
+async def view_of(gate: Gate, actor: Actor, row: Row, execution: Row) -> View:
+    """The view of a hold, made anew; arguments as `view_reply`.
+
+    Raises:
+        Problem: 503, what was rebuilt is not what the log names.
+    """
+    view = await gate.work.done(owner_of(actor), lambda: view_of_row(row, execution))
     if row["view_digest"] and view.digest != row["view_digest"]:
         logger.critical("the view of hold %s is not the one in the log: rebuild the views", row["hold_id"])
         detail = "what this gateway would show is not what the log names: an operator must run placet replay"
         raise Problem(Refusal.UNAVAILABLE, detail, retry_after=60)
-    return gate.json(view_json(row, view, seen))
+    return view
 
 
 def view_json(row: Row, view: View, seen: list[dict[str, Any]]) -> dict[str, Any]:

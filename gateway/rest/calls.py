@@ -24,7 +24,7 @@ from gateway.operations.calls import (
     subject_of,
 )
 from gateway.rest.documented import AFTER, WAIT, answers, change, documented
-from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.door import Door, answer, door_of
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
 from projections.queries import lists
@@ -70,7 +70,7 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
     rows, _ = await door.gateway.views.read(
         lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id)
     )
-    return answer(listed(door.gate, [call_json(row) for row in rows]))
+    return await door.listed(rows, call_json)
 
 
 @router.get(

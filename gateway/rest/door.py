@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple, TypeVar
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,13 +16,17 @@ from gateway.problems import Problem
 from gateway.server.visitors import greet
 from gateway.service import Gateway
 from gateway.sockets.cursor import CursorRefused
-from gateway.strictjson import BODY_MAX_BYTES, parse_object
+from gateway.strictjson import BODY_MAX_BYTES, LONG_BYTES, parse_object, parsed
+from gateway.work import owner_of
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Page
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
+T = TypeVar("T")
+# Where the middleware finds in a request's state who asked.
+OWNER = "owner"
 URL_TOKENS = frozenset({"token", "access_token", "id_token", "authorization", "bearer", "jwt"})
 KEY_MAX_CHARS = 256
 AFTER_WAIT_S = 3.0
@@ -111,7 +116,11 @@ class Door(NamedTuple):
     async def given(self) -> Given:
         """The body, read now and parsed when it is asked for."""
         raw = await read_raw(self.request)
-        return lambda: parse_object(_whole(raw))
+        if raw is None:
+            return _too_large
+        if len(raw) > LONG_BYTES:
+            return await self.done(lambda: parsed(raw))
+        return lambda: parse_object(raw)
 
     async def perform(self, make: Callable[[], Plan]) -> Response:
         """Plan, ask the decider, and answer.
@@ -151,11 +160,26 @@ class Door(NamedTuple):
             page, _ = await self.gateway.views.read(ask)
         except BadCursor as error:
             raise Problem(Refusal.INVALID, str(error)) from error
-        return self.page(page, item)
+        return await self.page(page, item)
 
-    def page(self, page: Page, item: Callable[[dict[str, Any]], dict[str, Any]]) -> Response:
+    async def page(self, page: Page, item: Callable[[dict[str, Any]], dict[str, Any]]) -> Response:
         """A page of rows as a list answer."""
-        return answer(listed(self.gate, [item(row) for row in page.rows], page.next_cursor))
+        return await self.listed(page.rows, item, page.next_cursor)
+
+    async def listed(
+        self, rows: Iterable[T], item: Callable[[T], dict[str, Any]], next_cursor: str | None = None
+    ) -> Response:
+        """A list answer, written in slices that let others through."""
+        work, owner = self.gateway.work, owner_of(self.actor)
+        cursor = self.gate.live.position.cursor()
+        async with work.turn(owner):
+            items = [written async for written in work.written(owner, rows, item)]
+        tail = b'],"next_cursor":%b,"cursor":"%b"}' % (orjson.dumps(next_cursor), cursor.encode())
+        return answer(Reply(200, b'{"items":[' + b",".join(items) + tail))
+
+    async def done(self, work: Callable[[], T]) -> T:
+        """What takes long, on a thread and in the caller's turn; where it raises, so does this."""
+        return await self.gateway.work.done(owner_of(self.actor), work)
 
 
 def still_reading() -> Problem:
@@ -170,13 +194,22 @@ async def door_of(request: Request) -> Door:
         Problem: 401 unauthenticated; 429 quota, the subject asks too often; 503 unavailable, whether the token is
             good, or which roles its subject has, cannot be told now.
     """
+    return await door_for(request, request.headers.get("authorization", ""))
+
+
+async def door_for(request: Request, authorization: str) -> Door:
+    """Likewise, with what stands for the Authorization header; errors as `door_of`."""
     gateway: Gateway = request.app.state.gateway
     if URL_TOKENS.intersection(name.lower() for name in request.query_params):
         raise Problem(
             Refusal.UNAUTHENTICATED,
             "a token in a URL ends up in logs: it is refused, and should be withdrawn",
         )
+<<<<<<< HEAD
     claims = await gateway.authenticator.of_headers(request.headers)
+=======
+    claims = await gateway.authenticator.of_header(authorization)
+>>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
     greet(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have taken the roles that the token claims.
@@ -188,18 +221,20 @@ async def door_of(request: Request) -> Door:
             f"over {most} requests a second: ask again after the seconds of Retry-After, or use the WebSocket"
         )
         raise Problem(Refusal.QUOTA, detail, retry_after=math.ceil(wait_s))
+    await gateway.work.admit(owner_of(actor))
+    request.scope["state"][OWNER] = owner_of(actor)
     return Door(request, gateway, claims)
 
 
-async def read_raw(request: Request) -> bytes | None:
-    """A request's body; None where it is over 1 MiB, of which no more is read."""
-    if int(request.headers.get("content-length") or 0) > BODY_MAX_BYTES:
+async def read_raw(request: Request, most: int = BODY_MAX_BYTES) -> bytes | None:
+    """A request's body; None where it is over so many bytes, 1 MiB by default: no more of it is read."""
+    if int(request.headers.get("content-length") or 0) > most:
         return None
     parts: list[bytes] = []
     size = 0
     async for part in request.stream():
         size += len(part)
-        if size > BODY_MAX_BYTES:
+        if size > most:
             return None
         parts.append(part)
     return b"".join(parts)
@@ -215,7 +250,5 @@ def listed(gate: Gate, items: list[dict[str, Any]], next_cursor: str | None = No
     return gate.json({"items": items, "next_cursor": next_cursor})
 
 
-def _whole(raw: bytes | None) -> bytes:
-    if raw is None:
-        raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
-    return raw
+def _too_large() -> dict[str, Any]:
+    raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")

@@ -63,7 +63,7 @@ async def list_holds(door: AtDoor) -> Response:
         page = await _page(door, filters, status, door.query("cursor"), limit)
     except BadCursor as error:
         raise Problem(Refusal.INVALID, str(error)) from error
-    return door.page(page, hold_json)
+    return await door.page(page, hold_json)
 
 
 @router.post(

@@ -126,7 +126,7 @@ async def list_dead_letters(door: AtDoor) -> Response:
     if scope == INSTALLATION:
         check_owner(door.claims)
         rows, _ = await door.gateway.views.read(lambda now: lists.all_dead_letters(now, limit))
-        return answer(listed(door.gate, [_redacted(row, actor.tenant) for row in rows]))
+        return await door.listed(rows, lambda row: _redacted(row, actor.tenant))
     check_role(actor, "operator")
     shared = door.gate.topics.definition_commands
     whole = door.claims.wide is not None
@@ -135,7 +135,7 @@ async def list_dead_letters(door: AtDoor) -> Response:
             now, actor.tenant, actor.project, whole=whole, shared_topic=shared, limit=limit
         )
     )
-    return answer(listed(door.gate, [dead_letter_json(row) for row in rows]))
+    return await door.listed(rows, dead_letter_json)
 
 
 def _since_ms(door: Door) -> int | None:

@@ -13,7 +13,7 @@ from gateway.identity.doors import check_reads
 from gateway.operations.standing_rules import change_rule, rule_row
 from gateway.problems import Problem
 from gateway.rest.documented import AFTER, answers, documented
-from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.door import Door, answer, door_of
 from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
 from projections.queries import standing_rules
@@ -52,7 +52,7 @@ async def list_rules(door: AtDoor) -> Response:
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project)
     )
     newest = sorted(rows, key=lambda row: (row["made_at_ms"], row["rule_id"]), reverse=True)
-    return answer(listed(door.gate, [_shown(row, counts.get(row["rule_id"], 0)) for row in newest]))
+    return await door.listed(newest, lambda row: _shown(row, counts.get(row["rule_id"], 0)))
 
 
 @router.get(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
@@ -14,7 +14,7 @@ from gateway.operations.views import check_moment, view_reply
 from gateway.resources import Page
 from gateway.resources.holds import HoldGroup, HoldView
 from gateway.rest.documented import AFTER, answers, documented
-from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.door import Door, answer, door_of
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -35,8 +35,11 @@ async def group_holds(door: AtDoor) -> Response:
     actor, agent = door.actor, door.query("agent")
     rows = door.gate.live.cache.open_holds(actor.tenant, actor.project)
     wanted = [row for row in rows if agent is None or row["agent"] == agent]
-    wanted.sort(key=lambda row: (row["opened_at_ms"], row["hold_id"]))
-    return answer(listed(door.gate, groups_of(wanted)))
+
+    def grouped() -> list[dict[str, Any]]:
+        return groups_of(sorted(wanted, key=lambda row: (row["opened_at_ms"], row["hold_id"])))
+
+    return await door.listed(await door.done(grouped), dict)
 
 
 @router.get(
@@ -54,7 +57,7 @@ async def view_hold(door: AtDoor, hold_id: str) -> Response:
     row = await reader.read(holds.subject_of(door.actor, hold_id))
     check_sees(door.actor, row)
     execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
-    reply = view_reply(door.gate, row, execution, at)
+    reply = await view_reply(door.gate, door.actor, row, execution, at)
     if door.actor.agent is None:
         door.gate.looks.note(door.actor, hold_id)
     return answer(reply)

@@ -21,13 +21,14 @@ class Bounds:
         framing_bytes: what the chunks of a body may cost beside as many bytes as they carry; beyond it 400.
         linger_bytes: of a refused body that are still read, so that the answer arrives and no reset.
         linger_s: how long they are read.
-        stall_s: how long a client that reads nothing keeps what was written for it, once it is to be closed.
+        stall_s: how long a client may read nothing of what was written for it.
         pipelined: requests on one connection that wait for their turn; one that sends more is cut off.
         first_bytes: of a WebSocket before its token is believed; a longer message is closed with 1009.
         first_controls: pings and pongs of a WebSocket before its token is believed; with more it is cut off.
         fragments: parts of one WebSocket message; with more it is cut off.
         strangers: connections without a believed token; for one more, the oldest where the most are is closed.
         strangers_each: likewise of one address.
+        strangers_s: how long one is left alone for its first request, unless there are four times too many.
     """
 
     line_bytes: int = 8 * KIB
@@ -38,10 +39,11 @@ class Bounds:
     framing_bytes: int = 16 * KIB
     linger_bytes: int = 32 * MIB
     linger_s: float = 10.0
-    stall_s: float = 30.0
+    stall_s: float = 60.0
     pipelined: int = 16
     first_bytes: int = 64 * KIB
     first_controls: int = 16
     fragments: int = 1_024
-    strangers: int = 2_048
-    strangers_each: int = 512
+    strangers: int = 1_024
+    strangers_each: int = 256
+    strangers_s: float = 2.0

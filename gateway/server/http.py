@@ -60,7 +60,11 @@ class BoundedHttp(HttpToolsProtocol):
         """A client is there."""
         self.polite = PoliteTransport(transport, self, self.bounds)
         super().connection_made(as_transport(self.polite))
-        self.visitor = Visitor(self.client[0] if self.client else "", self.polite.abort, self.strangers)
+        flow = self.flow
+        address = self.client[0] if self.client else ""
+        self.visitor = Visitor(
+            address, self.polite.abort, self.strangers, lambda: flow.write_paused, flow.drain
+        )
         self.app_state = {**self.app_state, STATE: self.visitor}
         self._allow(self.bounds.head_s)
 

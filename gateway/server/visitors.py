@@ -9,12 +9,15 @@ with silence pushes out its own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from time import monotonic
 from typing import Any
 
 from gateway.server.bounds import Bounds
 
 STATE = "visitor"
+# Many who come at once are no attack yet: a bound is hard at so many times its number.
+HARD = 4
 
 
 def _nothing() -> None:
@@ -26,12 +29,24 @@ class Visitor:
 
     Attributes:
         on_known: called once, when its token is believed.
+        is_behind: whether what was written waits for the client's side.
+        caught_up: waits until it has taken most of it, or is gone.
     """
 
-    __slots__ = ("_abort", "_strangers", "address", "is_known", "on_known")
+    __slots__ = ("_abort", "_strangers", "address", "caught_up", "is_behind", "is_known", "on_known", "since")
 
-    def __init__(self, address: str, abort: Callable[[], None], strangers: Strangers) -> None:
+    def __init__(
+        self,
+        address: str,
+        abort: Callable[[], None],
+        strangers: Strangers,
+        is_behind: Callable[[], bool],
+        caught_up: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.is_behind = is_behind
+        self.caught_up = caught_up
         self.address = address
+        self.since = monotonic()
         self.is_known = False
         self.on_known: Callable[[], None] = _nothing
         self._abort = abort
@@ -44,6 +59,12 @@ class Visitor:
             self.is_known = True
             self._strangers.leave(self)
             self.on_known()
+
+    def doubted(self) -> None:
+        """A later request of this connection carried no believed token."""
+        if self.is_known:
+            self.is_known = False
+            self._strangers.enter(self)
 
     def left(self) -> None:
         """The connection is gone."""
@@ -73,9 +94,10 @@ class Strangers:
         places[visitor] = None
         self._count += 1
         if len(places) > self._bounds.strangers_each:
-            self._turn_out_oldest(places)
+            self._turn_out_oldest(places, len(places) > HARD * self._bounds.strangers_each)
         elif self._count > self._bounds.strangers:
-            self._turn_out_oldest(max(self._by_address.values(), key=len))
+            most = max(self._by_address.values(), key=len)
+            self._turn_out_oldest(most, self._count > HARD * self._bounds.strangers)
 
     def leave(self, visitor: Visitor) -> None:
         """It is a stranger no more, or gone."""
@@ -90,10 +112,17 @@ class Strangers:
     def __len__(self) -> int:
         return self._count
 
-    def _turn_out_oldest(self, places: OrderedDict[Visitor, None]) -> None:
+    def _turn_out_oldest(self, places: OrderedDict[Visitor, None], even_new: bool) -> None:
         oldest = next(iter(places))
-        self.leave(oldest)
-        oldest.turn_out()
+        if even_new or monotonic() - oldest.since > self._bounds.strangers_s:
+            self.leave(oldest)
+            oldest.turn_out()
+
+
+def visitor_of(scope: MutableMapping[str, Any]) -> Visitor | None:
+    """The connection of a request or socket; None where there is no server."""
+    visitor = scope.get("state", {}).get(STATE)
+    return visitor if isinstance(visitor, Visitor) else None
 
 
 def greet(scope: MutableMapping[str, Any]) -> None:
@@ -102,6 +131,6 @@ def greet(scope: MutableMapping[str, Any]) -> None:
     Args:
         scope: the ASGI scope of the request or socket.
     """
-    visitor = scope.get("state", {}).get(STATE)
-    if isinstance(visitor, Visitor):
+    visitor = visitor_of(scope)
+    if visitor is not None:
         visitor.known()

@@ -67,8 +67,6 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if not self.handshake_initiated and not self._unparsed:
             # The library gives no answer to a handshake that it cannot read.
             self.polite.abort()
-        if not self.visitor.is_known and len(self._unparsed) > 2 * self.bounds.first_bytes:
-            self.polite.abort()
 
     def handle_cont(self, event: Frame) -> None:
         """One more part of a message."""
@@ -105,7 +103,13 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         """Send, and return when the client's side has taken all but a little of it."""
         await super().send(message)
-        await self.writable.wait()
+        if self.writable.is_set():
+            return
+        try:
+            async with asyncio.timeout(self.bounds.stall_s):
+                await self.writable.wait()
+        except TimeoutError:
+            self.polite.abort()
 
     def _open_wide(self) -> None:
         self.conn.max_message_size = self.config.ws_max_size

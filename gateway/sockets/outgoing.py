@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import orjson
 
 from gateway.settings import Limits
+from gateway.sockets.budget import Budget
+from gateway.work import Owner
 
+# With so many bytes of answers unread, no more is asked for.
+ANSWERS_MAX_BYTES = 1024 * 1024
+# A reader that reads has fewer bytes of answers before it. One with more is cut off where its subject has no room.
+UNREAD_BYTES = 16 * 1024
 RESYNC_DETAIL = "too much was waiting, or it is no longer at hand: subscribe again without a cursor"
 
 
@@ -17,25 +24,40 @@ RESYNC_DETAIL = "too much was waiting, or it is no longer at hand: subscribe aga
 class Outgoing:
     """A bounded queue. When too many pushes wait, all leave and one `resync_required` takes their place.
 
-    `moved` is set whenever something was taken.
+    A message counts, here and for its subject, until its reader's side has taken it. Pushes that come while a
+    snapshot is being written wait behind it.
+
+    `moved` is set whenever something was taken, `unread` where more answers wait than a reader may leave unread.
     """
 
     limits: Limits
+    owner: Owner
+    budget: Budget
     _frames: deque[tuple[bytes, bool]] = field(default_factory=deque)
+    _behind: list[bytes] | None = None
     _pushes: int = 0
     _push_bytes: int = 0
+    _answer_bytes: int = 0
+    _sending: int = 0
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
+    unread: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
 
     @property
-    def answers(self) -> int:
-        """Answers that wait."""
-        return len(self._frames) - self._pushes
+    def is_full(self) -> bool:
+        """Whether so many answers wait that no more should be asked for."""
+        answers = len(self._frames) - self._pushes
+        return answers >= self.limits.in_flight or self._answer_bytes >= ANSWERS_MAX_BYTES
 
     def answer(self, frame: bytes) -> None:
         """Queue an answer; how many wait is bounded by how many commands may be in flight."""
+        size = len(frame)
+        if self._answer_bytes > UNREAD_BYTES and not self.budget.has_room(self.owner, size):
+            self.unread.set()
         self._frames.append((frame, False))
+        self._answer_bytes += size
+        self.budget.take(self.owner, size)
         self._ready.set()
 
     @property
@@ -52,26 +74,65 @@ class Outgoing:
 
     def push(self, frame: bytes) -> bool:
         """Queue a pushed message; False where there is no room for it."""
-        if self._pushes >= self.limits.queue_messages or self._push_bytes >= self.limits.queue_bytes:
+        waiting = self._pushes + len(self._behind or ())
+        if waiting >= self.limits.queue_messages or self._push_bytes >= self.limits.queue_bytes:
             return False
-        self._frames.append((frame, True))
-        self._pushes += 1
+        if not self.budget.has_room(self.owner, len(frame)):
+            return False
+        self.budget.take(self.owner, len(frame))
         self._push_bytes += len(frame)
-        self._ready.set()
+        if self._behind is not None:
+            self._behind.append(frame)
+        else:
+            self._queue_push(frame)
         return True
+
+    def hold_back(self) -> None:
+        """A snapshot is being written: pushes wait until `show`, or until they are dropped."""
+        self._behind = []
+
+    def show(self, frames: Sequence[bytes]) -> bool:
+        """Queue a snapshot's messages, and behind them what came meanwhile.
+
+        Returns:
+            False where there is no room: then nothing was queued.
+        """
+        behind, self._behind = self._behind or [], None
+        size = sum(map(len, frames))
+        has_room = self.budget.has_room(self.owner, size) and self._push_bytes < self.limits.queue_bytes
+        if has_room:
+            self.budget.take(self.owner, size)
+            self._push_bytes += size
+            for frame in frames:
+                self._queue_push(frame)
+        for frame in behind:
+            self._queue_push(frame)
+        return has_room
 
     def drop_pushes(self) -> None:
         """Forget the pushed messages that wait; answers stay."""
         self._frames = deque(entry for entry in self._frames if not entry[1])
+        self.budget.give_back(self.owner, self._push_bytes)
         self._pushes = self._push_bytes = 0
+        self._behind = None
 
     def close(self) -> None:
         """Nothing more will come; what waits is still taken."""
         self.closed = True
         self._ready.set()
 
+    def discard(self) -> None:
+        """Nobody takes what waits."""
+        self.close()
+        self.drop_pushes()
+        self.budget.give_back(self.owner, self._answer_bytes + self._sending)
+        self._answer_bytes = self._sending = 0
+        self._frames.clear()
+
     async def take(self) -> bytes | None:
-        """The next frame; None when it is closed and empty."""
+        """The next frame; None when it is closed and empty. The one before it was sent."""
+        self.budget.give_back(self.owner, self._sending)
+        self._sending = 0
         while not self._frames:
             if self.closed:
                 return None
@@ -79,10 +140,18 @@ class Outgoing:
             await self._ready.wait()
         frame, is_push = self._frames.popleft()
         self.moved.set()
+        self._sending = len(frame)
         if is_push:
             self._pushes -= 1
             self._push_bytes -= len(frame)
+        else:
+            self._answer_bytes -= len(frame)
         return frame
+
+    def _queue_push(self, frame: bytes) -> None:
+        self._frames.append((frame, True))
+        self._pushes += 1
+        self._ready.set()
 
 
 def resync_frame(cursor: str) -> bytes:

@@ -19,13 +19,12 @@ from gateway.metrics import Metrics
 from gateway.operations.calls import PENDING
 from gateway.operations.plan import Gate, Missing, Plan, Reply, Unprepared, refusal_of, unanswered
 from gateway.operations.requests import ask_person
-from gateway.problems import Problem
+from gateway.problems import Problem, written
 from gateway.settings import Limits
 from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.verbs import VERBS, Frame, Make, body_of, ref_of
-from gateway.strictjson import parse_object
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -55,12 +54,16 @@ class Session:
         """Who is at the other end."""
         return self.claims.actor
 
-    def handle(self, raw: bytes) -> None:
-        """Take in one message; whatever is wrong with it is answered."""
+    def handle(self, read: Callable[[], Frame]) -> None:
+        """Take in one message; whatever is wrong with it is answered.
+
+        Args:
+            read: gives the parsed message, or raises what is wrong with it.
+        """
         self.metrics.messages.inc()
         ref: str | None = None
         try:
-            frame = parse_object(raw)
+            frame = read()
             ref = ref_of(frame)
             self._dispatch(frame, ref)
         except Problem as problem:
@@ -87,7 +90,7 @@ class Session:
     @property
     def is_full(self) -> bool:
         """Whether as many commands are in flight as there may be, or answers wait for a slow reader."""
-        return self.in_flight >= self.limits.in_flight or self.out.answers >= self.limits.in_flight
+        return self.in_flight >= self.limits.in_flight or self.out.is_full
 
     async def room(self) -> None:
         """Wait until the socket may ask for more."""
@@ -105,12 +108,12 @@ class Session:
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
         self.out.drop_pushes()
-        self.out.push(resync_frame(self.gate.live.position.cursor()))
+        self.out.answer(resync_frame(self.gate.live.position.cursor()))
         self.metrics.resyncs.inc()
 
     def close(self) -> None:
         """Nothing more goes in or out."""
-        self.out.close()
+        self.out.discard()
         self.hub.forget(self)
         for task in self._tasks:
             task.cancel()
@@ -127,7 +130,7 @@ class Session:
         elif kind == "unsubscribe":
             channels = _channels(frame)
             self.catching.difference_update(channels)
-            self.hub.unsubscribe(self, channels)
+            self._spawn(self._unsubscribe(channels), ref)
         elif kind == "ping":
             self._answer({"type": "pong", "ref": ref})
         else:
@@ -213,6 +216,10 @@ class Session:
             if catching_up is not None:
                 await catching_up
 
+    async def _unsubscribe(self, channels: list[str]) -> None:
+        async with self._subscribing:
+            self.hub.unsubscribe(self, channels)
+
     def _spawn(self, work: Coroutine[Any, Any, None], ref: str | None) -> None:
         self.in_flight += 1
         task = asyncio.get_running_loop().create_task(work)
@@ -245,7 +252,7 @@ class Session:
         if ref is None:
             self._answer({**document, "type": "error", "problem": document["type"], "ref": None})
         else:
-            self._reply(ref, Reply(problem.status, orjson.dumps(document)))
+            self._reply(ref, Reply(problem.status, written(document)))
 
     def _cursor(self) -> str:
         """Where this socket can go on from: an answer is no message that covers those not given yet."""

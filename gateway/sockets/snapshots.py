@@ -7,12 +7,14 @@ part before it leads back to the first, so that whoever comes back with it misse
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
 
 from gateway.sockets.cursor import Position, Vector
+from gateway.work import Owner, Work
 from projections.folds.rows import Row
 
 # Most clients take messages of 1 MiB and close the connection at a longer one.
@@ -34,8 +36,10 @@ class Shown(NamedTuple):
     item: Callable[[Row], dict[str, Any]]
 
 
-def snapshot_frames(shown: Sequence[Shown], position: Position, bytes_max: int) -> list[bytes]:
-    """The messages that show some channels, in order.
+async def snapshot_frames(
+    shown: Sequence[Shown], position: Position, bytes_max: int, work: Work, owner: Owner
+) -> list[bytes]:
+    """The messages that show some channels, in order, with the cursors of the moment in which this was called.
 
     Room goes to the channels of fewer rows first: a full inbox never takes the one row of an execution or a call.
 
@@ -43,14 +47,17 @@ def snapshot_frames(shown: Sequence[Shown], position: Position, bytes_max: int) 
         shown: the channels.
         position: of the moment.
         bytes_max: how long all items together may be; those beyond are left out, and `total` tells.
+        work: counts what it takes.
+        owner: for whom.
 
     Raises:
         SnapshotsTooLarge: there is no room for the only row of a channel.
     """
+    unfinished, finished = position.cursor_within(0, UNFINISHED, 1), position.cursor()
     runs_of: dict[str, list[list[bytes]]] = {}
     left = bytes_max
     for one in sorted(shown, key=lambda one: len(one.rows)):
-        runs, left = _runs(one, left)
+        runs, left = await _runs(one, left, work, owner)
         if len(one.rows) == 1 and not runs[0]:
             raise SnapshotsTooLarge(
                 f"what these channels show is over {bytes_max} bytes: subscribe to fewer at once"
@@ -60,8 +67,7 @@ def snapshot_frames(shown: Sequence[Shown], position: Position, bytes_max: int) 
     for one in shown:
         *early, last = runs_of[one.channel]
         parts += [*((one, run, True) for run in early), (one, last, False)]
-    unfinished = position.cursor_within(0, UNFINISHED, 1)
-    cursors = [*[unfinished] * (len(parts) - 1), position.cursor()]
+    cursors = [*[unfinished] * (len(parts) - 1), finished]
     return [_frame(*part, cursor) for part, cursor in zip(parts, cursors, strict=True)]
 
 
@@ -70,20 +76,20 @@ def is_unfinished(vector: Vector) -> bool:
     return vector.given == UNFINISHED
 
 
-def _runs(shown: Shown, bytes_left: int) -> tuple[list[list[bytes]], int]:
+async def _runs(shown: Shown, bytes_left: int, work: Work, owner: Owner) -> tuple[list[list[bytes]], int]:
     """The items of a channel in runs that fit a part, at least one run; and the bytes that are left after them."""
     runs: list[list[bytes]] = [[]]
     size = 0
-    for row in islice(shown.rows, ITEMS_MAX):
-        item = orjson.dumps(shown.item(row))
-        if len(item) > bytes_left:
-            return runs, 0
-        bytes_left -= len(item)
-        if runs[-1] and size + len(item) > PART_MAX_BYTES:
-            runs.append([])
-            size = 0
-        runs[-1].append(item)
-        size += len(item) + 1
+    async with aclosing(work.written(owner, islice(shown.rows, ITEMS_MAX), shown.item)) as items:
+        async for item in items:
+            if len(item) > bytes_left:
+                return runs, 0
+            bytes_left -= len(item)
+            if runs[-1] and size + len(item) > PART_MAX_BYTES:
+                runs.append([])
+                size = 0
+            runs[-1].append(item)
+            size += len(item) + 1
     return runs, bytes_left
 
 

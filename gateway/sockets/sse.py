@@ -21,6 +21,7 @@ from gateway.settings import Limits
 from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.subscriptions import subscribe
+from gateway.work import owner_of
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 
@@ -67,7 +68,7 @@ class Stream:
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
         self.out.drop_pushes()
-        self.out.push(resync_frame(self.gate.live.position.cursor()))
+        self.out.answer(resync_frame(self.gate.live.position.cursor()))
         self.out.close()
         self.metrics.resyncs.inc()
 
@@ -83,10 +84,11 @@ async def stream_events(door: Door) -> StreamingResponse:
     channels = (door.query("channels") or "events").split(",")
     cursor = door.request.headers.get("last-event-id") or door.query("cursor")
     stands = partial(gateway.authenticator.still_stands, door.claims)
-    out = Outgoing(gateway.settings.limits)
+    out = Outgoing(gateway.settings.limits, owner_of(door.actor), gateway.budget)
     stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, stands)
     with ExitStack() as taken:
         taken.enter_context(gateway.seats.seat(door.actor))
+        taken.callback(out.discard)
         catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
         left_s = door.claims.expires_at_s - gateway.authenticator.clock()
         stream.behind = cursor if catching_up is not None else None
@@ -118,7 +120,6 @@ class EventStream(StreamingResponse):
                 catching_up.cancel()
                 await asyncio.gather(catching_up, return_exceptions=True)
             reader.metrics.sockets.dec()
-            reader.out.close()
             reader.hub.forget(reader)
             self.seat.close()
 

@@ -16,7 +16,9 @@ from gateway.sockets.catching_up import Returning
 from gateway.sockets.cursor import CursorRefused, Vector
 from gateway.sockets.hub import Hub
 from gateway.sockets.messages import EVENTS, HOLDS
+from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.snapshots import Shown, SnapshotsTooLarge, is_unfinished, snapshot_frames
+from gateway.work import owner_of
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
 from schemas.actor import Actor
@@ -39,14 +41,19 @@ class Subscriber(Returning, Protocol):
         """How much may wait for it."""
         ...
 
+    @property
+    def out(self) -> Outgoing:
+        """What waits for it."""
+        ...
+
 
 async def subscribe(
     hub: Hub, gate: Gate, receiver: Subscriber, channels: Sequence[str], cursor: str | None
 ) -> Coroutine[Any, Any, None] | None:
     """Give a reader channels: first a snapshot of each, or with a cursor what it missed; then what comes.
 
-    What it may read is looked at before anything is given; between the snapshot and the first message after it
-    nothing can happen unseen, for both are in one turn of the event loop.
+    What it may read is looked at before anything is given. The snapshot is of one moment; it is written in slices,
+    one at a time for each subject, and what happens meanwhile is given behind it.
 
     Returns:
         With a cursor, what is still to be done: it takes as long as the reader takes to catch up.
@@ -61,9 +68,8 @@ async def subscribe(
     looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
     vector = None if cursor is None else _vector(gate, cursor)
     if cursor is None or vector is None or is_unfinished(vector):
-        frames = _snapshots(gate, receiver, [look() for look in looks])
-        hub.subscribe(receiver, wanted)
-        _show(receiver, wanted[0], frames)
+        async with gate.work.turn(owner_of(receiver.actor)):
+            await _show(hub, gate, receiver, wanted, looks)
         return None
     return gate.catch_ups.run(receiver, set(wanted), cursor, vector)
 
@@ -75,20 +81,25 @@ def _vector(gate: Gate, cursor: str) -> Vector:
         raise Problem(Refusal.INVALID, f"cursor: {error}") from error
 
 
-def _snapshots(gate: Gate, receiver: Subscriber, shown: list[Shown]) -> list[bytes]:
+async def _show(hub: Hub, gate: Gate, receiver: Subscriber, wanted: list[str], looks: list[Look]) -> None:
+    """Give a reader the channels from this moment on, and write how they stand in it."""
+    actor, out = receiver.actor, receiver.out
+    shown = [look() for look in looks]
+    before = set(receiver.channels)
+    hub.subscribe(receiver, wanted)
+    out.hold_back()
     # What happens next must find room behind the snapshots, which all wait at once.
     bytes_max = receiver.limits.queue_bytes // 2
     try:
-        return snapshot_frames(shown, gate.live.position, bytes_max)
+        frames = await snapshot_frames(shown, gate.live.position, bytes_max, gate.work, owner_of(actor))
     except SnapshotsTooLarge as error:
+        hub.unsubscribe(receiver, set(wanted) - before)
+        out.show(())
         raise Problem(Refusal.TOO_LARGE, str(error)) from error
-
-
-def _show(receiver: Subscriber, channel: str, frames: list[bytes]) -> None:
-    for frame in frames:
-        receiver.push(frame)
-        if channel not in receiver.channels:
-            return  # it was too slow already, and was told to subscribe anew
+    if wanted[0] not in receiver.channels:
+        return  # it was too slow meanwhile, and was told to subscribe anew
+    if not out.show(frames):
+        receiver.resync()
 
 
 async def _look(gate: Gate, actor: Actor, channel: str) -> Look:

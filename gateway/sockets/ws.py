@@ -10,6 +10,7 @@ Before anything is served, in this order:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -23,15 +24,17 @@ from gateway.rates import Buckets
 from gateway.rest.door import URL_TOKENS
 from gateway.server.visitors import greet
 from gateway.service import Gateway
+from gateway.sockets.close import NOT_AUTHENTICATED, TOO_FAST, TRY_LATER
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
-from gateway.strictjson import parse_object
+from gateway.sockets.verbs import Frame
+from gateway.strictjson import LONG_BYTES, parse_object, parsed
+from gateway.work import owner_of
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
 SUBPROTOCOL = "placet.v1"
 FRAME_MAX_BYTES = 1024 * 1024
-NOT_AUTHENTICATED, TOO_FAST, TRY_LATER = 4401, 1008, 1013
 CLOSE_REASON_MAX = 100
 # A flood is answered with refusals for a while; one that does not stop is cut off.
 FLOOD_REFUSALS_MAX = 1_000
@@ -108,28 +111,32 @@ async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
 async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None:
     """Read and write until one of them ends or the token expires."""
     limits = gateway.settings.limits
-    out = Outgoing(limits)
+    out = Outgoing(limits, owner_of(claims.actor), gateway.budget)
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
     session.greet()
     left_s = claims.expires_at_s - gateway.authenticator.clock()
     stands = partial(gateway.authenticator.still_stands, claims)
-    reading = asyncio.create_task(_read(websocket, session, Buckets(limits.messages_per_s), stands))
+    reading = asyncio.create_task(_read(websocket, session, gateway, stands))
     writing = asyncio.create_task(_write(websocket, out, stands))
+    leaving = asyncio.create_task(out.unread.wait())
+    parts = {reading, writing, leaving}
     gateway.metrics.sockets.inc()
     try:
-        await asyncio.wait({reading, writing}, timeout=max(left_s, 0.0), return_when=asyncio.FIRST_COMPLETED)
-        has_expired = not reading.done() and not writing.done()
+        await asyncio.wait(parts, timeout=max(left_s, 0.0), return_when=asyncio.FIRST_COMPLETED)
+        has_expired = not any(part.done() for part in parts)
     finally:
         gateway.metrics.sockets.dec()
         session.close()
-        reading.cancel()
-        writing.cancel()
+        for part in parts:
+            part.cancel()
         ended = await asyncio.gather(reading, writing, return_exceptions=True)
     _raise_unexpected(ended)
     if has_expired:
         await websocket.close(NOT_AUTHENTICATED, "the token has expired")
     elif not stands():
         await websocket.close(NOT_AUTHENTICATED, "the roles of this account have changed: connect again")
+    elif out.unread.is_set():
+        await websocket.close(TOO_FAST, "answers are not read")
     elif ended[0] is None:
         await websocket.close(TOO_FAST, "too many messages")
 
@@ -140,17 +147,22 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
             raise error
 
 
-async def _read(
-    websocket: WebSocket, session: Session, messages: Buckets, stands: Callable[[], bool]
-) -> None:
-    clock = asyncio.get_running_loop().time
+async def _read(websocket: WebSocket, session: Session, gateway: Gateway, stands: Callable[[], bool]) -> None:
+    clock = time.perf_counter
+    messages, work, owner = Buckets(session.limits.messages_per_s), gateway.work, owner_of(session.actor)
     refused = 0
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)
         if not stands():
             return
         if messages.wait_s(session, clock()) == 0.0:
-            session.handle(raw)
+            read: Callable[[], Frame] = partial(parse_object, raw)
+            if len(raw) > LONG_BYTES:
+                read = await work.done(owner, partial(parsed, raw))
+            started = clock()
+            session.handle(read)
+            if wait_s := work.handled(owner, clock() - started):
+                await asyncio.sleep(wait_s)
             if session.is_full:
                 await session.room()
         else:

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from gateway.live.live import Live
+from gateway.settings import Limits
+from gateway.sockets.budget import Budget
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
+from gateway.sockets.outgoing import Outgoing
+from gateway.work import Work
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
@@ -21,6 +25,16 @@ SECRET = b"k" * 32
 AT_MS = 1_800_000_000_000
 ARGUMENTS = '{"amount":5}'
 DIGEST = "d" * 64
+
+
+def new_work() -> Work:
+    """What counts the cost of answers, and lets everything pass."""
+    return Work(share=1.0, burst_s=1_000.0, patience_s=1_000.0)
+
+
+def new_outgoing(limits: Limits, budget: Budget | None = None, subject: str = "anna") -> Outgoing:
+    """A reader's queue, with a budget of its own where none is given."""
+    return Outgoing(limits, ("acme", subject), budget or Budget(limits.subject_bytes, limits.total_bytes))
 
 
 def new_live(hub: Hub | None = None) -> tuple[Live, Hub]:

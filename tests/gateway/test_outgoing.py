@@ -6,11 +6,12 @@ import orjson
 import pytest
 
 from gateway.settings import Limits
-from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.outgoing import resync_frame
+from tests.gateway.facts import new_outgoing
 
 
 async def test_take_frames_in_order_then_waits() -> None:
-    out = Outgoing(Limits())
+    out = new_outgoing(Limits())
     out.answer(b"1")
     assert out.push(b"2")
     assert [await out.take(), await out.take()] == [b"1", b"2"]
@@ -22,7 +23,7 @@ async def test_take_frames_in_order_then_waits() -> None:
 
 @pytest.mark.parametrize("limits", [Limits(queue_messages=2), Limits(queue_bytes=2)])
 async def test_push_over_the_bound_is_turned_away_and_answers_are_not(limits: Limits) -> None:
-    out = Outgoing(limits)
+    out = new_outgoing(limits)
     assert out.push(b"1")
     assert out.push(b"2")
     assert not out.push(b"3")
@@ -35,7 +36,7 @@ async def test_push_over_the_bound_is_turned_away_and_answers_are_not(limits: Li
 
 
 async def test_take_closed_gives_what_waits_then_none() -> None:
-    out = Outgoing(Limits())
+    out = new_outgoing(Limits())
     out.answer(b"1")
     out.close()
     assert await out.take() == b"1"

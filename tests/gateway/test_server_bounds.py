@@ -18,12 +18,16 @@ import uvloop
 import websockets
 
 from gateway.main import listen
+from gateway.rates import Buckets
+from gateway.rest.guessing import Guessing
 from gateway.server.bounds import Bounds
 from gateway.server.http import BoundedHttp
 from gateway.server.visitors import Strangers, greet
 from gateway.server.websocket import BoundedWebSocket
 
-BOUNDS = Bounds(head_s=0.5, body_s=0.5, linger_s=5.0, strangers=24, strangers_each=24, stall_s=0.5)
+BOUNDS = Bounds(
+    head_s=0.5, body_s=0.5, linger_s=5.0, strangers=24, strangers_each=24, strangers_s=0, stall_s=0.5
+)
 WITHIN_S = 10.0
 OTHERS_WITHIN_S = 1.0
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
@@ -38,6 +42,10 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
         greet(scope)
     if scope["type"] == "websocket":
         await _echo_messages(receive, send)
+        return
+    if scope["path"] == "/guess":
+        await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
         return
     size, more = 0, True
     while more and size <= 1024 * 1024:
@@ -71,7 +79,7 @@ def served(bounds: Bounds) -> Iterator[tuple[int, Strangers]]:
     strangers = Strangers(bounds)
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        application,
+        Guessing(application, Buckets(per_s=1.0, burst_s=20.0)),
         loop="none",
         http=partial(BoundedHttp, bounds=bounds, strangers=strangers),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
@@ -250,6 +258,19 @@ def test_client_that_leaves_in_the_middle_of_its_body_is_no_error(
             connection.close()
         asyncio.run(is_served(port))
     assert caplog.records == []
+
+
+async def test_case_30_strangers_who_keep_failing_are_refused_at_once_and_whoever_is_known_goes_on() -> None:
+    with served(BOUNDS) as (port, _):
+        async with connected(port) as (reader, writer):
+            writer.write(GET + TOKEN + b"\r\n")
+            await reader.readuntil(b"}")
+            guess = b"GET /guess HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            statuses = [status_of(await asked(port, guess)) for _ in range(40)]
+            assert statuses[:20] == [401] * 20
+            assert statuses[25:] == [429] * 15
+            writer.write(GET + TOKEN + b"Connection: close\r\n\r\n")
+            assert b" 200 OK" in await answer_of(reader)
 
 
 async def test_websocket_messages_of_all_sizes_arrive_whole_and_in_order(port: int) -> None:

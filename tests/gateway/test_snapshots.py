@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from gateway.sockets.snapshots import (
     is_unfinished,
     snapshot_frames,
 )
-from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
+from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, new_work, started
 
 HEAD_BYTES = 400
 PLENTY = 2**40
@@ -29,7 +30,7 @@ def show(sizes: list[int], channel: str = "holds") -> Shown:
 def messages(*shown: Shown, bytes_max: int = PLENTY) -> list[dict[str, Any]]:
     live, _ = new_live()
     Partition(live).write(key_of("e1"), "start", started(), *HELD_CALL)
-    frames = snapshot_frames(shown, live.position, bytes_max)
+    frames = asyncio.run(snapshot_frames(shown, live.position, bytes_max, new_work(), ("acme", "anna")))
     for frame in frames:
         assert len(frame) <= PART_MAX_BYTES + HEAD_BYTES or len(orjson.loads(frame)["items"]) == 1
         Snapshot.model_validate(orjson.loads(frame))

@@ -12,12 +12,12 @@ from starlette.types import Message
 from gateway.metrics import Metrics
 from gateway.problems import Problem
 from gateway.settings import Limits
-from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.budget import Budget
 from gateway.sockets.seats import Seats
 from gateway.sockets.sse import EventStream, Stream, stream_events
 from gateway.sockets.subscriptions import subscribe
 from projections.folds.rows import Row
-from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
+from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, new_outgoing, new_work, started
 from tests.gateway.test_hub import ANNA
 
 LIMITS = Limits(sockets=2)
@@ -42,12 +42,13 @@ def door_of(seats: Seats, channels: str = "events") -> Any:
         seats=seats,
         hub=hub,
         metrics=Metrics(),
+        budget=Budget(LIMITS.subject_bytes, LIMITS.total_bytes),
         settings=SimpleNamespace(limits=LIMITS),
         authenticator=SimpleNamespace(clock=lambda: 0.0, still_stands=lambda actor: True),
     )
     return SimpleNamespace(
         gateway=gateway,
-        gate=SimpleNamespace(live=live),
+        gate=SimpleNamespace(live=live, work=new_work()),
         actor=ANNA,
         claims=SimpleNamespace(expires_at_s=60.0),
         request=SimpleNamespace(headers={}),
@@ -92,8 +93,8 @@ async def test_subscribe_to_a_row_that_has_just_gone_is_refused_and_leaves_no_su
     Partition(live).write(key_of("e1"), "start", started(), *HELD_CALL)
     row = live.cache.executions.get(key_of("e1"))
     assert row is not None
-    gate: Any = SimpleNamespace(live=live, reader=Forgetful(row))
-    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(LIMITS), lambda: True)
+    gate: Any = SimpleNamespace(live=live, reader=Forgetful(row), work=new_work())
+    stream = Stream(gate, hub, ANNA, Metrics(), new_outgoing(LIMITS), lambda: True)
 
     with pytest.raises(Problem):
         await subscribe(hub, gate, stream, ["executions:e1"], None)
@@ -118,8 +119,8 @@ async def test_subscribe_to_more_than_can_be_shown_is_refused_and_leaves_no_subs
     Partition(live).write(key_of("e1"), "start", started(), *HELD_CALL)
     row = live.cache.executions.get(key_of("e1"))
     assert row is not None
-    gate: Any = SimpleNamespace(live=live, reader=AtHand(row))
-    stream = Stream(gate, hub, ANNA, Metrics(), Outgoing(Limits(queue_bytes=100)), lambda: True)
+    gate: Any = SimpleNamespace(live=live, reader=AtHand(row), work=new_work())
+    stream = Stream(gate, hub, ANNA, Metrics(), new_outgoing(Limits(queue_bytes=100)), lambda: True)
 
     with pytest.raises(Problem, match="subscribe to fewer") as refused:
         await subscribe(hub, gate, stream, ["executions:e1"], None)

@@ -244,4 +244,4 @@ def link_to(link_base: str, hold_id: str) -> str:
     """The address that shows a hold; it shows it and decides nothing."""
     if HOLD_ID in link_base:
         return link_base.replace(HOLD_ID, hold_id)
-    return f"{link_base.rstrip('/')}/v1/holds/{hold_id}"
+    return f"{link_base.rstrip('/')}/holds/{hold_id}"

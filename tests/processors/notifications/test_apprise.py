@@ -25,7 +25,7 @@ async def test_send_mail_arrives_with_title_and_text() -> None:
     assert mail["to"] == "ann@example.com"
     body = mail.get_body(("plain", "html"))
     assert body is not None
-    assert "https://p.example.com/v1/holds/h1" in body.get_content()
+    assert "https://p.example.com/holds/h1" in body.get_content()
 
 
 async def test_send_mail_refused_can_be_tried_again() -> None:

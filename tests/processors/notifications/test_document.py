@@ -174,5 +174,5 @@ def test_read_file_that_is_not_there_says_so(tmp_path: Path) -> None:
 
 
 def test_link_to_hold_is_the_gateways_or_a_page_of_ones_own() -> None:
-    assert link_to("https://p.example.com/", "h1") == "https://p.example.com/v1/holds/h1"
+    assert link_to("https://p.example.com/", "h1") == "https://p.example.com/holds/h1"
     assert link_to("https://c.example.com/console#/{hold_id}", "h1") == "https://c.example.com/console#/h1"

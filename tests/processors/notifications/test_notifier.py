@@ -45,7 +45,7 @@ async def test_notifier_hold_from_opening_to_decision_is_told_in_order_and_signe
     assert receiver.forged == []
     body = receiver.taken[0].body
     assert body | {"tool": "send_money", "risk": "high", "agent": "billing-bot", "tenant": "acme"} == body
-    assert body["link"] == f"{LINK_BASE}/v1/holds/h1"
+    assert body["link"] == f"{LINK_BASE}/holds/h1"
     assert "arguments" not in body
     assert len(receiver.requests) == len(receiver.taken), "a healthy endpoint is told once"
 
@@ -248,7 +248,7 @@ async def test_notifier_by_mail_refused_once_arrives_as_text_without_markup(role
     assert mail["subject"] == "Placet: a call of send_money waits for a decision"
     body = mail.get_body(("plain",))
     text = body.get_content() if body else ""
-    assert f"{LINK_BASE}/v1/holds/h1" in text
+    assert f"{LINK_BASE}/holds/h1" in text
     whole = "".join(part.get_content() for part in mail.walk() if part.get_content_maintype() == "text")
     for harmful in ("<b>", "evil.com", "https://", "@channel"):
         assert harmful not in whole.replace("</body>", ""), whole

@@ -62,7 +62,7 @@ def test_plain_any_text_is_one_bounded_line_without_markup(text: str) -> None:
 def test_single_text_holds_one_link_and_it_is_ours() -> None:
     message = single(notice(question=NASTY, tool=NASTY, agent=NASTY, roles=(NASTY,)), BASE)
     assert message.text.count("://") == 1
-    assert f"See it: {BASE}/v1/holds/h1" in message.text.splitlines()
+    assert f"See it: {BASE}/holds/h1" in message.text.splitlines()
     assert "Opening the link decides nothing." in message.text
     for shown in (message.title, message.text.replace(BASE, "")):
         assert not set(shown) & set("<>@[]`*~|#&\r\u202e")
@@ -83,7 +83,7 @@ def test_document_has_what_machines_need_and_no_arguments() -> None:
         *("tool", "risk", "roles", "question", "deadline_at", "detail", "link"),
     }
     assert told["question"] == "a\\u{202e}b"
-    assert told["link"] == f"{BASE}/v1/holds/h1"
+    assert told["link"] == f"{BASE}/holds/h1"
 
 
 @pytest.mark.parametrize("kind", sorted({*ASKING, "hold_expired", "hold_resolved"}))

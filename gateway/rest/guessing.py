@@ -1,0 +1,71 @@
+"""Requests that nobody vouches for are slowed down where they keep failing: by address, and for strangers only."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.problems import Problem, response
+from gateway.rates import Buckets
+from gateway.server.visitors import visitor_of
+from gateway.sockets.close import NOT_AUTHENTICATED, TRY_LATER
+from schemas.refusals import Refusal
+
+# Tokens that are not believed, a second, of one address; so many seconds' worth may come at once.
+FAILURES_PER_S = 50.0
+FAILURES_BURST_S = 4.0
+
+
+class Guessing:
+    """Middleware: an address whose strangers were refused too often is refused before anything is looked at.
+
+    Connections that have shown a believed token are not concerned, whatever their address.
+    """
+
+    def __init__(self, app: ASGIApp, failures: Buckets) -> None:
+        """Wrap an application.
+
+        Args:
+            app: the application.
+            failures: how often an address may fail.
+        """
+        self.app = app
+        self.failures = failures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        visitor = visitor_of(scope)
+        if visitor is None:
+            await self.app(scope, receive, send)
+            return
+        address = visitor.address
+        wait_s = self.failures.charge(address, time.monotonic(), 0.0)
+        if wait_s and not visitor.is_known:
+            await _refuse(scope, receive, send, wait_s)
+            return
+
+        async def watched(message: Message) -> None:
+            was_refused = message.get("status") == 401 or message.get("code") == NOT_AUTHENTICATED
+            if was_refused and visitor.is_known:
+                # Its next request has to vouch for it again.
+                visitor.doubted()
+            elif was_refused:
+                self.failures.charge(address, time.monotonic(), 1.0)
+            await send(message)
+
+        await self.app(scope, receive, watched)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, wait_s: float) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": TRY_LATER})
+        return
+    problem = Problem(
+        Refusal.QUOTA,
+        "too many requests of this address had no token that is believed",
+        retry_after=math.ceil(wait_s),
+    )
+    await response(problem, {"Connection": "close"})(scope, receive, send)

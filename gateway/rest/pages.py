@@ -1,0 +1,145 @@
+"""/holds/{id}: the page that a notification's link opens. It shows a hold to who may see it, and decides nothing.
+
+What is there before anybody has signed in is the same for every id. The token goes into a form and with it, by POST,
+to this gateway; it is kept nowhere, so that there is no cookie that another page could use. The page has no script,
+no style and nothing of another host, and everything in it is text.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Path
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from gateway.identity.doors import check_sees
+from gateway.operations import executions, holds
+from gateway.operations.views import view_of
+from gateway.problems import Problem
+from gateway.rest.door import Door, door_for, read_raw
+from projections.folds.rows import Row, moment
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/holds", include_in_schema=False)
+HoldId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+TOKEN_MAX_CHARS = 16 * 1024
+FORM = "application/x-www-form-urlencoded"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Placet: a hold</title>
+</head>
+<body>
+<main>
+<h1>Something waits for a person</h1>
+{body}
+</main>
+</body>
+</html>
+"""
+SIGN_IN = """<p>Sign in to see it. Nothing is decided on this page.</p>
+{problem}<form method="post" autocomplete="off">
+<p><label>Your token <input type="password" name="token" required autocomplete="off" maxlength="{most}"></label></p>
+<p><button type="submit">Show the hold</button></p>
+</form>
+<p>A token of Placet's own is issued by <code>placet token issue</code>; a token of your company's identity provider
+works where this installation believes it. It is sent to this address alone and kept nowhere. Look at the address
+above before you paste it.</p>
+"""
+SHOWN = """<dl>
+{facts}</dl>
+<h2>What would be decided on</h2>
+<pre>{text}</pre>
+<h2>How to decide</h2>
+<p>{how}</p>
+<pre>{commands}</pre>
+"""
+
+
+@router.get("/{hold_id}")
+async def sign_in(hold_id: HoldId) -> Response:
+    """The form; it is the same whether there is such a hold or not."""
+    return _page(_form(""))
+
+
+@router.post("/{hold_id}")
+async def show(request: Request, hold_id: HoldId) -> Response:
+    """The hold, for the token in the form."""
+    try:
+        token = await _token_of(request)
+        door = await door_for(request, f"Bearer {token}")
+        return _page(await _shown(door, hold_id))
+    except Problem as problem:
+        return _page(_form(f'<p role="alert">{_text(problem.detail)}</p>\n'), problem.status)
+
+
+async def _token_of(request: Request) -> str:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        raise Problem(Refusal.MALFORMED, "use the form")
+    raw = await read_raw(request, TOKEN_MAX_CHARS)
+    if raw is None:
+        raise Problem(Refusal.TOO_LARGE, "this is no token: it is too long")
+    try:
+        values = parse_qs(raw.decode("ascii"), strict_parsing=True, max_num_fields=1)
+    except ValueError as error:
+        raise Problem(Refusal.MALFORMED, "use the form") from error
+    (token,) = values.get("token", [""])
+    return token.strip()
+
+
+async def _shown(door: Door, hold_id: str) -> str:
+    reader = door.gate.reader
+    row = await reader.read(holds.subject_of(door.actor, hold_id))
+    check_sees(door.actor, row)
+    execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
+    view = await view_of(door.gate, door.actor, row, execution)
+    if door.actor.agent is None:
+        door.gate.looks.note(door.actor, hold_id)
+    facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>\n" for name, value in _facts(row))
+    how, commands = _how(row)
+    return SHOWN.format(facts=facts, text=_text(view.text), how=how, commands=_text(commands))
+
+
+def _facts(row: Row) -> list[tuple[str, str]]:
+    facts = [("Hold", row["hold_id"]), ("Status", row["status"]), ("Kind", row["kind"])]
+    if row["deadline_at_ms"]:
+        facts.append(("Deadline", moment(row["deadline_at_ms"])))
+    if row["claimed_by"]:
+        facts.append(("Claimed by", row["claimed_by"]))
+    if row["decision"]:
+        facts.append(("Decided", f"{row['decision']} by {row['decided_by']}"))
+    return facts
+
+
+def _how(row: Row) -> tuple[str, str]:
+    hold_id = row["hold_id"]
+    if row["status"] != "open":
+        return "It is closed: there is nothing to decide any more.", f"placet show {hold_id}"
+    words = "In a terminal, signed in with PLACET_URL and PLACET_TOKEN:"
+    if row["call_id"] is None and row["kind"] != "permission":
+        return words, f"placet answer {hold_id} VALUE"
+    seen = f" --seen {row['view_digest']}" if row["view_digest"] else ""
+    return words, f"placet approve {hold_id}{seen}\nplacet reject {hold_id} --feedback TEXT"
+
+
+def _form(problem: str) -> str:
+    return SIGN_IN.format(problem=problem, most=TOKEN_MAX_CHARS)
+
+
+def _page(body: str, status: int = 200) -> Response:
+    return HTMLResponse(PAGE.format(body=body), status, HEADERS)
+
+
+def _text(value: str) -> str:
+    """Text as HTML; half of a character becomes a question mark."""
+    return escape(str(value).encode("utf-8", "replace").decode())

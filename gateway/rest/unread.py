@@ -1,0 +1,85 @@
+"""Large answers that wait for their readers are bounded for each subject, and end when nobody reads them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.problems import Problem, response
+from gateway.rest.door import OWNER
+from gateway.server.visitors import visitor_of
+from gateway.sockets.budget import Budget
+from gateway.work import Owner
+from schemas.refusals import Refusal
+
+# Smaller answers are bounded by how often a subject may ask.
+LARGE_BYTES = 64 * 1024
+RETRY_AFTER_S = 1
+
+
+class Unread:
+    """Middleware: counts an answer of known length for its subject until the client's side has taken it."""
+
+    def __init__(self, app: ASGIApp, budget: Budget, stall_s: float) -> None:
+        """Wrap an application.
+
+        Args:
+            app: the application.
+            budget: how much may wait.
+            stall_s: how long a client may take nothing before its connection ends.
+        """
+        self.app = app
+        self.budget = budget
+        self.stall_s = stall_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        taken = 0
+        is_refused = False
+
+        async def counted(message: Message) -> None:
+            nonlocal taken, is_refused
+            if is_refused:
+                return
+            owner: Owner | None = scope["state"].get(OWNER)
+            size = _length(message)
+            if owner is not None and size > LARGE_BYTES:
+                if not self.budget.has_room(owner, size):
+                    is_refused = True
+                    detail = "too many answers of this subject wait unread: read them first"
+                    problem = Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
+                    await response(problem)(scope, receive, send)
+                    return
+                taken = size
+                self.budget.take(owner, taken)
+            await self._wait_until_read(scope)
+            await send(message)
+
+        scope.setdefault("state", {})
+        try:
+            await self.app(scope, receive, counted)
+            await self._wait_until_read(scope)
+        finally:
+            if taken:
+                self.budget.give_back(scope["state"][OWNER], taken)
+
+    async def _wait_until_read(self, scope: Scope) -> None:
+        visitor = visitor_of(scope)
+        if visitor is None or not visitor.is_behind():
+            return
+        try:
+            async with asyncio.timeout(self.stall_s):
+                await visitor.caught_up()
+        except TimeoutError:
+            visitor.turn_out()
+
+
+def _length(message: Message) -> int:
+    """The length that an answer's head says; 0 where it says none."""
+    if message["type"] != "http.response.start":
+        return 0
+    return next((int(value) for name, value in message.get("headers", ()) if name == b"content-length"), 0)

@@ -1,0 +1,5 @@
+"""The WebSocket's close codes."""
+
+from __future__ import annotations
+
+NOT_AUTHENTICATED, TOO_FAST, TRY_LATER = 4401, 1008, 1013

@@ -1,0 +1,137 @@
+"""What one subject may take of the process, and of the memory that waits for readers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.problems import Problem
+from gateway.rates import Buckets
+from gateway.settings import Limits
+from gateway.sockets.budget import Budget
+from gateway.work import SLICE_S, Work
+from tests.gateway.facts import new_outgoing, new_work
+
+ANNA, BOT = ("acme", "anna"), ("acme", "bot")
+
+
+def slow(row: int) -> dict[str, Any]:
+    """A row that takes a quarter of a slice."""
+    until = time.perf_counter() + SLICE_S / 4
+    while time.perf_counter() < until:
+        pass
+    return {"row": row}
+
+
+def test_charge_of_what_was_done_is_paid_off_at_the_rate() -> None:
+    buckets = Buckets(per_s=2.0, burst_s=5.0)
+    assert buckets.charge("anna", 0.0, 10) == 0.0
+    assert buckets.charge("anna", 0.0, 4) == 2.0
+    assert buckets.charge("anna", 1.0, 0) == 1.0
+    assert buckets.charge("bot", 0.0, 0) == 0.0
+    assert len(buckets) == 1
+
+
+async def test_long_answer_lets_others_through_between_its_slices() -> None:
+    gaps: list[float] = []
+    writing = asyncio.create_task(_written(new_work(), range(100)))
+    while not writing.done():
+        started = time.perf_counter()
+        await asyncio.sleep(0)
+        gaps.append(time.perf_counter() - started)
+    assert [orjson.loads(item)["row"] for item in writing.result()] == list(range(100))
+    assert len(gaps) >= 15
+
+
+async def _written(work: Work, rows: range) -> list[bytes]:
+    async with work.turn(ANNA):
+        return [item async for item in work.written(ANNA, rows, slow)]
+
+
+async def test_subject_beyond_its_share_waits_then_is_refused_and_another_is_not() -> None:
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+    assert work.spend(ANNA, 0.1) == 0.0
+    assert work.spend(ANNA, 0.1) == pytest.approx(0.2, abs=0.05)
+    started = time.monotonic()
+    await work.admit(ANNA)
+    assert time.monotonic() - started > 0.1
+    work.spend(ANNA, 5.0)
+    with pytest.raises(Problem) as refused:
+        await work.admit(ANNA)
+    assert (refused.value.status, refused.value.code) == (429, "quota")
+    assert refused.value.fields["retry_after"] >= 9
+    await work.admit(BOT)
+
+
+async def test_turns_are_one_at_a_time_for_a_subject_and_leave_no_trace() -> None:
+    work = new_work()
+    running: list[tuple[str, str]] = []
+
+    async def answer(owner: tuple[str, str]) -> None:
+        async with work.turn(owner):
+            assert owner not in running
+            running.append(owner)
+            await asyncio.sleep(0.001)
+            running.remove(owner)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(60):
+            group.create_task(answer(("acme", f"s{number % 6}")))
+    assert work._turns == {}
+
+
+def test_budget_is_of_each_subject_and_fair_in_all() -> None:
+    budget = Budget(each_bytes=100, total_bytes=120)
+    budget.take(ANNA, 100)
+    assert not budget.has_room(ANNA, 1)
+    assert budget.has_room(BOT, 20)
+    budget.take(BOT, 20)
+    assert budget.has_room(BOT, 10), "less than a fair part is there for everybody"
+    assert not budget.has_room(BOT, 50)
+    budget.give_back(ANNA, 100)
+    assert budget.has_room(BOT, 80)
+    budget.give_back(BOT, 20)
+    assert budget.bytes == 0
+
+
+async def test_sockets_of_one_subject_share_what_may_wait_until_it_was_sent() -> None:
+    budget = Budget(each_bytes=10, total_bytes=1_000)
+    first, second = new_outgoing(Limits(), budget), new_outgoing(Limits(), budget)
+    assert first.push(b"x" * 8)
+    assert not second.push(b"x" * 8)
+    assert new_outgoing(Limits(), budget, "bot").push(b"x" * 8)
+    assert await first.take() == b"x" * 8
+    assert not second.push(b"x" * 8), "it is being sent still"
+    first.answer(b"y")
+    assert await first.take() == b"y"
+    assert second.push(b"x" * 8)
+    first.discard()
+    second.discard()
+    assert budget.bytes == 8
+
+
+async def test_pushes_during_a_snapshot_come_behind_it() -> None:
+    out = new_outgoing(Limits())
+    out.push(b"before")
+    out.hold_back()
+    out.push(b"after")
+    out.answer(b"answer")
+    assert out.show([b"part 1", b"part 2"])
+    frames = [await out.take() for _ in range(5)]
+    assert frames == [b"before", b"answer", b"part 1", b"part 2", b"after"]
+    out.discard()
+    assert out.budget.bytes == 0
+
+
+async def test_unread_answers_over_the_budget_end_a_socket() -> None:
+    budget = Budget(each_bytes=100_000, total_bytes=1_000_000)
+    out = new_outgoing(Limits(), budget)
+    for _ in range(100):
+        out.answer(b"x" * 1_000)
+    assert not out.unread.is_set()
+    out.answer(b"x" * 1_000)
+    assert out.unread.is_set()
