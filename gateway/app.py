@@ -67,7 +67,7 @@ ROUTERS = (
 )
 # What pages of the origins named with --origin may do from a browser.
 CORS_METHODS = ("GET", "POST", "PUT", "DELETE")
-CORS_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID")
+CORS_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Placet-Project")
 CORS_EXPOSED = ("Retry-After", "WWW-Authenticate", "Location")
 CORS_MAX_AGE_S = 600
 SECURITY_HEADERS = (

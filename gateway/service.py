@@ -96,14 +96,11 @@ class Gateway:
     desk: Desk
     keeper: Keeper
     strangers: Strangers
-<<<<<<< HEAD
     pulse: Pulse
     heart: Heart
     heard: Heard
-=======
     work: Work
     budget: Budget
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
     definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
@@ -312,15 +309,9 @@ def assemble(settings: GatewaySettings) -> Gateway:
         Hub(grants.token),
         views,
         KafkaCommandLog(config),
-<<<<<<< HEAD
-        Buckets(settings.limits.requests_per_s),
-        Seats(settings.limits.sockets),
-        Components(config, settings.data_dir / "run", heard),
-=======
         Buckets(limits.requests_per_s),
         Seats(limits.sockets),
-        Components(config, settings.data_dir / "run"),
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
+        Components(config, settings.data_dir / "run", heard),
         AuditReads(
             HeadFiles(settings.audit_heads_dir),
             settings.keys_dir / AUDIT_KEYS,
@@ -330,16 +321,12 @@ def assemble(settings: GatewaySettings) -> Gateway:
         ),
         desk,
         Keeper(desk, views),
-<<<<<<< HEAD
-        Strangers(settings.limits.bounds),
+        Strangers(limits.bounds),
         pulse,
         Heart(pulse, voice, settings.status_file),
         heard,
-=======
-        Strangers(limits.bounds),
         Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s),
         Budget(limits.subject_bytes, limits.total_bytes),
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
     )
 
 

@@ -47,13 +47,8 @@ async def put_tool(door: AtDoor, name: str) -> Response:
 async def list_tools(door: AtDoor) -> Response:
     """Every tool of the project and of its tenant at its newest version."""
     await door.settle_after()
-<<<<<<< HEAD
     tools = _newest(door, door.gate.live.definitions.tools)
-    return answer(listed(door.gate, [tool_json(tool) for tool in tools]))
-=======
-    tools = door.gate.live.definitions.newest_tools(door.actor.tenant)
     return await door.listed(tools, tool_json)
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
 
 
 @router.get(
@@ -99,13 +94,8 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
 async def list_policies(door: AtDoor) -> Response:
     """Every policy of the project and of its tenant at its newest version."""
     await door.settle_after()
-<<<<<<< HEAD
     policies = _newest(door, door.gate.live.definitions.policies)
-    return answer(listed(door.gate, [policy_json(policy) for policy in policies]))
-=======
-    policies = door.gate.live.definitions.newest_policies(door.actor.tenant)
     return await door.listed(policies, policy_json)
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
 
 
 @router.get(
@@ -146,25 +136,15 @@ async def list_principals(door: AtDoor) -> Response:
     """Every principal of the project and of its tenant at its newest version."""
     check_reads(door.actor)
     await door.settle_after()
-<<<<<<< HEAD
     principals = _newest(door, door.gate.live.definitions.principals)
-    return answer(listed(door.gate, [principal_json(principal) for principal in principals]))
-=======
-    principals = door.gate.live.definitions.newest_principals(door.actor.tenant)
     return await door.listed(principals, principal_json)
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
 
 
 @router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}))
 async def list_rules(door: AtDoor) -> Response:
     """The rules of every policy at its newest version, in the order of their policies."""
-<<<<<<< HEAD
     policies = _newest(door, door.gate.live.definitions.policies)
-    return answer(listed(door.gate, [rule for policy in policies for rule in _rules(policy)]))
-=======
-    policies = door.gate.live.definitions.newest_policies(door.actor.tenant)
     return await door.listed((rule for policy in policies for rule in _rules(policy)), dict)
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
 
 
 def _newest(door: Door, shelf: Shelf) -> list[Published]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -194,22 +194,18 @@ async def door_of(request: Request) -> Door:
         Problem: 401 unauthenticated; 429 quota, the subject asks too often; 503 unavailable, whether the token is
             good, or which roles its subject has, cannot be told now.
     """
-    return await door_for(request, request.headers.get("authorization", ""))
+    return await door_for(request, request.headers)
 
 
-async def door_for(request: Request, authorization: str) -> Door:
-    """Likewise, with what stands for the Authorization header; errors as `door_of`."""
+async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
+    """Likewise, by the token in what stands for the request's headers; errors as `door_of`."""
     gateway: Gateway = request.app.state.gateway
     if URL_TOKENS.intersection(name.lower() for name in request.query_params):
         raise Problem(
             Refusal.UNAUTHENTICATED,
             "a token in a URL ends up in logs: it is refused, and should be withdrawn",
         )
-<<<<<<< HEAD
-    claims = await gateway.authenticator.of_headers(request.headers)
-=======
-    claims = await gateway.authenticator.of_header(authorization)
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
+    claims = await gateway.authenticator.of_headers(headers)
     greet(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have taken the roles that the token claims.

@@ -77,7 +77,7 @@ async def show(request: Request, hold_id: HoldId) -> Response:
     """The hold, for the token in the form."""
     try:
         token = await _token_of(request)
-        door = await door_for(request, f"Bearer {token}")
+        door = await door_for(request, {"authorization": f"Bearer {token}"})
         return _page(await _shown(door, hold_id))
     except Problem as problem:
         return _page(_form(f'<p role="alert">{_text(problem.detail)}</p>\n'), problem.status)

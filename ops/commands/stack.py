@@ -42,14 +42,12 @@ KafkaSettings = Annotated[
 GatewayPolicy = Annotated[
     Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)
 ]
-<<<<<<< HEAD
-Origins = Annotated[list[str] | None, typer.Option(help="A web origin that may open sockets; repeat it.")]
+Origins = Annotated[
+    list[str] | None, typer.Option(help="A web origin whose pages may use the doors; repeat it.")
+]
 Requests = Annotated[
     int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
 ]
-=======
-Origins = Annotated[list[str] | None, typer.Option(help="A web origin whose pages may use the doors; repeat it.")]
->>>>>>> d6cef16 (Bound what one subject may take of the gateway, open the doors to named origins, and show a hold on a page)
 AgentProposals = Annotated[int, typer.Option(min=1, help="Calls that one agent may propose in a minute.")]
 TenantProposals = Annotated[int, typer.Option(min=1, help="Calls that a tenant's agents may, together.")]
 HeadsDir = Annotated[Path | None, typer.Option(help="Where audit heads are kept; another disk is best.")]
