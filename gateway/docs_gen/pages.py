@@ -132,6 +132,8 @@ PEOPLE_FLOW = """
 2. `tool_call_pending_review` and `hitl_requested` add to it, `hold_changed` replaces, `hold_resolved` removes.
 3. Decide with the `digest` that was shown. It names the exact arguments: whatever changed meanwhile is refused with
    `digest_mismatch`, and a decision that came second with `already_decided` and the `winning_decision_id`.
+4. Of a hold with `must_read` fetch `GET /v1/holds/{hold_id}/view`, show its `text` whole, and send its `view_digest`
+   with the approval or edit. The digest comes with the view alone; in every message it is null.
 
 ```json
 {"type": "subscribe", "channels": ["holds"]}
