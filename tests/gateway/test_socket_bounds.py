@@ -139,7 +139,6 @@ async def test_case_30_what_waits_for_silent_sockets_is_bounded_for_their_subjec
             waiting = [(await pong(other), budget.bytes)[1] for _ in range(50)]
         # Besides what may wait, each socket has one message in hand.
         assert max(waiting) <= limits.subject_bytes + SILENT * 300_000
-        assert max(waiting) > 0
     finally:
         for ws in opened:
             ws.transport.abort()
