@@ -45,12 +45,12 @@ GatewayPolicy = Annotated[
 Origins = Annotated[
     list[str] | None, typer.Option(help="A web origin whose pages may use the doors; repeat it.")
 ]
-<<<<<<< HEAD
+Origins = Annotated[
+    list[str] | None, typer.Option(help="A web origin whose pages may use the doors; repeat it.")
+]
 Requests = Annotated[
     int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
 ]
-=======
->>>>>>> c5cd25f (Format)
 AgentProposals = Annotated[int, typer.Option(min=1, help="Calls that one agent may propose in a minute.")]
 TenantProposals = Annotated[int, typer.Option(min=1, help="Calls that a tenant's agents may, together.")]
 HeadsDir = Annotated[Path | None, typer.Option(help="Where audit heads are kept; another disk is best.")]
