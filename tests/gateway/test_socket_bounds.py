@@ -54,6 +54,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "bootstrap_servers": "127.0.0.1:1",
         "database_url": f"sqlite:///{directory}/views.db",
         "gateway_port": "0",
+        "log_signatures": "off",
     }
     gateway = assemble(read_settings(settings))
     live, _ = new_live(gateway.hub)
