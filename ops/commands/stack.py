@@ -45,9 +45,6 @@ GatewayPolicy = Annotated[
 Origins = Annotated[
     list[str] | None, typer.Option(help="A web origin whose pages may use the doors; repeat it.")
 ]
-Origins = Annotated[
-    list[str] | None, typer.Option(help="A web origin whose pages may use the doors; repeat it.")
-]
 Requests = Annotated[
     int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
 ]
