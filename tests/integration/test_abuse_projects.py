@@ -393,7 +393,7 @@ def test_case_35_same_idempotency_key_in_two_projects_asks_twice(tenant: Tenant)
 
 
 async def test_case_35_channels_of_another_project_are_not_there(things: Things) -> None:
-    token = things.tenant.token("nora", *EVERY_ROLE, project=OTHER)
+    token = things.tenant.token("nora", *EVERY_ROLE, project="p4")
     async with socket(things.tenant.site, token) as ws:
         for channel in (f"executions:{things.execution_id}", f"calls:{things.execution_id}/c1"):
             await ws.send(json.dumps({"type": "subscribe", "channels": [channel]}))
