@@ -34,6 +34,18 @@ def check_replay(
     return found
 
 
+def is_under_way(machines: Sequence[Machine], records: Mapping[TopicPartition, Sequence[RawRecord]]) -> bool:
+    """Whether a writer has folded a batch that was not in the log yet when it was read."""
+    writers = (
+        slot.writer
+        for machine in machines
+        if machine.worker is not None
+        for slot in machine.worker._slots.values()
+        if slot.writer is not None
+    )
+    return any(writer.ledger.next_offset > len(records[writer.events_tp]) for writer in writers)
+
+
 def _replayed(raws: Sequence[RawRecord]) -> Ledger:
     rules = Definitions(policies=PolicySet())
     ledger = Ledger(ExecutionsPartition(lambda: rules))

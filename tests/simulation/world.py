@@ -34,7 +34,7 @@ from tests.simulation.nemesis import Broker, Nemesis
 from tests.simulation.people import REVIEWERS, Operator, Reviewer
 from tests.simulation.poison import Poisoner, deadly, is_poison
 from tests.simulation.process import Process, ProcessLog
-from tests.simulation.replay import check_replay
+from tests.simulation.replay import check_replay, is_under_way
 from tests.simulation.workers import Machine
 
 START_MS = 1_780_000_000_000
@@ -43,6 +43,7 @@ HARM_S = 60.0
 SETTLE_S = 240.0
 # How long a gateway may take to see what stands in the log.
 LOOK_S = 1.0
+LOOKS_MAX = 5
 
 
 @dataclass
@@ -123,6 +124,12 @@ class World:
 
     async def _look(self) -> Outcome:
         records = await read_log(self.log)
+        for _ in range(LOOKS_MAX):
+            # A sign of life may be on its way just then.
+            if not is_under_way(self.machines, records):
+                break
+            await asyncio.sleep(LOOK_S)
+            records = await read_log(self.log)
         now_ms = self.broker.now_ms()
         violations = check(records, self.history.lines, at_rest_ms=now_ms)
         facts = counting_facts(records, self.log.topics.executions)
