@@ -78,10 +78,13 @@ class Heard:
         return self.clock() - self._any_at
 
     def parts(self) -> list[Part]:
-        """Every process that was heard of and not forgotten, by role and name."""
+        """Every process that was heard of and not forgotten, by role and name.
+
+        A process is silent while others are heard: where nobody is, it is Kafka that does not answer.
+        """
         now = self.clock()
         self._last = {key: told for key, told in self._last.items() if now - told[1] <= FORGET_AFTER_S}
-        found = [Part(word, now - at) for word, at in self._last.values()]
+        found = [Part(word, self._any_at - at) for word, at in self._last.values()]
         return sorted(found, key=lambda part: part.word.key)
 
     def examine(self, partitions: int, kafka_age_s: float | None) -> Finding:

@@ -1,0 +1,83 @@
+"""What follows from who was heard of: no process is blamed for a broker that is silent, nor a broker for a process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from gateway.live.heard import HEARD_MAX, Heard
+from vitals.word import READY, STOPPING, Word
+
+
+@dataclass
+class Clock:
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def heard(clock: Clock) -> Heard:
+    return Heard(clock)
+
+
+def word(role: str, state: str = READY, name: str = "", partitions: tuple[int, ...] = (0, 1)) -> Word:
+    return Word(role, name or role, "h", 1, state, partitions=partitions if role == "decider" else ())
+
+
+def all_beat(heard: Heard, *but: str) -> None:
+    for role in ("decider", "projector", "gateway", "trust"):
+        if role not in but:
+            heard.take(word(role))
+
+
+def test_examine_where_all_beat_finds_nothing(heard: Heard) -> None:
+    all_beat(heard)
+    assert heard.examine(2, 0.1) == ([], [])
+
+
+def test_examine_blames_the_process_that_is_silent_while_others_are_heard(heard: Heard, clock: Clock) -> None:
+    all_beat(heard)
+    for _ in range(4):
+        clock.now += 1
+        all_beat(heard, "decider", "trust")
+    problems, warnings = heard.examine(2, 0.1)
+    assert problems == ["the deciders write no partition", "decider on h has been silent for 4.0 s"]
+    assert warnings == ["trust on h has been silent for 4.0 s"]
+
+
+def test_examine_blames_nobody_for_a_broker_that_is_silent(heard: Heard, clock: Clock) -> None:
+    heard.take(word("decider"))
+    clock.now += 0.9
+    all_beat(heard, "decider")
+    clock.now += 3
+    assert heard.examine(2, 3.0) == ([], [])
+    clock.now += 1
+    assert heard.examine(2, 4.0).problems == ["Kafka has not answered for 4.0 s"]
+
+
+def test_examine_needs_a_decider_for_every_partition(heard: Heard) -> None:
+    all_beat(heard)
+    heard.take(word("decider", partitions=(1,)))
+    assert heard.examine(3, 0.1).problems == ["the deciders write not partitions 0, 2"]
+    heard.take(word("decider", name="second", partitions=(0, 2)))
+    assert heard.examine(3, 0.1).problems == []
+
+
+def test_examine_forgets_who_said_that_it_stops(heard: Heard) -> None:
+    all_beat(heard)
+    heard.take(word("projector", STOPPING))
+    assert heard.examine(2, 0.1).problems == ["no projector has been heard of"]
+
+
+def test_take_keeps_no_more_processes_than_its_bound(heard: Heard) -> None:
+    for number in range(HEARD_MAX + 10):
+        heard.take(word("trust", name=f"t{number}"))
+    assert len(heard.parts()) == HEARD_MAX
