@@ -1,4 +1,4 @@
-"""What follows from who was heard of: no process is blamed for a broker that is silent, nor a broker for a process."""
+"""What follows from who was heard of: no process is blamed for a silent broker, nor a broker for a process."""
 
 from __future__ import annotations
 
