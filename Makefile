@@ -1,6 +1,6 @@
 # Everything sets itself up: Python 3.11 or newer, make and git are all that must be there.
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-long bench lint lock postgres promtool
+.PHONY: help setup up demo test test-long bench lint lock postgres promtool tools
 
 bin := .venv/bin
 
@@ -16,10 +16,10 @@ up: setup ## everything on an embedded Kafka; Ctrl-C stops it
 demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself and ends
 	@exec $(bin)/placet demo $(if $(filter-out 0,$(AUTO)),--auto)
 
-test: setup postgres promtool ## the whole suite
+test: setup postgres promtool tools ## the whole suite
 	@exec $(bin)/pytest -m "not long"
 
-test-long: setup postgres promtool ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation
+test-long: setup postgres promtool tools ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation
 	@PLACET_SEEDS=$(or $(SEEDS),10000) exec $(bin)/pytest
 
 bench: setup ## measure against the floor, on this machine
@@ -36,6 +36,9 @@ lock: setup ## write the lock files anew; UPGRADE=1 takes newer versions
 
 postgres:
 	@sh ops/setup/postgres.sh
+
+tools: setup
+	@sh ops/setup/tools.sh
 
 promtool:
 	@sh ops/setup/promtool.sh

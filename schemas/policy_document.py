@@ -18,6 +18,7 @@ from pydantic import (
     StrictStr,
     Tag,
     ValidationError,
+    WithJsonSchema,
 )
 
 from schemas.canonical import canonical
@@ -36,7 +37,18 @@ Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
 Role = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,128}$")]
 Person = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
-Seconds = Annotated[StrictInt | StrictFloat, Field(gt=0, le=366 * 86_400)]
+SECONDS_MAX = 366 * 86_400
+# A union's bounds have no JSON Schema of their own.
+Seconds = Annotated[
+    StrictInt | StrictFloat,
+    Field(gt=0, le=SECONDS_MAX),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": SECONDS_MAX}),
+]
+Share = Annotated[
+    StrictInt | StrictFloat,
+    Field(ge=0, le=1),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
 ShortText = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 Expression = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXPRESSION_CHARS)]
 
@@ -117,7 +129,7 @@ class Remember(PolicyModel):
 
     scopes: tuple[Literal["execution", "rule"], ...] = ("execution", "rule")
     four_eyes: StrictBool = True
-    max_seconds: Annotated[StrictInt, Field(ge=1, le=366 * 86_400)] = 30 * 86_400
+    max_seconds: Annotated[StrictInt, Field(ge=1, le=SECONDS_MAX)] = 30 * 86_400
     max_uses: Annotated[StrictInt, Field(ge=1, le=100_000)] | Literal["unlimited"] = 1_000
     roles: Annotated[tuple[Role, ...], Field(max_length=50)] = ()
 
@@ -156,7 +168,7 @@ class Adaptive(PolicyModel):
     """Release by earned trust (refused on publishing in this version)."""
 
     allow_when: Expression
-    sample_rate: Annotated[StrictInt | StrictFloat, Field(ge=0, le=1)] = 0
+    sample_rate: Share = 0
 
 
 class PolicyDocument(PolicyModel):

@@ -14,11 +14,13 @@ import pytest
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.topics import ensure_topics
 from schemas.topics import Topics
+from tests.clients.traffic import _answers_are_documented, watch_answers
 from tests.servers.kafka import find_kafka
 from tests.servers.postgres import running_postgres
 
 SEED = int(os.environ.get("PLACET_SEED") or secrets.randbelow(2**32))
 TEST_PARTITIONS = 4
+__all__ = ["_answers_are_documented"]
 
 
 def pytest_report_header() -> str:
@@ -30,6 +32,7 @@ def pytest_configure() -> None:
     """Let hypothesis fail by assertion, not by this machine being busy."""
     hypothesis.settings.register_profile("placet", deadline=None, print_blob=True)
     hypothesis.settings.load_profile("placet")
+    watch_answers()
 
 
 @pytest.hookimpl(tryfirst=True)

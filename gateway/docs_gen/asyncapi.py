@@ -1,4 +1,4 @@
-"""The AsyncAPI 3 document of the WebSocket and the stream, from the messages' models."""
+"""The AsyncAPI 3 document: the WebSocket and the stream, and the log's topics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from gateway.docs_gen import log
 from gateway.docs_gen.openapi import VERSION
+from gateway.docs_gen.schemas import Schemas, add, schemas_of
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 
 REF = "#/components/schemas/{model}"
@@ -23,7 +25,11 @@ def asyncapi_document() -> dict[str, Any]:
         "info": {
             "title": "Placet",
             "version": VERSION,
-            "description": "Follow executions and holds, decide on holds, and gate an agent's tool calls.",
+            "description": (
+                "Follow executions and holds, decide on holds, and gate an agent's tool calls: by WebSocket, "
+                "by server-sent events, or on the log itself, whose rules are docs/log-contract.md."
+            ),
+            "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",
         "servers": {
@@ -33,14 +39,19 @@ def asyncapi_document() -> dict[str, Any]:
                 "description": "A gateway; wss behind TLS.",
                 "variables": {"host": {"default": "127.0.0.1:8000"}},
                 "security": [{"$ref": "#/components/securitySchemes/bearer"}],
-            }
+            },
+            "kafka": log.server(),
         },
-        "channels": {WS: _websocket(), SSE: _stream()},
-        "operations": _operations(),
+        "channels": {WS: _websocket(), SSE: _stream(), **log.channels()},
+        "operations": {**_operations(), **log.operations()},
         "components": {
-            "messages": {type_of(model): _message(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)},
+            "messages": {type_of(model): _message(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)}
+            | log.messages(),
             "schemas": _schemas(),
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                "sasl": {"type": "scramSha512", "description": "Or whatever the cluster asks for."},
+            },
         },
     }
 
@@ -49,6 +60,7 @@ def _websocket() -> dict[str, Any]:
     models = (*CLIENT_MESSAGES, *SERVER_MESSAGES)
     return {
         "address": "/v1/ws",
+        "servers": [{"$ref": "#/servers/gateway"}],
         "title": "WebSocket",
         "description": "Subprotocol placet.v1. Frames are JSON texts of at most 1 MiB.",
         "messages": {type_of(model): _component(model) for model in models},
@@ -59,6 +71,7 @@ def _websocket() -> dict[str, Any]:
 def _stream() -> dict[str, Any]:
     return {
         "address": "/v1/events/stream",
+        "servers": [{"$ref": "#/servers/gateway"}],
         "title": "Server-sent events",
         "description": "The gateway's messages; `id` is the cursor, and Last-Event-ID goes on from it.",
         "messages": {type_of(model): _component(model) for model in SERVER_MESSAGES},
@@ -103,14 +116,12 @@ def _message(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _schemas() -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _schemas() -> Schemas:
+    found: Schemas = {}
     for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES):
-        schema = model.model_json_schema(ref_template=REF)
-        parts: dict[str, Any] = schema.pop("$defs", {})
-        for name, part in {**parts, _name(model): schema}.items():
-            if found.setdefault(name, part) != part:
-                raise ValueError(f"two schemas have the name {name}")
+        add(found, schemas_of(model, _name(model), name_lists=True))
+    for model in log.JSON_MODELS:
+        add(found, schemas_of(model, model.__name__, name_lists=True))
     return found
 
 

@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
 
-from gateway import bodies
+from gateway.docs_gen.schemas import add, schemas_of
+from gateway.rest.documented import bodies
 from schemas.policy_document import PolicyDocument
 
 VERSION = "1.0.0"
-BODIES: tuple[type[BaseModel], ...] = (
-    bodies.StartExecution,
-    bodies.ProposeToolCall,
-    bodies.ConsumeGrant,
-    bodies.ReportResult,
-    bodies.RenewLease,
-    bodies.RevokeGrant,
-    bodies.PauseExecution,
-    bodies.ResumeExecution,
-    bodies.CancelExecution,
-    bodies.CompleteExecution,
-    bodies.FailExecution,
-    bodies.RequestHumanInput,
-    bodies.DecideHold,
-    bodies.DecideHolds,
-    bodies.DelegateHold,
-    bodies.ExtendHold,
-    bodies.Nothing,
-    bodies.ToolDefinition,
-)
 DESCRIPTION = (
     "Agents propose tool calls, people decide on them, and a released call runs once with exactly the approved "
     "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer carries "
     "the cursor of how far the gateway had read."
 )
+LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 GUARDED = "/v1/"
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The document of an application's routes."""
     document: dict[str, Any] = get_openapi(
-        title="Placet", version=VERSION, description=DESCRIPTION, routes=app.routes, openapi_version="3.1.0"
+        title="Placet",
+        version=VERSION,
+        description=DESCRIPTION,
+        license_info=LICENSE,
+        routes=app.routes,
+        openapi_version="3.1.0",
+        # Relative to where the document was found: a gateway does not know the names that it is reached by.
+        servers=[{"url": "/"}],
     )
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
-    for model in BODIES:
-        _add(schemas, schemas_of(model))
-    # The policy document has a Hold and a Decision of its own.
-    _add(schemas, schemas_of(PolicyDocument, prefix="Policy"))
+    for model in bodies().values():
+        # The policy document has a Hold and a Decision of its own.
+        prefix = "Policy" if model is PolicyDocument else ""
+        add(schemas, _without_defaults(schemas_of(model, model.__name__, prefix)))
     components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
     for path, operations in document["paths"].items():
         for operation in operations.values():
-            if path.startswith(GUARDED):
-                operation["security"] = [{"bearer": []}]
+            operation["security"] = [{"bearer": []}] if path.startswith(GUARDED) else []
             _say_problems(operation)
     return document
 
 
-def schemas_of(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:
-    """The JSON Schemas of a model and of what it refers to, by name; the latter's names after a prefix."""
-    schema = model.model_json_schema(ref_template=f"#/components/schemas/{prefix}{{model}}")
-    parts: dict[str, Any] = schema.pop("$defs", {})
-    return {**{prefix + name: part for name, part in parts.items()}, model.__name__: schema}
+def _without_defaults(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schemas with what a field left out counts as in its description.
 
-
-def _add(schemas: dict[str, Any], more: dict[str, Any]) -> None:
-    for name, schema in more.items():
-        if schemas.setdefault(name, schema) != schema:
-            raise ValueError(f"two schemas have the name {name}")
+    Generators take a `default` for a promise that the field is there, and would have it required in a body.
+    """
+    for schema in schemas.values():
+        for part in schema.get("properties", {}).values():
+            default = part.pop("default", None)
+            if default not in (None, "", [], {}):
+                said = f"Default: {json.dumps(default, sort_keys=True)}."
+                part["description"] = f"{part['description']} {said}" if "description" in part else said
+    return schemas
 
 
 def _say_problems(operation: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from gateway.resources.base import Resource
 from gateway.resources.secrets import DeliveredSecret
 from schemas.commands import Decision as DecisionWord
-from schemas.events.calls import Effect, RiskLevel
+from schemas.events.calls import DenialCause, Effect, RiskLevel
 
 CallStatus = Literal[
     "proposed",
@@ -55,6 +55,8 @@ class Verdict(Resource):
     risk: Risk | None
     trust: Any
     policy_version: str | None
+    reason: str | None
+    detail: str | None
 
 
 class Decision(Resource):
@@ -77,6 +79,8 @@ class Grant(Resource):
     digest: str
     expires_at: datetime
     token: str | None
+    grant_id: str
+    released_by: Literal["policy", "decision", "rule"]
     decision_id: str
     rule_id: str | None
 
@@ -112,12 +116,15 @@ class Edit(Resource):
 class ToolCall(Resource):
     """A tool call as it stands.
 
+    `denied_because` is the cause of a denial, `rollback` names the calls to undo. At `run_deadline_at` a consumed
+    call without a result waits for a person.
     `edits` are what people changed of its arguments, oldest first. While an attempt runs it, it says so before
     `lease_until` (`POST …/heartbeat`); else its outcome counts as unknown. A sensitive argument is `{handle,
     commitment}`; `secrets` has its value, in the answer to a consumption only.
     """
 
     tenant: str
+    project: str
     execution_id: str
     call_id: str
     revision: int
@@ -128,16 +135,26 @@ class ToolCall(Resource):
     digest: str
     approved_arguments: dict[str, Any] | None
     edits: list[Edit]
+    reason: str
     status: CallStatus
     verdict: Verdict | None
     hold_id: str | None
     deadline_at: datetime | None
     decision: Decision | None
     grant: Grant | None
-    run_deadline_at: datetime | None
+    denied_because: DenialCause | None
+    feedback: str | None
     lease_until: datetime | None
     lease_seconds: float | None
     rollback: list[str] | None
+    attempt_id: str | None
+    run_deadline_at: datetime | None
+    output: Any
+    error: str | None
+    duration_ms: int | None
+    proposed_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
     secrets: list[DeliveredSecret] | None = None
     cursor: str | None = None
 
@@ -153,9 +170,16 @@ class Execution(Resource):
     user: str
     workspace: str
     request: str
+    context: dict[str, Any]
     version: int
     calls: int
     open_holds: int
+    result: Any
+    error: str | None
+    reason: str | None
+    started_by: str
+    ended_by: str | None
     started_at: datetime
+    updated_at: datetime
     ended_at: datetime | None
     cursor: str | None = None

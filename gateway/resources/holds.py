@@ -6,30 +6,34 @@ from datetime import datetime
 from typing import Any, Literal
 
 from gateway.resources.base import Resource
-from gateway.resources.calls import Risk, Verdict
+from gateway.resources.calls import Decision, Risk, Verdict
 from schemas.commands import Decision as DecisionWord
 from schemas.commands import RequestKind
 from schemas.display.characters import Badge
 from schemas.events.calls import RiskLevel
+from schemas.events.holds import HoldCause, OnReject, OnTimeout
 
 HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
 
 
-class Vote(Resource):
-    """One person's word on a hold."""
+class Seen(Resource):
+    """A decision and what it says to have seen; `dwell_ms` is how long this gateway had the view on show."""
 
     decision_id: str
     decision: DecisionWord
     by: str
     person: str | None
     at: datetime
-
-
-class Seen(Vote):
-    """A decision and what it says to have seen; `dwell_ms` is how long this gateway had the view on show."""
-
     view_digest: str | None
     dwell_ms: int | None
+
+
+class Vote(Seen):
+    """One person's word on a hold, with the roles that it was given by, on the digest that it names."""
+
+    roles: list[str]
+    digest: str
+    feedback: str
 
 
 class Redaction(Resource):
@@ -66,36 +70,60 @@ class Requirement(Resource):
 
 
 class Hold(Resource):
-    """Something that waits, or waited, for a person; `request` is what the run was started for."""
+    """Something that waits, or waited, for a person; `request` is what the run was started for.
 
+    `call_id` and `revision` are of the call that waits, `request_id` of a question. `escalate_at` is when more people
+    are asked, `assignee` whom it was handed to, `response` the answer to a question.
+    """
+
+    tenant: str
+    project: str
     hold_id: str
     execution_id: str
     request: str | None
     call_id: str | None
     request_id: str | None
+    revision: int
     kind: RequestKind
+    cause: HoldCause
     status: HoldStatus
     agent: str | None
     tool: str | None
+    tool_version: str | None
     arguments: dict[str, Any] | None
     digest: str
+    reason: str | None
     question: str
     options: list[Any]
     input_schema: dict[str, Any] | None
+    fields: list[Any]
+    decision_type: str
     risk: Risk | None
     trust: Any
     verdict: Verdict | None
+    requester: str
     roles: list[str]
     reviewers: list[str]
     excluded: list[str]
     requirements: list[Requirement]
     exclude_requester: bool
-    claimed_by: str | None
-    claimed_until: datetime | None
     quorum: int
     votes: list[Vote]
+    claimed_by: str | None
+    claimed_until: datetime | None
+    assignee: str | None
+    escalated: bool
+    opened_at: datetime
     deadline_at: datetime | None
-    on_timeout: str
+    escalate_at: datetime | None
+    on_timeout: OnTimeout
+    on_reject: OnReject
+    default: Any
+    decision: Decision | None
+    response: Any
+    timed_out: bool
+    updated_at: datetime
+    closed_at: datetime | None
     view_digest: str | None
     view_version: int | None
     must_read: bool
@@ -163,9 +191,14 @@ class HumanRequest(Resource):
     execution_id: str
     kind: RequestKind
     question: str
+    options: list[Any]
+    fields: list[Any]
+    decision_type: str
     status: HoldStatus
     response: Any
+    timed_out: bool
     by: str | None
+    deadline_at: datetime | None
     decision: DecisionWord | None
     feedback: str | None
     cursor: str | None = None

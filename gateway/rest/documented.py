@@ -17,6 +17,14 @@ LIMIT = ("limit", "integer", "Items a page.")
 
 Query = tuple[str, str, str]
 
+# The models of all bodies that routes take, by name: the document's components are made of them.
+_BODIES: dict[str, type[BaseModel]] = {}
+
+
+def bodies() -> Mapping[str, type[BaseModel]]:
+    """The models of the bodies that the routes declared, by name."""
+    return _BODIES
+
 
 def documented(
     *,
@@ -39,6 +47,8 @@ def documented(
         parameters.append(_parameter("header", "Idempotency-Key", "string", text))
     extra: dict[str, Any] = {"parameters": parameters} if parameters else {}
     if body is not None:
+        if _BODIES.setdefault(body.__name__, body) is not body:
+            raise ValueError(f"two bodies have the name {body.__name__}")
         schema = {"$ref": f"#/components/schemas/{body.__name__}"}
         extra["requestBody"] = {
             "required": any(field.is_required() for field in body.model_fields.values()),

@@ -1,18 +1,35 @@
 """The schema registry's read API, as Confluent's clients ask it, and the policy document's JSON Schema.
 
-The schemas are the published contract of the log; they hold nothing of a tenant and need no token.
+The schemas are the published contract of the log; they hold nothing of a tenant and need no token. What writes is
+answered only where it would change nothing: a client that registers what it sends finds the id of a shipped schema.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, Literal
 
 from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
+from gateway.rest.documented import documented
+from gateway.rest.door import read_raw
 from schemas.policy_document import policy_json_schema
 from schemas.registry import SchemaEntry, builtin
+
+
+class AvroSchema(BaseModel):
+    """A schema as Confluent's clients send it: as text."""
+
+    text: str = Field(alias="schema")
+    schemaType: Literal["AVRO"] = "AVRO"
+
+
+MEDIA_TYPES = ("application/json", "application/vnd.schemaregistry.v1+json")
+_BODY = documented(body=AvroSchema, media_types=MEDIA_TYPES)
 
 
 class RegistryResponse(JSONResponse):
@@ -31,7 +48,15 @@ router = APIRouter(tags=["registry"])
 ERROR = {"model": r.RegistryError, "description": "A registry's error"}
 REFUSALS: dict[int | str, dict[str, Any]] = {404: ERROR, 422: ERROR}
 ID_MAX_DIGITS = 9
-NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_VERSION = 40401, 40402, 40403, 42202
+NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_SCHEMA, BAD_VERSION, READ_ONLY = (
+    40401,
+    40402,
+    40403,
+    42201,
+    42202,
+    42205,
+)
+COMPATIBILITY = "FULL_TRANSITIVE"
 
 
 @router.get(
@@ -53,7 +78,7 @@ async def versions(subject: str) -> Response:
     """The versions of a subject."""
     entries = builtin().by_subject.get(subject)
     if entries is None:
-        return _error(404, NO_SUBJECT, "Subject not found.")
+        return _no_subject()
     return _answer([entry.version for entry in entries])
 
 
@@ -68,7 +93,7 @@ async def version_of(subject: str, version: str) -> Response:
     """One version of a subject; `latest` is its newest."""
     entries = builtin().by_subject.get(subject)
     if entries is None:
-        return _error(404, NO_SUBJECT, "Subject not found.")
+        return _no_subject()
     if version == "latest":
         return _answer(_version_json(entries[-1]))
     if not version.isascii() or not version.isdigit() or int(version[:10]) == 0:
@@ -91,6 +116,77 @@ async def schema_of(schema_id: str) -> Response:
     return _error(404, NO_SCHEMA, "Schema not found.") if entry is None else _answer({"schema": entry.text})
 
 
+@router.post(
+    "/subjects/{subject}",
+    operation_id="findSchema",
+    response_class=RegistryResponse,
+    response_model=r.Resource,
+    responses=REFUSALS,
+    openapi_extra=_BODY,
+)
+async def find(request: Request, subject: str) -> Response:
+    """The version of a subject that a schema is; the schema's spelling and its `doc` do not matter."""
+    found = await _looked_up(request, subject)
+    return found if isinstance(found, Response) else _answer(_version_json(found))
+
+
+@router.post(
+    "/subjects/{subject}/versions",
+    operation_id="registerSchema",
+    response_class=RegistryResponse,
+    response_model=r.Resource,
+    responses=REFUSALS,
+    openapi_extra=_BODY,
+)
+async def register(request: Request, subject: str) -> Response:
+    """The id of a schema that is there already; nothing can be added (42205)."""
+    found = await _looked_up(request, subject)
+    if isinstance(found, SchemaEntry):
+        return _answer({"id": found.schema_id})
+    if found.status_code != 404:
+        return found
+    return _error(422, READ_ONLY, f"The registry is read-only: no version of {subject[:200]} is this schema.")
+
+
+@router.get(
+    "/config", operation_id="getCompatibility", response_class=RegistryResponse, response_model=dict[str, str]
+)
+async def config() -> Response:
+    """How every version of a subject goes with every other."""
+    return _answer({"compatibilityLevel": COMPATIBILITY})
+
+
+@router.get(
+    "/config/{subject}",
+    operation_id="getSubjectCompatibility",
+    response_class=RegistryResponse,
+    response_model=dict[str, str],
+    responses=REFUSALS,
+)
+async def config_of(subject: str) -> Response:
+    """The same for a subject."""
+    known = subject in builtin().by_subject
+    return _answer({"compatibilityLevel": COMPATIBILITY}) if known else _no_subject()
+
+
+@router.get("/mode", operation_id="getMode", response_class=RegistryResponse, response_model=dict[str, str])
+async def mode() -> Response:
+    """That nothing can be registered."""
+    return _answer({"mode": "READONLY"})
+
+
+@router.get(
+    "/mode/{subject}",
+    operation_id="getSubjectMode",
+    response_class=RegistryResponse,
+    response_model=dict[str, str],
+    responses=REFUSALS,
+)
+async def mode_of(subject: str) -> Response:
+    """The same for a subject."""
+    return _answer({"mode": "READONLY"}) if subject in builtin().by_subject else _no_subject()
+
+
 @router.get(
     "/schemas/types",
     operation_id="listSchemaTypes",
@@ -111,6 +207,39 @@ async def types() -> Response:
 async def policy_schema() -> Response:
     """The JSON Schema of the policy document."""
     return SchemaResponse(policy_json_schema())
+
+
+async def _looked_up(request: Request, subject: str) -> SchemaEntry | Response:
+    """The version of a subject that the schema in the body is; or the registry's error."""
+    entries = builtin().by_subject.get(subject)
+    if entries is None:
+        return _no_subject()
+    body = await read_raw(request)
+    try:
+        asked = _undocumented(json.loads(json.loads(body or b"")["schema"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return _error(422, BAD_SCHEMA, "The body must be JSON with an Avro schema, as text, in `schema`.")
+    # The newest first: versions may differ in what does not count here.
+    for entry in reversed(entries):
+        if _undocumented(entry.schema) == asked:
+            return entry
+    return _error(404, NO_SCHEMA, "Schema not found.")
+
+
+def _undocumented(schema: Any) -> Any:
+    """A schema without what says nothing of its values; a name with its namespace is one text."""
+    if isinstance(schema, list):
+        return [_undocumented(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _undocumented(part) for name, part in schema.items() if name not in ("doc", "namespace")}
+    if "namespace" in schema and "." not in str(schema.get("name", ".")):
+        found["name"] = f"{schema['namespace']}.{schema['name']}"
+    return found
+
+
+def _no_subject() -> Response:
+    return _error(404, NO_SUBJECT, "Subject not found.")
 
 
 def _version_json(entry: SchemaEntry) -> dict[str, Any]:

@@ -17,3 +17,4 @@ compile requirements/bootstrap.lock requirements/bootstrap.in
 compile requirements/server.lock pyproject.toml
 compile requirements/dev.lock pyproject.toml --group dev --constraint requirements/server.lock
 compile requirements/demo.lock pyproject.toml --group dev --group demo --constraint requirements/dev.lock
+compile requirements/tools.lock requirements/tools.in

@@ -6,6 +6,7 @@ from schemas.message import Long, Message
 
 Effect = Literal["allow", "hold", "deny"]
 RiskLevel = Literal["low", "medium", "high"]
+DenialCause = Literal["policy", "rejected", "timeout", "halted"]
 
 
 class ToolCallProposed(Message):
@@ -68,7 +69,7 @@ class ToolCallDenied(Message):
 
     call_id: str
     revision: Long
-    cause: Literal["policy", "rejected", "timeout", "halted"]
+    cause: DenialCause
     feedback: str
     decision_id: str
 

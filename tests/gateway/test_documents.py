@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,9 @@ import pytest
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
+from pydantic import BaseModel
 
+from gateway import resources as r
 from gateway.app import create_app
 from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.pages import DOCS, pages
@@ -16,6 +18,13 @@ from gateway.service import assemble
 from gateway.settings import read_settings
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from gateway.sockets.verbs import VERBS
+from projections.folds.audit import audit_json
+from projections.folds.calls import call_json
+from projections.folds.executions import execution_json
+from projections.folds.holds import hold_json, request_json
+from projections.folds.rows import Row
+from projections.store.tables import AUDIT_ENTRIES, EXECUTIONS, HOLDS, TOOL_CALLS, Table
+from schemas.registry import builtin
 
 ASYNCAPI = asyncapi_document()
 
@@ -41,7 +50,7 @@ def test_openapi_is_valid(app: FastAPI) -> None:
 def test_openapi_every_write_takes_an_idempotency_key_and_says_what_it_refuses(app: FastAPI) -> None:
     for path, operations in app.state.openapi["paths"].items():
         for method, operation in operations.items():
-            if method not in ("post", "put"):
+            if method not in ("post", "put") or not path.startswith("/v1/"):
                 continue
             names = {parameter["name"] for parameter in operation["parameters"]}
             assert "Idempotency-Key" in names, (method, path)
@@ -52,7 +61,7 @@ def test_openapi_every_write_takes_an_idempotency_key_and_says_what_it_refuses(a
 def test_openapi_every_door_of_the_api_asks_for_a_token(app: FastAPI) -> None:
     for path, operations in app.state.openapi["paths"].items():
         for operation in operations.values():
-            assert ("security" in operation) is (path.startswith("/v1/")), path
+            assert operation["security"] == ([{"bearer": []}] if path.startswith("/v1/") else []), path
 
 
 def _refs(value: Any) -> Iterator[str]:
@@ -66,11 +75,42 @@ def _refs(value: Any) -> Iterator[str]:
             yield from _refs(part)
 
 
-def _resolve(ref: str) -> Any:
-    found: Any = ASYNCAPI
+def _resolve(ref: str, document: Any = ASYNCAPI) -> Any:
+    found: Any = document
     for part in ref.removeprefix("#/").split("/"):
         found = found[part.replace("~1", "/").replace("~0", "~")]
     return found
+
+
+def test_openapi_every_reference_leads_somewhere(app: FastAPI) -> None:
+    refs = set(_refs(app.state.openapi))
+    assert "#/components/schemas/ClaimHold" in refs
+    for ref in refs:
+        assert _resolve(ref, app.state.openapi), ref
+
+
+@pytest.mark.parametrize(
+    ("table", "shown", "resource"),
+    [
+        (EXECUTIONS, execution_json, r.Execution),
+        (TOOL_CALLS, call_json, r.ToolCall),
+        (HOLDS, hold_json, r.Hold),
+        (HOLDS, request_json, r.HumanRequest),
+        (AUDIT_ENTRIES, lambda row: audit_json(row | {"result": None}), r.AuditRow),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_openapi_has_every_field_that_is_served(
+    table: Table, shown: Callable[[Row], dict[str, Any]], resource: type[BaseModel]
+) -> None:
+    """What a row is shown as has the fields of its resource; those with a default come with some answers only."""
+    row = {column.name: None if column.null else _BLANK[column.type] for column in table.columns}
+    always = {name for name, field in resource.model_fields.items() if field.is_required()}
+    assert shown(row).keys() == always
+
+
+# JSON stands in texts; 0 is any.
+_BLANK: dict[str, Any] = {"text": "0", "int": 0, "real": 0.0, "bytes": b""}
 
 
 def test_asyncapi_has_what_version_3_asks_for() -> None:
@@ -79,7 +119,7 @@ def test_asyncapi_has_what_version_3_asks_for() -> None:
     for server in ASYNCAPI["servers"].values():
         assert server.keys() >= {"host", "protocol"}
     for channel in ASYNCAPI["channels"].values():
-        assert channel["address"].startswith("/")
+        assert channel["address"].startswith(("/", "placet."))
         assert all(ref["$ref"].startswith("#/components/messages/") for ref in channel["messages"].values())
     for operation in ASYNCAPI["operations"].values():
         assert operation["action"] in ("send", "receive")
@@ -98,7 +138,10 @@ def test_asyncapi_every_reference_leads_somewhere() -> None:
 
 def test_asyncapi_payloads_are_json_schema() -> None:
     for message in ASYNCAPI["components"]["messages"].values():
-        Draft202012Validator.check_schema(_resolve(message["payload"]["$ref"]))
+        if "$ref" in message["payload"]:
+            Draft202012Validator.check_schema(_resolve(message["payload"]["$ref"]))
+        else:
+            assert message["payload"]["schema"] == builtin().latest(message["name"]).schema
     for schema in ASYNCAPI["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
@@ -106,7 +149,24 @@ def test_asyncapi_payloads_are_json_schema() -> None:
 def test_asyncapi_names_every_message_once() -> None:
     names = [type_of(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)]
     assert len(set(names)) == len(names)
-    assert set(ASYNCAPI["components"]["messages"]) == set(names)
+    on_the_log = {*builtin().by_subject, "TrustPart", "TrustCheckpoint"}
+    assert set(ASYNCAPI["components"]["messages"]) == set(names) | on_the_log
+
+
+def test_asyncapi_every_message_of_the_log_is_on_a_topic_and_commands_say_who_may_send_them() -> None:
+    placed = {
+        name
+        for channel in ASYNCAPI["channels"].values()
+        if channel["address"].startswith("placet.")
+        for name in channel["messages"]
+    }
+    assert placed == {*builtin().by_subject, "TrustPart", "TrustCheckpoint"}
+    messages = ASYNCAPI["components"]["messages"]
+    assert messages["placet.commands.ProposeToolCall"]["x-sent-by"] == ["gateway", "agent token"]
+    assert messages["placet.commands.ReserveRuleUse"]["x-sent-by"] == ["decider"]
+    assert messages["placet.commands.DecideHold"]["x-sent-by"] == ["gateway"]
+    kafka = ASYNCAPI["channels"]["commands"]["bindings"]["kafka"]
+    assert kafka["topicConfiguration"] == {"cleanup.policy": ["delete"], "retention.ms": 7 * 86_400_000}
 
 
 def test_client_messages_are_those_that_the_socket_takes() -> None:

@@ -1,0 +1,58 @@
+"""The page of all commands, for who sends them over Kafka: from the Avro registry and the command's models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.docs_gen.log import may_send
+from schemas.codec import SUBJECTS
+from schemas.commands import COMMANDS, DefinitionCommand, ReserveRuleUse
+from schemas.message import Message
+from schemas.registry import builtin
+
+_DEFINITIONS: tuple[type[Message], ...] = DefinitionCommand.__args__
+
+
+def command_sections() -> list[str]:
+    """A section for each command: what it asks, where it is sent and by whom, and its fields."""
+    lines: list[str] = []
+    for model in COMMANDS:
+        entry = builtin().latest(SUBJECTS[model])
+        lines += [f"### `{model.__name__}`", "", _said(model), ""]
+        lines += [f"{_place(model)}; by {' or '.join(may_send(model))}. Schema {entry.schema_id}.", ""]
+        fields = entry.schema["fields"]
+        if fields:
+            lines += ["| field | type | |", "|---|---|---|", *map(_row, fields), ""]
+    return lines
+
+
+def _said(model: type[Message]) -> str:
+    return " ".join((model.__doc__ or "").split())
+
+
+def _place(model: type[Message]) -> str:
+    if model in _DEFINITIONS:
+        return "`placet.definition-commands`, key `{tenant}/{kind}/{name}`"
+    if model is ReserveRuleUse:
+        return "`placet.commands`, key `{tenant}/{project}/rule/{rule_id}`"
+    return "`placet.commands`, key `{tenant}/{project}/{execution_id}`"
+
+
+def _row(field: dict[str, Any]) -> str:
+    said = str(field.get("doc", "")).replace("|", "\\|")
+    if "default" in field:
+        # Every field of the schema is in the bytes; this is what stands where there is nothing to say.
+        none = (
+            "null" if field["default"] is None else f"`{field['default']}`" if field["default"] else "empty"
+        )
+        said = f"{said}; {none} where there is none" if said else f"{none} where there is none"
+    return f"| `{field['name']}` | {_type(field['type'])} | {said} |"
+
+
+def _type(kind: Any) -> str:
+    if isinstance(kind, list):
+        return " or ".join(_type(one) for one in kind)
+    if isinstance(kind, dict):
+        inner = kind.get("items", kind.get("values"))
+        return f"{kind['type']} of {_type(inner)}" if inner is not None else str(kind["type"])
+    return str(kind)

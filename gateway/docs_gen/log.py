@@ -1,0 +1,283 @@
+"""The log's half of the AsyncAPI document: topics, keys, headers, retention and writers, from the Avro registry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from schemas.codec import SUBJECTS
+from schemas.commands import COMMANDS, DefinitionCommand
+from schemas.envelope import BY_DECIDER, BY_TOKEN, DECIDERS_ALONE
+from schemas.events import EVENTS
+from schemas.events.definitions import DEFINITION_EVENTS
+from schemas.events.log import LOG_EVENTS
+from schemas.events.rules import RULE_EVENTS
+from schemas.message import Message
+from schemas.registry import builtin
+from schemas.topics import DEFAULT_PARTITIONS, Topics, TopicSpec
+from schemas.trust import TrustCheckpoint, TrustPart
+
+AVRO = "application/vnd.apache.avro;version=1.9.0"
+BINDING = "0.5.0"
+JSON_MODELS: tuple[type[BaseModel], ...] = (TrustPart, TrustCheckpoint)
+
+Part = dict[str, Any]
+
+_DEFINITION_COMMANDS: tuple[type[Message], ...] = DefinitionCommand.__args__
+_DEFINITION_EVENTS = (*DEFINITION_EVENTS, *RULE_EVENTS)
+# Refusals of what is about definitions stand among them, and so does who writes.
+_EVERYWHERE = ("CommandRefused", "CommandAbandoned")
+
+EXECUTION_KEY = (
+    "{tenant}/{project}/{execution_id}, or {tenant}/{project}/rule/{rule_id} for the uses of a standing rule"
+)
+DEFINITION_KEY = "{tenant}/{kind}/{name}"
+LOG_KEY = "_log/{partition} for records about the log itself"
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """A topic as the document says it."""
+
+    channel: str
+    spec: TopicSpec
+    title: str
+    key: str
+    writers: str
+    messages: Sequence[type[Message]]
+
+
+def server() -> Part:
+    """The cluster that the log is on."""
+    return {
+        "host": "{bootstrap}",
+        "protocol": "kafka-secure",
+        "description": (
+            "Any Kafka from 3.9 on, or the embedded broker on loopback. Raw access is for the whole installation."
+        ),
+        "variables": {"bootstrap": {"default": "127.0.0.1:9092"}},
+        "security": [{"$ref": "#/components/securitySchemes/sasl"}],
+    }
+
+
+def channels() -> Part:
+    """A channel for each topic that others read or write."""
+    found = {topic.channel: _channel(topic) for topic in _topics()}
+    trust = _spec(Topics().trust)
+    found["trust"] = _described(
+        "Trust statistics",
+        trust,
+        "{tenant}/{agent}/{tool}/{partition}, percent-encoded, or _log/{partition}",
+        "the trust processor",
+        "Canonical JSON, not framed: statistics that anyone may read, not facts of the log (docs/trust.md).",
+    ) | {
+        "messages": {
+            model.__name__: {"$ref": f"#/components/messages/{model.__name__}"} for model in JSON_MODELS
+        }
+    }
+    return found
+
+
+def operations() -> Part:
+    """What is sent to each topic, from the installation's side: it receives commands and sends the rest."""
+    names = [(topic.channel, _names(topic)) for topic in _topics()]
+    names.append(("trust", [model.__name__ for model in JSON_MODELS]))
+    return {
+        f"{_action(channel)}_{channel}": {
+            "action": _action(channel),
+            "channel": {"$ref": f"#/channels/{channel}"},
+            "summary": "What is asked." if _action(channel) == "receive" else "What is recorded.",
+            "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in found],
+        }
+        for channel, found in names
+    }
+
+
+def messages() -> Part:
+    """Every message of the log, by its subject, and the two of the trust topic."""
+    headers = {COMMANDS: _headers(_COMMAND_HEADERS), EVENTS: _headers(_EVENT_HEADERS)}
+    found: Part = {}
+    for models, said in headers.items():
+        for model in models:
+            found[SUBJECTS[model]] = _message(model, said)
+    for one in JSON_MODELS:
+        found[one.__name__] = {
+            "name": one.__name__,
+            "contentType": "application/json",
+            "headers": _headers(_TRUST_HEADERS),
+            "payload": {"$ref": f"#/components/schemas/{one.__name__}"},
+            "bindings": {"kafka": {"key": {"type": "string"}, "bindingVersion": BINDING}},
+        }
+    return found
+
+
+def may_send(model: type[Message]) -> list[str]:
+    """Whose signature or token a command is believed by."""
+    senders = [] if model in DECIDERS_ALONE else ["gateway"]
+    if model in BY_TOKEN:
+        senders.append("agent token")
+    if model in BY_DECIDER:
+        senders.append("decider")
+    return senders
+
+
+def _topics() -> tuple[_Topic, ...]:
+    topics = Topics()
+    of_executions = [model for model in COMMANDS if model not in _DEFINITION_COMMANDS]
+    facts = [model for model in EVENTS if model not in _DEFINITION_EVENTS]
+    definitions = [
+        m for m in EVENTS if m in _DEFINITION_EVENTS or m in LOG_EVENTS[:2] or m.__name__ in _EVERYWHERE
+    ]
+    senders = (
+        "gateways; services with an agent token, for what each message names; deciders, for what they carry"
+    )
+    return (
+        _Topic(
+            "commands",
+            _spec(topics.commands),
+            "What is asked of executions",
+            EXECUTION_KEY,
+            senders,
+            of_executions,
+        ),
+        _Topic(
+            "executions",
+            _spec(topics.executions),
+            "The facts of executions",
+            f"{EXECUTION_KEY}; {LOG_KEY}",
+            "deciders, each partition by the one whose claim is in force",
+            facts,
+        ),
+        _Topic(
+            "definition-commands",
+            _spec(topics.definition_commands),
+            "What is asked to be published",
+            DEFINITION_KEY,
+            "gateways; deciders, for what they carry",
+            list(_DEFINITION_COMMANDS),
+        ),
+        _Topic(
+            "definitions",
+            _spec(topics.definitions),
+            "What was published",
+            f"{DEFINITION_KEY}; {LOG_KEY}",
+            "the decider whose claim is in force",
+            definitions,
+        ),
+    )
+
+
+def _channel(topic: _Topic) -> Part:
+    text = f"{topic.title}. Confluent framing (a zero byte, the schema id), then Avro (docs/log-contract.md)."
+    found = _described(topic.title, topic.spec, topic.key, topic.writers, text)
+    found["messages"] = {name: {"$ref": f"#/components/messages/{name}"} for name in _names(topic)}
+    return found
+
+
+def _described(title: str, spec: TopicSpec, key: str, writers: str, text: str) -> Part:
+    retention = (
+        "kept for ever" if spec.retention_ms < 0 else f"kept for {spec.retention_ms // 86_400_000} days"
+    )
+    clean_up = "compacted by key" if spec.cleanup_policy == "compact" else retention
+    return {
+        "address": spec.name,
+        "title": title,
+        "description": f"{text} Key: {key}. Written by {writers}; {clean_up}.",
+        "servers": [{"$ref": "#/servers/kafka"}],
+        "bindings": {
+            "kafka": {
+                "topic": spec.name,
+                "partitions": spec.partitions or DEFAULT_PARTITIONS,
+                "topicConfiguration": {
+                    "cleanup.policy": [spec.cleanup_policy],
+                    "retention.ms": spec.retention_ms,
+                },
+                "bindingVersion": BINDING,
+            }
+        },
+        "x-written-by": writers,
+    }
+
+
+def _message(model: type[Message], headers: Part) -> Part:
+    entry = builtin().latest(SUBJECTS[model])
+    found: Part = {
+        "name": entry.subject,
+        "title": model.__name__,
+        "summary": " ".join((model.__doc__ or "").strip().split("\n\n")[0].split()),
+        "contentType": "application/avro",
+        "headers": headers,
+        "payload": {"schemaFormat": AVRO, "schema": entry.schema},
+        "bindings": {
+            "kafka": {
+                "key": {"type": "string"},
+                "schemaIdLocation": "payload",
+                "schemaIdPayloadEncoding": "4",
+                "schemaLookupStrategy": "RecordNameStrategy",
+                "bindingVersion": BINDING,
+            }
+        },
+        "x-schema-id": entry.schema_id,
+    }
+    if model in COMMANDS:
+        found["x-sent-by"] = may_send(model)
+    return found
+
+
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "string", "pattern": "^-?[0-9]{1,18}$"}
+_COMMON: Part = {
+    "ce_id": _TEXT,
+    "ce_type": _TEXT,
+    "ce_subject": _TEXT,
+    "ce_specversion": {"const": "1.0"},
+    "ce_source": _TEXT,
+}
+_COMMAND_HEADERS: Part = {
+    **_COMMON,
+    "ce_id": {
+        "type": "string",
+        "pattern": "^[A-Za-z0-9._:-]{1,128}$",
+        "description": "the command id, the same for every repeat",
+    },
+    "placet_tenant": _TEXT,
+    "placet_envelope": {
+        "type": "string",
+        "description": "JSON of who asks; with placet_signature, by a gateway or decider",
+    },
+    "placet_signature": {"type": "string", "description": "kid.size.index.path.signature"},
+    "placet_token": {"type": "string", "description": "in their place, by a service: its agent token"},
+}
+_EVENT_HEADERS: Part = {
+    **_COMMON,
+    "ce_time": {"type": "string", "format": "date-time", "description": "the log's time"},
+    "placet_term": _NUMBER,
+    "placet_version": _NUMBER,
+    "placet_command_id": _TEXT,
+    "placet_command_digest": _TEXT,
+    "placet_command_offset": _NUMBER,
+    "placet_tenant": _TEXT,
+}
+_TRUST_HEADERS: Part = {**_COMMON, "ce_time": {"type": "string", "format": "date-time"}}
+_OPTIONAL = frozenset({"placet_envelope", "placet_signature", "placet_token"})
+
+
+def _headers(properties: Part) -> Part:
+    # What a command's headers may leave out, the log contract says; of events none is missing.
+    required = ["ce_id"] if _OPTIONAL & properties.keys() else sorted(properties)
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _names(topic: _Topic) -> list[str]:
+    return [SUBJECTS[model] for model in topic.messages]
+
+
+def _spec(name: str) -> TopicSpec:
+    return next(spec for spec in Topics().specs() if spec.name == name)
+
+
+def _action(channel: str) -> str:
+    return "receive" if channel.endswith("commands") else "send"

@@ -1,0 +1,54 @@
+"""JSON Schemas of models as the published documents carry them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+Schemas = dict[str, Any]
+
+
+def schemas_of(model: type[BaseModel], name: str, prefix: str = "", *, name_lists: bool = False) -> Schemas:
+    """The JSON Schemas of a model, under a name, and of what it refers to, the latter's names after a prefix.
+
+    Generators name their types after titles: each schema's is its name, and a field has none, as that of one model's
+    would be another's too. With `name_lists` a field that lists its values is named after both: some generators
+    have no other name for its type, and others make one of the two by themselves.
+    """
+    schema = model.model_json_schema(ref_template=f"#/components/schemas/{prefix}{{model}}")
+    parts: Schemas = schema.pop("$defs", {})
+    found = {**{prefix + part: value for part, value in parts.items()}, name: schema}
+    for title, one in found.items():
+        _retitle(one, title if name_lists else "")
+        one["title"] = title
+    return found
+
+
+def add(schemas: Schemas, more: Schemas) -> None:
+    """Put schemas beside others.
+
+    Raises:
+        ValueError: two different ones have one name.
+    """
+    for name, schema in more.items():
+        if schemas.setdefault(name, schema) != schema:
+            raise ValueError(f"two schemas have the name {name}")
+
+
+def _retitle(schema: Any, title: str) -> None:
+    for name, part in schema.get("properties", {}).items():
+        _retitle_part(part, title and title + "".join(word.capitalize() for word in name.split("_")))
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            _retitle_part(schema[key], title)
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        for part in schema.get(key, ()):
+            _retitle_part(part, title)
+
+
+def _retitle_part(part: Any, title: str) -> None:
+    part.pop("title", None)
+    if title and "enum" in part:
+        part["title"] = title
+    _retitle(part, title)

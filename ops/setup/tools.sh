@@ -1,0 +1,26 @@
+#!/bin/sh
+# Installs what the tests run on the published documents: generators and checkers of others, by version and hash,
+# in .venv/tools beside the product's own environment, whose packages they would not fit. Quick when nothing changed.
+set -eu
+cd "$(dirname "$0")/../.."
+
+home=.venv/tools
+stamp=$home/setup.stamp
+
+fingerprint() {
+    { pwd; cat requirements/tools.lock tests/clients/package.json tests/clients/package-lock.json ops/setup/tools.sh; } | .venv/bin/python -c \
+        'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
+}
+
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ]; then
+    exit 0
+fi
+echo "Installing the tools that check the published documents" >&2
+rm -rf "$home"
+.venv/bin/uv venv --quiet --python .venv/bin/python "$home"
+.venv/bin/uv pip install --quiet --python "$home/bin/python" --require-hashes --requirement requirements/tools.lock
+mkdir "$home/node"
+cp tests/clients/package.json tests/clients/package-lock.json "$home/node"
+# npm is a script of the Node.js beside it.
+PATH="$PWD/$home/bin:$PATH" npm ci --prefix "$home/node" --ignore-scripts --no-audit --no-fund --silent
+fingerprint >"$stamp"
