@@ -131,11 +131,11 @@ def told_view_digest(row: Row) -> str | None:
 
 
 def without_view_digest(data: dict[str, Any]) -> dict[str, Any]:
-    """An event's fields as they are served: without the digest of a view that must be read (`told_view_digest`).
+    """An event's fields as they are served: without the digest of a view (`told_view_digest`).
 
-    A decision does not say whether its hold must be read; so none tells the digest that it named.
+    An event does not say whether its hold must be read; so none tells the digest.
     """
-    return {**data, "view_digest": ""} if data.get("view_digest") and data.get("must_read", True) else data
+    return {**data, "view_digest": ""} if data.get("view_digest") else data
 
 
 def _votes_json(row: Row) -> Any:

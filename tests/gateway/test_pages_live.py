@@ -70,7 +70,7 @@ def test_page_refuses_whoever_may_not_see_it(doors: Doors, bot: Caller) -> None:
     assert statuses == {
         "stranger": 404,
         "nonsense": 401,
-        "nothing": 400,
+        "nothing": 401,
         "long": 413,
         "json": 400,
         "url": 401,
