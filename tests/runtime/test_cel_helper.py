@@ -129,8 +129,9 @@ def test_evaluate_memory_is_bounded_in_the_helper(helper: CelHelper) -> None:
     helper.wait_ready(WAIT_MS)
 
 
-SLOW_SCHEMA = '{"properties":{"a":{"pattern":"^(a+)+$"}}}'
-SLOW_ARGUMENTS = {"a": "a" * 60 + "!"}
+SLOW_SCHEMA = '{"properties":{"a":{"pattern":"^(a+)+$","uniqueItems":true}}}'
+# Each object is compared with every other.
+SLOW_ARGUMENTS = {"a": [{"n": number} for number in range(8_000)]}
 
 
 def test_misfit_of_a_pattern_is_found_by_the_helper(helper: CelHelper) -> None:

@@ -34,7 +34,8 @@ async def test_case_37_topic_that_is_recreated_while_we_run_ends_the_watch_with_
     await check_identity(world.log, tmp_path / "topics.json")
     watching = asyncio.create_task(watch_identity(world.log, tmp_path / "topics.json"))
 
-    await world.recreate(world.log.topics.commands)
+    recreating = asyncio.create_task(world.recreate(world.log.topics.commands))
 
     with pytest.raises((OtherLog, TopicMissing), match=world.log.topics.commands):
         await asyncio.wait_for(watching, 20)
+    await asyncio.gather(recreating, return_exceptions=True)

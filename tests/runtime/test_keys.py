@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas.actor import Actor, decider_actor
-from schemas.commands import ExpireDue, MakeRule
+from schemas.commands import ClaimHold, MakeRule
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.ids import definition_key, execution_key
 from schemas.key_files import DECIDER_KEY, DECIDERS
@@ -95,8 +95,7 @@ def test_envelope_signed_by_a_key_of_the_file_believed(tmp_path: Path) -> None:
     path = tmp_path / "gateways.json"
     path.write_text(json.dumps({"g1": text_of(key)}))
     actor = Actor(subject="s", tenant="t", project="p")
-    due = ExpireDue(subject_id="hold", deadline_at_ms=1, attempt=0)
-    draft = Draft(due, actor, "c1", execution_key("t", "p", "e"))
+    draft = Draft(ClaimHold(hold_id="hold"), actor, "c1", execution_key("t", "p", "e"))
 
     def refuse(token: str, at_ms: int) -> Actor:
         raise ValueError(f"{token} at {at_ms}")

@@ -12,7 +12,7 @@ from schemas.ids import definition_key
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.record import OutRecord
 from services.runtime.log import TopicPartition
-from tests.runtime.lab import AGENT, OLGA, TENANT, Lab, body_of, types
+from tests.runtime.lab import AGENT, OLGA, PROJECT, TENANT, Lab, body_of, types
 
 
 async def held(lab: Lab, execution_id: str, call_id: str = "pay", amount: int = 5) -> Any:
@@ -117,7 +117,7 @@ async def test_case_26_known_id_without_an_execution_leaves_a_refusal(lab: Lab) 
 
 async def test_case_26_definition_under_a_known_id_with_another_body_is_refused(lab: Lab) -> None:
     await lab.start_worker("w")
-    key = definition_key(TENANT, "tool", "read_file")
+    key = definition_key(TENANT, "tool", "read_file", PROJECT)
     for description in ("one", "two", "one"):
         text = json.dumps({"name": "read_file", "description": description})
         draft = Draft(k.PublishTool(name="read_file", definition=text), OLGA, "same", key)
