@@ -59,7 +59,8 @@ class Buckets:
             if len(self._full_at) >= self._sweep_at:
                 self._sweep(now)
             self._full_at[caller] = full_at
-        return max(full_at - now - self._burst_s, 0.0)
+        over_s = full_at - now - self._burst_s
+        return over_s if over_s > ROUNDING_S else 0.0
 
     def __len__(self) -> int:
         return len(self._full_at)
