@@ -18,6 +18,7 @@ from tests.simulation.definitions import PAIRED, PROJECT, TENANT, TOOLS, UNPUBLI
 from tests.simulation.gateway import Gateway
 
 PATIENCE_S = 70.0
+IMPATIENCE_S = 5.0
 AGENT = Actor(subject="bot", tenant=TENANT, project=PROJECT, roles=("agent",), agent="bot")
 # The same names in another tenant: nothing of acme may ever be theirs.
 STRANGER = AGENT.model_copy(update={"tenant": "evil"})
@@ -80,7 +81,9 @@ class Agent:
     async def _until_released(self, call_id: str) -> bool:
         seen = self.gateway.seen(self.key, call_id)
         settled = ("ToolCallReleased", "ToolCallDenied", "ToolCallCancelled", "GrantRevoked")
-        await self.gateway.until(lambda: seen.last in settled, PATIENCE_S)
+        # Another process of the agent does not wait until the run of the one that died is given up.
+        patience_s = IMPATIENCE_S if seen.last == "GrantConsumed" else PATIENCE_S
+        await self.gateway.until(lambda: seen.last in settled, patience_s)
         return seen.last == "ToolCallReleased" or (seen.last == "GrantConsumed" and self.rng.random() < 0.5)
 
     async def _attempt(self, call_id: str) -> bool:
