@@ -12,10 +12,14 @@ class Event(Resource):
     """A recorded fact."""
 
     event_id: str
+    type: str
     at: datetime
     version: int
+    term: int
     partition: int
     offset: int
+    execution_id: str
+    command_id: str
     data: dict[str, Any]
 
 

@@ -25,6 +25,7 @@ from services.domain.sizes import events_bytes
 from services.domain.state import Execution
 from services.domain.viewing import with_views
 
+PRECEDENCE = tuple(Refusal)
 Handler = Callable[[Execution, Any, Context], Events]
 
 
@@ -36,9 +37,23 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
         command: the body of an execution's command.
         ctx: who asks, when, and by which definitions.
     """
-    if (too_long := k.over_limit(command)) is not None:
-        # Not as a DecisionRefused: that one repeats words of the command.
-        return refuse(ctx, command, Refusal.TOO_LARGE, too_long)
+    events = _decide(state, command, ctx)
+    too_long = k.over_limit(command)
+    return events if too_long is None else _refuse_long(events, command, ctx, too_long)
+
+
+def _refuse_long(events: Events, command: Message, ctx: Context, too_long: str) -> Events:
+    """The refusal of a command with a text over its limit, in place of what it would have led to.
+
+    Its code is that of an earlier reason where there is one. It repeats no word of the command, so that it is never
+    a DecisionRefused, nor has another's detail.
+    """
+    code: Refusal | None = getattr(events[-1], "code", None) if events else None
+    comes_first = code is not None and PRECEDENCE.index(code) <= PRECEDENCE.index(Refusal.INVALID)
+    return refuse(ctx, command, code if code is not None and comes_first else Refusal.TOO_LARGE, too_long)
+
+
+def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     if state is None:
         return _decide_nothing(command, ctx)
     expired = with_views(state, expiry.expire(state, ctx), ctx)

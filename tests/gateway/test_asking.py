@@ -155,7 +155,7 @@ async def test_case_26_answer_the_first_body_is_answered_though_the_other_asked_
 
 
 async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) -> None:
-    command_id = derived_id("acme", "bot", "/route", "key-1")
+    command_id = derived_id("acme", "books", "bot", "/route", "key-1")
     bench.past.known[command_id] = Outcome(_digest(), KEY, None, old=True)
     outcome = await bench.ask()
     assert outcome is not None
@@ -163,7 +163,7 @@ async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) 
 
 
 async def test_answer_reused_key_after_a_restart_is_refused(bench: Bench) -> None:
-    command_id = derived_id("acme", "bot", "/route", "key-1")
+    command_id = derived_id("acme", "books", "bot", "/route", "key-1")
     bench.past.known[command_id] = Outcome(_digest(OTHER), KEY, None, old=True)
     with pytest.raises(Problem) as caught:
         await bench.ask()

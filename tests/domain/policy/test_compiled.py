@@ -60,7 +60,7 @@ def test_with_policy_other_name_than_the_document_is_refused() -> None:
 def test_with_policy_scope_of_another_tenant_is_refused() -> None:
     document = {"policy": "p", "scope": {"tenant": "globex"}}
 
-    with pytest.raises(PolicyRefused, match="never apply"):
+    with pytest.raises(PolicyRefused, match="never applies"):
         PolicySet().with_policy("acme", "p", 1, document)
 
 
