@@ -233,9 +233,29 @@ def _proposed(actor: Actor, agent: str, execution_id: str, command: k.ProposeToo
         "approved_arguments": None,
         "reason": command.reason,
         "status": "proposed",
-        "verdict": None,
-        "hold_id": None,
-        "deadline_at": None,
-        "decision": None,
-        "grant": None,
+        "edits": [],
+        **dict.fromkeys(_NOT_YET),
     }
+
+
+# What a call has once it was recorded.
+_NOT_YET = (
+    "verdict",
+    "hold_id",
+    "deadline_at",
+    "decision",
+    "grant",
+    "denied_because",
+    "feedback",
+    "rollback",
+    "attempt_id",
+    "run_deadline_at",
+    "lease_until",
+    "lease_seconds",
+    "output",
+    "error",
+    "duration_ms",
+    "proposed_at",
+    "updated_at",
+    "ended_at",
+)

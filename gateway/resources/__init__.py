@@ -41,7 +41,16 @@ from gateway.resources.records import (
 )
 from gateway.resources.secrets import DataKey, DeliveredSecret, DeliveredSecrets, Erased
 from gateway.resources.standing_rules import ChangedRule, StandingRule
-from gateway.resources.system import Component, Health, Readiness, RegistryError
+from gateway.resources.system import (
+    Component,
+    Health,
+    JsonSchema,
+    Readiness,
+    RegistryError,
+    SchemaId,
+    SchemaText,
+    SchemaVersion,
+)
 
 __all__ = [
     "Agent",
@@ -75,6 +84,7 @@ __all__ = [
     "Hold",
     "HoldStatus",
     "HumanRequest",
+    "JsonSchema",
     "JsonWebKey",
     "JsonWebKeySet",
     "Page",
@@ -88,6 +98,9 @@ __all__ = [
     "Resource",
     "Reviewer",
     "Risk",
+    "SchemaId",
+    "SchemaText",
+    "SchemaVersion",
     "StandingRule",
     "Tool",
     "ToolCall",

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from schemas.refusals import Refusal
 
 T = TypeVar("T")
+# Marks, in the documents, a resource that also has what somebody else put into it.
+OPEN = "x-has-others-members"
 
 
 class Resource(BaseModel):
@@ -23,6 +25,7 @@ class FieldError(Resource):
     path: str
     code: str
     message: str
+    severity: str | None = None
 
 
 class Problem(Resource):

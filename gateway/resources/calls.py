@@ -152,8 +152,8 @@ class ToolCall(Resource):
     output: Any
     error: str | None
     duration_ms: int | None
-    proposed_at: datetime
-    updated_at: datetime
+    proposed_at: datetime | None
+    updated_at: datetime | None
     ended_at: datetime | None
     secrets: list[DeliveredSecret] | None = None
     cursor: str | None = None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from gateway.resources.base import Resource
+from pydantic import ConfigDict
+
+from gateway.resources.base import OPEN, Resource
 
 
 class Published(Resource):
@@ -20,14 +22,22 @@ class Published(Resource):
 
 
 class Tool(Resource):
-    """A published tool."""
+    """A published tool: the MCP definition as it was given, with what of MCP is not named here, and its version."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={OPEN: True})
 
     name: str
+    description: str | None = None
+    inputSchema: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
+    idempotent: bool | None = None
+    lease_seconds: float | None = None
     project: str
     version: int
     tool_version: str
     published_by: str
     published_at: datetime
+    cursor: str | None = None
 
 
 class Principal(Resource):

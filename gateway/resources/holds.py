@@ -181,6 +181,8 @@ class BulkAnswer(Resource):
     """One answer for each decision of a bulk: as of a single decision, or a refusal."""
 
     items: list[dict[str, Any]]
+    next_cursor: str | None
+    cursor: str | None = None
 
 
 class HumanRequest(Resource):

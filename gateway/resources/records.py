@@ -47,6 +47,17 @@ class AgentTool(Resource):
 
     tool: str
     proposed: int
+    allowed: int
+    held: int
+    denied: int
+    approved: int
+    edited: int
+    rejected: int
+    succeeded: int
+    failed: int
+    unknown: int
+    refused: int
+    last_seen_at: datetime
 
 
 class Agent(Resource):

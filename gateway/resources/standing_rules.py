@@ -33,6 +33,7 @@ class StandingRule(Resource):
     changed_by: str
     updated_at: datetime
     contradiction: dict[str, Any] | None
+    cursor: str | None = None
 
 
 class ChangedRule(StandingRule):
@@ -40,4 +41,3 @@ class ChangedRule(StandingRule):
 
     adopted: bool
     pending: list[int]
-    cursor: str

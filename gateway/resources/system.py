@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
-from gateway.resources.base import Resource
+from pydantic import ConfigDict, Field
+
+from gateway.resources.base import OPEN, Resource
 
 
 class Component(Resource):
@@ -38,6 +41,33 @@ class Readiness(Resource):
     status: str
     problems: list[str]
     warnings: list[str]
+
+
+class SchemaId(Resource):
+    """The id of a schema."""
+
+    id: int
+
+
+class SchemaText(Resource):
+    """A schema as text."""
+
+    text: str = Field(alias="schema")
+
+
+class SchemaVersion(SchemaText):
+    """A version of a subject."""
+
+    subject: str
+    version: int
+    id: int
+    schemaType: Literal["AVRO"]
+
+
+class JsonSchema(Resource):
+    """A JSON Schema (draft 2020-12)."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={OPEN: True})
 
 
 class RegistryError(Resource):

@@ -86,7 +86,7 @@ async def versions(subject: str) -> Response:
     "/subjects/{subject}/versions/{version}",
     operation_id="getSchemaVersion",
     response_class=RegistryResponse,
-    response_model=r.Resource,
+    response_model=r.SchemaVersion,
     responses=REFUSALS,
 )
 async def version_of(subject: str, version: str) -> Response:
@@ -106,7 +106,7 @@ async def version_of(subject: str, version: str) -> Response:
     "/schemas/ids/{schema_id}",
     operation_id="getSchema",
     response_class=RegistryResponse,
-    response_model=r.Resource,
+    response_model=r.SchemaText,
     responses=REFUSALS,
 )
 async def schema_of(schema_id: str) -> Response:
@@ -120,7 +120,7 @@ async def schema_of(schema_id: str) -> Response:
     "/subjects/{subject}",
     operation_id="findSchema",
     response_class=RegistryResponse,
-    response_model=r.Resource,
+    response_model=r.SchemaVersion,
     responses=REFUSALS,
     openapi_extra=_BODY,
 )
@@ -134,7 +134,7 @@ async def find(request: Request, subject: str) -> Response:
     "/subjects/{subject}/versions",
     operation_id="registerSchema",
     response_class=RegistryResponse,
-    response_model=r.Resource,
+    response_model=r.SchemaId,
     responses=REFUSALS,
     openapi_extra=_BODY,
 )
@@ -202,7 +202,7 @@ async def types() -> Response:
     "/schemas/policy.json",
     operation_id="getPolicySchema",
     response_class=SchemaResponse,
-    response_model=r.Resource,
+    response_model=r.JsonSchema,
 )
 async def policy_schema() -> Response:
     """The JSON Schema of the policy document."""

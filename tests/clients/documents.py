@@ -12,6 +12,7 @@ import httpx
 
 from gateway.app import SECURITY_HEADERS, routed_app
 from gateway.docs_gen.openapi import openapi_document
+from gateway.resources.base import OPEN
 
 KINDS: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -90,6 +91,8 @@ class Documented:
             if name not in value:
                 yield f"{at}.{name}: is missing"
         for name, item in value.items():
+            if name not in properties and OPEN in schema:
+                continue
             if name not in properties:
                 yield f"{at}.{name}: is not documented"
             else:
