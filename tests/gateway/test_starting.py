@@ -15,6 +15,7 @@ from gateway.identity.keys import ISSUERS, PublicKeyFile
 from gateway.problems import Problem
 from gateway.rates import Buckets
 from gateway.rest.door import door_of
+from tests.gateway.facts import new_work
 
 
 def request_of(gateway: Any, token: str) -> Request:
@@ -25,6 +26,7 @@ def request_of(gateway: Any, token: str) -> Request:
         "query_string": b"",
         "headers": [(b"authorization", f"Bearer {token}".encode())],
         "app": SimpleNamespace(state=SimpleNamespace(gateway=gateway)),
+        "state": {},
     }
     return Request(scope)
 
@@ -32,7 +34,9 @@ def request_of(gateway: Any, token: str) -> Request:
 async def test_door_before_the_log_was_read_is_unavailable_also_for_an_admins_token(tmp_path: Path) -> None:
     token = issue(tmp_path, "root", ["admin"], "acme", "main")
     authenticator = Authenticator(PublicKeyFile(tmp_path / ISSUERS).get)
-    gateway = SimpleNamespace(authenticator=authenticator, requests=Buckets(10), caught_up=False)
+    gateway = SimpleNamespace(
+        authenticator=authenticator, requests=Buckets(10), caught_up=False, work=new_work()
+    )
 
     with pytest.raises(Problem) as refused:
         await door_of(request_of(gateway, token))

@@ -34,7 +34,8 @@ def test_with_principal_again_lets_go_of_accounts_and_agents_that_are_gone() -> 
     again = PrincipalDocument(principal="mia", subjects=("mia@new",), roles=("reviewer",))
     people = People().with_principal("acme", MIA).with_principal("acme", again).of("acme")
 
-    assert people.roles_of("mia@old") is None
+    assert people.roles_of("mia@old") == ()
+    assert people.name_of("mia@old") == "mia"
     assert people.delegators_of("bot") == ()
     taken = PrincipalDocument(principal="otto", subjects=("mia@old",))
     assert people.people.with_principal("acme", taken).of("acme").name_of("mia@old") == "otto"
@@ -62,7 +63,7 @@ def test_without_roles_of_a_principal_nobody_could_read_takes_them_from_all_who_
 
 @given(st.lists(st.tuples(NAMES, st.sets(NAMES, min_size=1)), max_size=12))
 def test_every_account_is_one_persons_whatever_is_published(steps: list[tuple[str, set[str]]]) -> None:
-    people, mine = People(), dict[str, set[str]]()
+    people, mine, was = People(), dict[str, set[str]](), dict[str, str]()
     for name, subjects in steps:
         document = PrincipalDocument(principal=name, subjects=tuple(sorted(subjects)))
         taken = any(subjects & others for owner, others in mine.items() if owner != name)
@@ -70,12 +71,14 @@ def test_every_account_is_one_persons_whatever_is_published(steps: list[tuple[st
             with pytest.raises(PolicyRefused):
                 people.with_principal("acme", document)
             continue
+        was |= dict.fromkeys(mine.get(name, set()) - subjects, name)
         people, mine[name] = people.with_principal("acme", document), subjects
     here = people.of("acme")
     for subject in ("a", "b", "c", "d"):
         owner = next((name for name, subjects in mine.items() if subject in subjects), "")
         assert here.principal_of(subject) == owner
-        assert here.name_of(subject) == (owner or (f"subject/{subject}" if subject in mine else subject))
+        nobodys = was.get(subject) or (f"subject/{subject}" if subject in mine else subject)
+        assert here.name_of(subject) == (owner or nobodys)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,8 @@ async def test_erasures_that_the_tail_tells_are_carried_out(vault: Vault, desk: 
     keeper.note([event(SecretsErased(call_id="c", request_id="", reason="", by="olga"))])
     await until(lambda: is_gone(vault, handle))
     assert not is_gone(vault, answer, REQUEST)
-    keeper.note([event(DataKeyDestroyed(name="key-1", reason="", by="root"), b"acme/data-key/key-1")])
+    destroyed = DataKeyDestroyed(name="key-1", project="books", reason="", by="root")
+    keeper.note([event(destroyed, b"acme/books/data-key/key-1")])
     await until(lambda: is_gone(vault, answer, REQUEST))
 
     running.cancel()
