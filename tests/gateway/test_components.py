@@ -13,6 +13,7 @@ import pytest
 
 from gateway import resources as r
 from gateway.components import KEPT_S, Components, read_status_files
+from gateway.identity.issuer import issue
 from gateway.kafka_client import KafkaConfig
 from schemas.status_file import STALLED, write_status
 from tests.gateway.conftest import Caller, Doors
@@ -127,7 +128,9 @@ def _parts(caller: Caller) -> dict[str, dict[str, Any]]:
 @pytest.mark.broker
 @pytest.mark.timeout(180)
 def test_components_for_who_owns_the_installation_say_where_each_part_is(doors: Doors) -> None:
-    parts = _parts(doors.caller("root", "admin", tenant="default"))
+    # The installation's owner is an admin of its own tenant as a whole, not of one of its projects.
+    token = issue(doors.stack.data_dir / "keys", "root", ["admin"], "default", "*")
+    parts = _parts(Caller(doors.url, token, doors.client))
     assert parts.keys() == {"kafka", "decider", "projector", "gateway", "trust"}
     assert {part["state"] for part in parts.values()} == {"ready"}
     assert all(part["at"].endswith("Z") for part in parts.values())
@@ -140,7 +143,13 @@ def test_components_for_who_owns_the_installation_say_where_each_part_is(doors: 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("role", "tenant"),
-    [("admin", "acme"), ("operator", "acme"), ("reviewer", "acme"), ("operator", "default")],
+    [
+        ("admin", "acme"),
+        ("operator", "acme"),
+        ("reviewer", "acme"),
+        ("operator", "default"),
+        ("admin", "default"),
+    ],
 )
 def test_components_for_others_are_names_and_states_and_no_addresses(
     doors: Doors, role: str, tenant: str
