@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from gateway.docs_gen import log
 from gateway.docs_gen.openapi import VERSION
-from gateway.docs_gen.schemas import Schemas, add, schemas_of
+from gateway.docs_gen.schemas import Schemas, add, schemas_of, summary_of
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 
 REF = "#/components/schemas/{model}"
@@ -128,8 +128,3 @@ def _schemas() -> Schemas:
 def _name(model: type[BaseModel]) -> str:
     # Some messages share their name with the REST body that they carry.
     return f"{type_of(model)}_message"
-
-
-def summary_of(model: type[BaseModel]) -> str:
-    """The first paragraph of a model's docstring, on one line."""
-    return " ".join((model.__doc__ or "").strip().split("\n\n")[0].split())

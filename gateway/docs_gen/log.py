@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from gateway.docs_gen.schemas import summary_of
 from schemas.codec import SUBJECTS
 from schemas.commands import COMMANDS, DefinitionCommand
 from schemas.envelope import BY_DECIDER, BY_TOKEN, DECIDERS_ALONE
@@ -207,7 +208,7 @@ def _message(model: type[Message], headers: Part) -> Part:
     found: Part = {
         "name": entry.subject,
         "title": model.__name__,
-        "summary": " ".join((model.__doc__ or "").strip().split("\n\n")[0].split()),
+        "summary": summary_of(model),
         "contentType": "application/avro",
         "headers": headers,
         "payload": {"schemaFormat": AVRO, "schema": entry.schema},

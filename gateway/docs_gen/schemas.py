@@ -36,6 +36,11 @@ def add(schemas: Schemas, more: Schemas) -> None:
             raise ValueError(f"two schemas have the name {name}")
 
 
+def summary_of(model: type[BaseModel]) -> str:
+    """The first paragraph of a model's docstring, on one line."""
+    return " ".join((model.__doc__ or "").strip().split("\n\n")[0].split())
+
+
 def _retitle(schema: Any, title: str) -> None:
     for name, part in schema.get("properties", {}).items():
         _retitle_part(part, title and title + "".join(word.capitalize() for word in name.split("_")))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gateway.docs_gen.asyncapi import summary_of
+from gateway.docs_gen.schemas import summary_of
 from gateway.sockets.protocol import type_of
 from schemas.refusals import HTTP_STATUS, Refusal
 
