@@ -40,7 +40,7 @@ def derived_id(*parts: object) -> str:
 
 
 def event_id(command_id: str, term: int, index: int) -> str:
-    """The id of a command's index-th event under a term (design, section 1)."""
+    """The id of a command's index-th event under a term (docs/log-contract.md, Derived ids and digests)."""
     return derived_id("event", command_id, term, index)
 
 

@@ -1,4 +1,4 @@
-"""The term rule: which records of an events partition count. Every reader applies it (design, section 1).
+"""The term rule: which records of an events partition count. Every reader applies it (docs/log-contract.md).
 
 1. A `WriterClaimed{claim_id, after}` counts only if `after` is the claim in force where it lands.
 2. The term is that record's own offset.

@@ -82,7 +82,7 @@ class Topics:
         return f"{self.prefix}.heartbeats"
 
     def specs(self) -> tuple[TopicSpec, ...]:
-        """Every topic with its broker settings (design, section 2)."""
+        """Every topic with its broker settings (docs/log-contract.md, Topics)."""
         keep = FOREVER_MS
         return (
             TopicSpec(self.commands, "delete", 7 * DAY_MS, log_append_time=True),

@@ -46,7 +46,7 @@ def call_resource(previous: Row | None, event: Event) -> Row | None:
 
 
 def call_json(row: Row) -> dict[str, Any]:
-    """The tool call of the outward interface (protocol.md), from its row."""
+    """The tool call as REST and the sockets serve it, from its row."""
     return {
         "tenant": row["tenant"],
         "project": row["project"],

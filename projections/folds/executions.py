@@ -46,7 +46,7 @@ def execution_resource(previous: Row | None, event: Event, *, hold: Row | None =
 
 
 def execution_json(row: Row) -> dict[str, Any]:
-    """The execution of the outward interface (protocol.md), from its row."""
+    """The execution as REST and the sockets serve it, from its row."""
     return {
         "tenant": row["tenant"],
         "project": row["project"],

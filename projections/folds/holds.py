@@ -62,7 +62,7 @@ def hold_resource(
 
 
 def hold_json(row: Row) -> dict[str, Any]:
-    """The hold of the outward interface (protocol.md), from its row."""
+    """The hold as REST and the sockets serve it, from its row."""
     return {
         "tenant": row["tenant"],
         "project": row["project"],

@@ -8,7 +8,7 @@ from schemas.canonical import canonical
 from schemas.standing_rule import ArgumentTest
 from services.domain.plain import is_plain
 
-# What stands in place of a sensitive value (design, Sensitive arguments).
+# What stands in place of a sensitive value (docs/secrets.md).
 SEALED = frozenset({"handle", "commitment"})
 # Some readers end a path's step at these, and drop spaces.
 _STEP_BACK = re.compile(r"(^|[/?#;&=,:])\.\.($|[/?#;&=,:])")

@@ -22,7 +22,7 @@ FETCH_WITHIN_MS = 250
 
 
 class IdempotentProducer(driver.Producer):
-    """Faust's producer as the design asks for it; faust itself sets idempotence only for transactions."""
+    """Faust's producer with acks of all replicas and idempotence, which faust itself sets only for transactions."""
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}

@@ -1,4 +1,4 @@
-"""Claiming a partition by compare-and-set in the log, and reading it (design, section 1, Fencing, 1–3)."""
+"""Claiming a partition by compare-and-set in the log, and reading it (docs/log-contract.md, the term rule)."""
 
 from contextlib import aclosing
 

@@ -1,6 +1,6 @@
 """The single writer of one partition: claims it, recovers it, and decides commands in atomic rounds.
 
-The steps, in the order that makes them safe (design, section 1):
+The steps, in the order that makes them safe:
 
 1.–3. Claim (see `claim.py`): read to the end, append a claim, read back to it.
 4. Adopt the definitions that stand at their high watermark.

@@ -1,4 +1,4 @@
-"""Who may write: claims, zombies, and what a writer believes of itself (design, section 1, Fencing)."""
+"""Who may write: claims, zombies, and what a writer believes of itself."""
 
 import asyncio
 

@@ -122,7 +122,7 @@ def sha256_hex(data: bytes) -> str:
 def call_digest(tenant: str, agent: str, tool: str, tool_version: str, arguments: Any) -> str:
     """The digest that an approval binds to.
 
-    SHA-256 of RFC 8785 JSON over {tenant, agent, tool, tool_version, arguments} (protocol.md, REST).
+    SHA-256 of RFC 8785 JSON over {tenant, agent, tool, tool_version, arguments} (docs/log-contract.md).
 
     Args:
         tenant: of the token.

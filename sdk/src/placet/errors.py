@@ -28,7 +28,7 @@ class Unreachable(PlacetError):
 
 
 class Refused(PlacetError):
-    """Placet said no. `code` is the refusal's name (protocol.md, Refusals).
+    """Placet said no. `code` is the refusal's name.
 
     Attributes:
         code: the refusal's name, such as `already_decided`.

@@ -67,5 +67,5 @@ _ATTEMPTS = _Attempts()
 
 
 def attempt_id() -> str:
-    """A fresh attempt id. It is never stored and never derived from the call (design, Once)."""
+    """A fresh attempt id. It is never stored and never derived from the call (docs/sdk.md)."""
     return _ATTEMPTS.next()

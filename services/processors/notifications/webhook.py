@@ -1,6 +1,6 @@
 """Messages to an address over HTTP, signed so that whoever takes them knows whose they are.
 
-The scheme is Standard Webhooks 1.0 (https://www.standardwebhooks.com, spec/standard-webhooks.md): HMAC-SHA256 with
+The scheme is Standard Webhooks 1.0 (https://www.standardwebhooks.com): HMAC-SHA256 with
 the endpoint's own secret over `{id}.{timestamp}.{body}`; the id is the same at each try, the time is the try's.
 """
 
