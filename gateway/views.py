@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -16,7 +17,7 @@ from projections.queries.moment import Moment
 from projections.queries.open_work import open_calls, open_executions, open_holds
 from projections.queries.views import Positions, Views
 from projections.store.port import Position, ViewError, ViewUnavailable
-from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
+from schemas.events.definitions import PolicyPublished, PolicyRetired, PrincipalPublished, ToolPublished
 from schemas.ids import split_execution_key
 from schemas.refusals import Refusal
 from schemas.topics import Topics
@@ -126,10 +127,13 @@ def _published(moment: Moment, row: Row) -> Outcome:
     )
 
 
-def _publication(row: Row) -> PolicyPublished | ToolPublished | PrincipalPublished:
+def _publication(row: Row) -> PolicyPublished | PolicyRetired | ToolPublished | PrincipalPublished:
     name, version, by, document = row["name"], row["version"], row["published_by"], row["document"]
     project = row["project"]
     match row["kind"]:
+        case "policy-retired":
+            reason = json.loads(document)["reason"]
+            return PolicyRetired(name=name, version=version, reason=reason, by=by, project=project)
         case "policy":
             return PolicyPublished(name=name, version=version, document=document, by=by, project=project)
         case "principal":

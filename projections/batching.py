@@ -43,7 +43,7 @@ from projections.store.tables import (
 )
 from schemas.audit import TopicRole, has_leaf
 from schemas.canonical import sha256_hex
-from schemas.events.definitions import DEFINITION_EVENTS, DataKeyDestroyed
+from schemas.events.definitions import DEFINITION_EVENTS, DataKeyDestroyed, PolicyRetired
 from schemas.events.executions import CommandAbandoned, CommandRefused, is_reuse_refusal
 from schemas.events.holds import DecisionRefused
 from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
@@ -198,7 +198,9 @@ class Batcher:
             gathered.audits.append(audit.destruction_entry(event))
         elif isinstance(event.body, DEFINITION_EVENTS):
             gathered.definitions.append(definition_row(event))
-            gathered.audits.append(audit.publication_entry(event))
+            is_retirement = isinstance(event.body, PolicyRetired)
+            entry = audit.retirement_entry if is_retirement else audit.publication_entry
+            gathered.audits.append(entry(event))
         elif isinstance(event.body, CommandRefused):
             rule = self._rows.standing_rules.get((event.meta.tenant, event.body.subject_id))
             gathered.audits.append(audit.refused_publication_entry(event, rule))

@@ -236,6 +236,14 @@ class PublishPolicy(Message):
     document: Document
 
 
+class RetirePolicy(Message):
+    """Take a policy out of force. `version` is the one that is meant; 0 for whichever is in force."""
+
+    name: Id
+    version: Long = 0
+    reason: Text = ""
+
+
 class PublishTool(Message):
     """Publish a version of a tool's definition (canonical JSON of the MCP form)."""
 
@@ -320,6 +328,7 @@ DefinitionCommand = (
     | SuspendRule
     | RevokeRule
     | DestroyDataKey
+    | RetirePolicy
 )
 
 COMMANDS: tuple[type[Message], ...] = (
@@ -354,6 +363,7 @@ COMMANDS: tuple[type[Message], ...] = (
     SettleReservation,
     TakeSecrets,
     EraseSecrets,
+    RetirePolicy,
 )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from projections.folds.rows import Row
 from projections.folds.standing_rules import rule_id_of, standing_rule_row
-from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
+from schemas.events.definitions import PolicyPublished, PolicyRetired, PrincipalPublished, ToolPublished
 from schemas.events.rules import RULE_EVENTS
 from schemas.headers import rfc3339
 from schemas.ids import TENANT_WIDE
@@ -24,6 +24,16 @@ Place = tuple[str, str, str]  # tenant, project and name
 
 
 @dataclass(frozen=True, slots=True)
+class Retired:
+    """Who took a policy out of force, when and why, and where the log says so."""
+
+    by: str
+    at_ms: int
+    reason: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """One version of a policy, tool or principal; `document` is canonical JSON, the project `*` for the tenant's."""
 
@@ -35,6 +45,7 @@ class Published:
     offset: int
     tool_version: str = ""
     project: str = TENANT_WIDE
+    retired: Retired | None = None
 
 
 Shelf = dict[Place, list[Published]]
@@ -63,6 +74,9 @@ class Definitions:
         elif isinstance(body, PrincipalPublished):
             shelf, document, tool_version = self.principals, body.document, ""
             self._apply_principal(body, event.meta.tenant)
+        elif isinstance(body, PolicyRetired):
+            self._apply_retirement(body, event)
+            return
         else:
             return
         published = Published(
@@ -76,6 +90,13 @@ class Definitions:
             body.project,
         )
         shelf.setdefault((event.meta.tenant, body.project, body.name), []).append(published)
+
+    def _apply_retirement(self, body: PolicyRetired, event: Event) -> None:
+        meta = event.meta
+        versions = self.policies.get((meta.tenant, body.project, body.name))
+        if versions:
+            retired = Retired(body.by, meta.at_ms, body.reason, event.offset)
+            versions[-1] = replace(versions[-1], retired=retired)
 
     def _apply_principal(self, body: PrincipalPublished, tenant: str) -> None:
         try:
@@ -111,6 +132,11 @@ def newest(shelf: Shelf, tenant: str, project: str) -> list[Published]:
         if owner == tenant and (project == TENANT_WIDE or of_project in (TENANT_WIDE, project))
     ]
     return sorted(found, key=lambda one: (one.name, one.project))
+
+
+def in_force(shelf: Shelf, tenant: str, project: str) -> list[Published]:
+    """Likewise, without what was retired."""
+    return [one for one in newest(shelf, tenant, project) if one.retired is None]
 
 
 def seen(shelf: Shelf, tenant: str, project: str, name: str) -> list[Published]:
@@ -154,4 +180,7 @@ def policy_json(policy: Published) -> dict[str, Any]:
         "document": json.loads(policy.document),
         "published_by": policy.by,
         "published_at": rfc3339(policy.at_ms),
+        "retired_by": policy.retired.by if policy.retired else None,
+        "retired_at": rfc3339(policy.retired.at_ms) if policy.retired else None,
+        "retired_reason": policy.retired.reason if policy.retired else None,
     }

@@ -55,7 +55,7 @@ class Principal(Resource):
 
 
 class PolicyVersion(Resource):
-    """A published version of a policy."""
+    """A published version of a policy. Only the newest is in force, and only until somebody retires it."""
 
     name: str
     project: str
@@ -63,3 +63,7 @@ class PolicyVersion(Resource):
     document: dict[str, Any]
     published_by: str
     published_at: datetime
+    retired_by: str | None
+    retired_at: datetime | None
+    retired_reason: str | None
+    cursor: str | None = None

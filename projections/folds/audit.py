@@ -66,6 +66,17 @@ def publication_entry(event: Event) -> Row:
     }
 
 
+def retirement_entry(event: Event) -> Row:
+    """The audit row of a policy that was retired."""
+    body: Any = event.body
+    return _row(event, event.meta.tenant, _project_of(body.project)) | {
+        "subject": body.by,
+        "action": "retire_policy",
+        "before": json_text({"name": body.name, "version": body.version}),
+        "feedback": body.reason,
+    }
+
+
 def destruction_entry(event: Event) -> Row:
     """The audit row of a destroyed data key."""
     body: Any = event.body

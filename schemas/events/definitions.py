@@ -48,9 +48,20 @@ class DataKeyDestroyed(Message):
     project: str = TENANT_WIDE
 
 
+class PolicyRetired(Message):
+    """A policy is in force no more; `version` is the one that was. Publishing it again is its next version."""
+
+    name: str
+    version: Long
+    reason: str
+    by: str
+    project: str = TENANT_WIDE
+
+
 DEFINITION_EVENTS: tuple[type[Message], ...] = (
     PolicyPublished,
     ToolPublished,
     PrincipalPublished,
     DataKeyDestroyed,
+    PolicyRetired,
 )

@@ -9,8 +9,14 @@ from msgspec.structs import replace
 
 from schemas.actor import Actor
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
-from schemas.commands import DestroyDataKey, PublishPolicy, PublishPrincipal, PublishTool
-from schemas.events.definitions import DataKeyDestroyed, PolicyPublished, PrincipalPublished, ToolPublished
+from schemas.commands import DestroyDataKey, PublishPolicy, PublishPrincipal, PublishTool, RetirePolicy
+from schemas.events.definitions import (
+    DataKeyDestroyed,
+    PolicyPublished,
+    PolicyRetired,
+    PrincipalPublished,
+    ToolPublished,
+)
 from schemas.events.executions import CommandRefused
 from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
 from schemas.limits import ADOPTED_NAMED_MAX
@@ -51,6 +57,8 @@ KIND_OF: dict[type[Message], str] = {
     PrincipalPublished: "principal",
     DestroyDataKey: "data-key",
     DataKeyDestroyed: "data-key",
+    RetirePolicy: "policy",
+    PolicyRetired: "policy",
 }
 # Who may give roles may give any: that is an admin's.
 ROLE_TO_PUBLISH: dict[type[Message], str] = {
@@ -58,15 +66,17 @@ ROLE_TO_PUBLISH: dict[type[Message], str] = {
     PublishTool: "operator",
     PublishPrincipal: "admin",
     DestroyDataKey: "admin",
+    RetirePolicy: "operator",
 }
 
 
 class Published(Struct, frozen=True):
-    """The newest version of one definition: its number and what its text digests to."""
+    """The newest version of one definition: its number, what its text digests to, and whether it was retired."""
 
     version: int
     digest: str
     offset: int
+    retired: bool = False
 
 
 class Definitions(Struct, frozen=True, kw_only=True):
@@ -164,7 +174,7 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     people = definitions.people.of(actor.tenant, actor.project)
     if isinstance(command, RuleCommand):
         return standing_rules.decide(definitions.standing, people, command, people.resolved(actor))
-    if not isinstance(command, Publishing | DestroyDataKey):
+    if not isinstance(command, Publishing | DestroyDataKey | RetirePolicy):
         return [_refused(command, actor, Refusal.INVALID, "not a publishing command")]
     role = ROLE_TO_PUBLISH[type(command)]
     actor, project = people.resolved(actor), project_of_definition(key)
@@ -175,12 +185,14 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     if isinstance(command, DestroyDataKey):
         return _destroyed(definitions, command, project, actor)
     earlier = definitions.published.get(key)
+    if isinstance(command, RetirePolicy):
+        return [_retired(earlier, command, project, actor)]
     version = earlier.version + 1 if earlier else 1
     try:
         event = _published(definitions, command, project, actor, version)
     except (PolicyRefused, ToolRefused, MalformedJson) as error:
         return [_refused(command, actor, Refusal.INVALID, str(error))]
-    if earlier is not None and earlier.digest == _digest_of(event):
+    if earlier is not None and not earlier.retired and earlier.digest == _digest_of(event):
         return [
             _refused(command, actor, Refusal.DUPLICATE, f"already published as version {earlier.version}")
         ]
@@ -197,6 +209,10 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
             tenant, event.name, event.version, parse_strict(event.document), event.project
         )
         definitions = replace(definitions, policies=policies)
+    elif isinstance(event, PolicyRetired):
+        policies = definitions.policies.without_policy(tenant, event.name, event.project)
+        row = Published(event.version, "", offset, retired=True)
+        return _with(replace(definitions, policies=policies), event, tenant, row)
     elif isinstance(event, ToolPublished):
         tool = tool_from_definition(event.name, event.definition, definitions.check_schema)
         definitions = replace(
@@ -243,10 +259,15 @@ def set_aside(
 
 
 def _with_row(definitions: Definitions, event: Publication, tenant: str, offset: int) -> Definitions:
-    row = Published(event.version, _digest_of(event), offset)
+    return _with(definitions, event, tenant, Published(event.version, _digest_of(event), offset))
+
+
+def _with(
+    definitions: Definitions, event: Publication | PolicyRetired, tenant: str, row: Published
+) -> Definitions:
     key = definition_key(tenant, KIND_OF[type(event)], event.name, event.project)
     published = definitions.published.set(key, row)
-    return replace(definitions, published=published, through_offset=offset)
+    return replace(definitions, published=published, through_offset=row.offset)
 
 
 def _with_rules(
@@ -289,6 +310,22 @@ def _principal_to_publish(people: People, command: PublishPrincipal, project: st
     people.check_beside_tenant(tenant, project, principal)
     people.with_principal(tenant, principal, project)
     return principal_to_json(principal)
+
+
+def _retired(earlier: Published | None, command: RetirePolicy, project: str, actor: Actor) -> Message:
+    if earlier is None:
+        return _refused(command, actor, Refusal.NOT_FOUND, "no policy of this name was published here")
+    if earlier.retired:
+        return _refused(command, actor, Refusal.DUPLICATE, f"version {earlier.version} is retired already")
+    if command.version not in (0, earlier.version):
+        # Whoever saw an older one does not know what they take away.
+        detail = (
+            f"version: {earlier.version} is in force, not {command.version}; look at it before you retire it"
+        )
+        return _refused(command, actor, Refusal.INVALID, detail)
+    return PolicyRetired(
+        name=command.name, version=earlier.version, reason=command.reason, by=actor.subject, project=project
+    )
 
 
 def _destroyed(

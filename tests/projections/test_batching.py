@@ -27,6 +27,7 @@ from schemas.canonical import canonical
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events import rules as r
+from schemas.events.definitions import PolicyRetired
 from schemas.ids import definition_key, rule_uses_key
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
@@ -223,6 +224,8 @@ def test_definitions_are_kept_by_version_with_their_audit_rows(filler: Filler) -
     definitions = LogBuilder(1).claim_all()
     for version in (1, 2):
         definitions.append(policy_key("production"), [policy_published("production", version)], partition=0)
+    retired = PolicyRetired(name="production", version=2, reason="too wide", by="ops@acme")
+    definitions.append(policy_key("production"), [retired], partition=0)
     definitions.append(tool_key("send_money"), [tool_published("send_money", 1)], partition=0)
     refused = x.CommandRefused(
         code=Refusal.INVALID, command="PublishPolicy", subject_id="production", detail="a typo", by="ops@acme"
@@ -232,10 +235,14 @@ def test_definitions_are_kept_by_version_with_their_audit_rows(filler: Filler) -
     assert [(row["kind"], row["name"], row["version"]) for row in filler.rows(DEFINITIONS)] == [
         ("policy", "production", 1),
         ("policy", "production", 2),
+        ("policy-retired", "production", 2),
         ("tool", "send_money", 1),
     ]
-    actions = [row["action"] for row in filler.rows(AUDIT_ENTRIES)]
-    assert actions == ["publish_policy", "publish_policy", "publish_tool", "publish_policy_refused"]
+    audits = filler.rows(AUDIT_ENTRIES)
+    assert [row["action"] for row in audits] == [
+        *("publish_policy", "publish_policy", "retire_policy", "publish_tool", "publish_policy_refused"),
+    ]
+    assert (audits[2]["subject"], audits[2]["feedback"]) == ("ops@acme", "too wide")
     assert {row["command_id"]: row["code"] for row in filler.rows(ANSWERS)}["typo"] == "invalid"
     assert filler.rows(EVENTS) == []
 

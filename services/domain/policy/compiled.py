@@ -224,6 +224,12 @@ class PolicySet:
         unread = {key: policy for key, policy in self.unreadable.items() if key != place}
         return PolicySet({**self.policies, place: compiled}, unread)
 
+    def without_policy(self, tenant: str, name: str, project: str = TENANT_WIDE) -> "PolicySet":
+        """A set that has no version of this policy, not even one that nobody can read."""
+        place = (tenant, project, name)
+        policies = {key: policy for key, policy in self.policies.items() if key != place}
+        return PolicySet(policies, {key: one for key, one in self.unreadable.items() if key != place})
+
     def with_unreadable(
         self, tenant: str, name: str, version: int, why: str, project: str = TENANT_WIDE
     ) -> "PolicySet":

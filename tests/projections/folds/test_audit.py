@@ -124,7 +124,8 @@ def test_every_event_that_names_a_person_is_considered() -> None:
         "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
         "LeaseRenewed",
         "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
-        "PrincipalPublished", "DataKeyDestroyed", "RuleMade", "RuleActivated", "RuleSuspended", "RuleRevoked",
+        "PrincipalPublished", "DataKeyDestroyed", "PolicyRetired",
+        "RuleMade", "RuleActivated", "RuleSuspended", "RuleRevoked",
     }  # fmt: skip
     from projections.folds.audit import _ENTRIES
 

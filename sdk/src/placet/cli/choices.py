@@ -61,6 +61,7 @@ EVENT_TYPES = (
     "ToolPublished",
     "PrincipalPublished",
     "DataKeyDestroyed",
+    "PolicyRetired",
     "RuleMade",
     "RuleActivated",
     "RuleSuspended",
