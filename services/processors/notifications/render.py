@@ -21,7 +21,13 @@ DIGEST_SHOWN = 20
 DIGEST_DOCUMENTS = 100
 
 # Their full-width forms look alike and mean nothing to Slack, Teams, Discord, Markdown or HTML.
-_MARKUP = {ord(char): chr(ord(char) + 0xFEE0) for char in "@<>&*~|#[]`"}
+_FULL_WIDTH = 0xFEE0
+_MARKUP = {ord(char): chr(ord(char) + _FULL_WIDTH) for char in "@<>&*~|#[]`"}
+# What mail programs decode in a header (RFC 2047), what chat programs make a picture of, and what Markdown reads as
+# emphasis: an underscore at the edge of a word.
+_ENCODED_WORD = re.compile(r"=(?=\?)|(?<=\?)=")
+_EMOJI = re.compile(r":(?=[\w+-]{0,64}[^\W\d][\w+-]{0,64}:|[+-]\d{1,64}:)|(?<!\d):(?=\d{1,64}:)")
+_EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 # What mail and chat programs would make a link of: a scheme, and names joined by dots.
 _SCHEME = re.compile(r":(?=//)")
 _MAILTO = re.compile(r"(?i)(?<=mailto|script):")
@@ -49,8 +55,13 @@ class Outgoing(NamedTuple):
 def plain(text: str, limit: int) -> str:
     """What an agent wrote, as one line that no messenger takes for more than letters."""
     shown = revealed(_cut(text, limit)).translate(_MARKUP)
-    shown = _DOT.sub("\uff0e", _MAILTO.sub("\uff1a", _SCHEME.sub("\uff1a", shown)))
+    for pattern in (_ENCODED_WORD, _EMOJI, _EMPHASIS, _SCHEME, _MAILTO, _DOT):
+        shown = pattern.sub(_wide, shown)
     return _cut(shown, limit)
+
+
+def _wide(found: re.Match[str]) -> str:
+    return chr(ord(found[0]) + _FULL_WIDTH)
 
 
 def single(notice: Notice, link_base: str) -> Outgoing:

@@ -23,7 +23,8 @@ from tests.processors.notifications.holds import notice
 BASE = "https://placet.example.com"
 NASTY = (
     "<!here> @channel <@U123> [pay](https://evil.com) **b** `x` ~s~ a|b # h &lt; javascript:x mailto:a@b.c "
-    "\u202egnp.exe\u2066\x1b[31m\r\n# head\n@everyone \u200bwww.evil.com"
+    "\u202egnp.exe\u2066\x1b[31m\r\n# head\n@everyone \u200bwww.evil.com "
+    "=?utf-8?B?4oCuZXZpbA==?= :white_check_mark: :100: a:+1: _safe_"
 )
 
 
@@ -34,7 +35,11 @@ def request() -> Notice:
 
 
 @pytest.mark.parametrize(
-    "harmful", ["<", ">", "@", "[", "]", "`", "*", "~", "|", "#", "&", "://", ".com", "\n", "\r", "\x1b"]
+    "harmful",
+    [
+        *("<", ">", "@", "[", "]", "`", "*", "~", "|", "#", "&", "://", ".com", "\n", "\r", "\x1b"),
+        *("=?", "?=", ":white", ":100", ":+1", "_safe", "safe_"),
+    ],
 )
 def test_plain_markup_of_messengers_is_gone(harmful: str) -> None:
     assert harmful in NASTY
@@ -48,7 +53,8 @@ def test_plain_hidden_characters_are_shown_as_such() -> None:
 
 
 def test_plain_ordinary_words_stay_as_they_are() -> None:
-    assert plain("Send 1.50 EUR to Zoë (invoice_7), soon?", 100) == "Send 1.50 EUR to Zoë (invoice_7), soon?"
+    ordinary = "Send 1.50 EUR to Zoë (invoice_7) at 12:30:15, a=b: soon?"
+    assert plain(ordinary, 100) == ordinary
 
 
 @given(st.text(max_size=400))
@@ -57,6 +63,7 @@ def test_plain_any_text_is_one_bounded_line_without_markup(text: str) -> None:
     assert len(shown) <= 100
     assert not set(shown) & set("<>@[]`*~|#&\n\r\u202e\u2066\u200b\x00")
     assert "://" not in shown
+    assert "=?" not in shown
 
 
 def test_single_text_holds_one_link_and_it_is_ours() -> None:
