@@ -12,7 +12,7 @@ import faust
 from schemas.kafka_settings import KafkaSettingsRefused
 from services.processors.errors import EXIT_FAILED, SettingsRefused, TrustError
 from services.processors.settings import TrustSettings
-from services.processors.watchdog import Gauge, Lease, Watchdog
+from services.processors.watchdog import Gauge, Lease, LoopEnded, Watchdog
 from vitals.living import Living, living
 from vitals.probe import ProbeTaken
 from vitals.pulse import Pulse
@@ -90,16 +90,20 @@ def _feel(pulse: Pulse, gauges: Mapping[str, Gauge]) -> None:
 
 
 def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mapping[str, Gauge]]:
-    async def look() -> Mapping[str, Gauge]:
-        return await gauges()
+    async def look(timeout_s: float) -> Mapping[str, Gauge]:
+        # Bounded here, not by a cancellation from outside, which would reach for a loop that may have ended.
+        async with asyncio.timeout(timeout_s):
+            return await gauges()
 
     def read(timeout_s: float) -> Mapping[str, Gauge]:
-        asked: Any = asyncio.run_coroutine_threadsafe(look(), worker.loop)
+        looking = look(timeout_s)
         try:
-            found: Mapping[str, Gauge] = asked.result(timeout_s)
-            return found
-        finally:
-            asked.cancel()
+            asked: Any = asyncio.run_coroutine_threadsafe(looking, worker.loop)
+        except RuntimeError as error:
+            looking.close()
+            raise LoopEnded from error
+        found: Mapping[str, Gauge] = asked.result(timeout_s)
+        return found
 
     return read
 

@@ -1,9 +1,11 @@
 """The watchdog's judgement, without a thread and without a clock."""
 
+import threading
+
 import pytest
 
 from services.processors.errors import TrustError
-from services.processors.watchdog import Gauge, Lease, StallDetector
+from services.processors.watchdog import Gauge, Lease, LoopEnded, StallDetector, Watchdog
 
 
 class Clock:
@@ -62,3 +64,21 @@ def test_lease_stopped_for_longer_than_the_session_neither_writes_nor_renews() -
         lease.check()
     with pytest.raises(TrustError):
         lease.renew()
+
+
+def test_watchdog_meets_the_loops_end_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    looked = threading.Event()
+
+    def read(_timeout_s: float) -> dict[str, Gauge]:
+        looked.set()
+        raise LoopEnded
+
+    watchdog = Watchdog(4.0, Lease(60.0), read)
+    watchdog._period_s = 0.01
+    with caplog.at_level("DEBUG"):
+        watchdog.start()
+        assert looked.wait(5.0)
+        watchdog.stop()
+        watchdog.join(5.0)
+    assert caplog.text == ""
+    assert set(watchdog._gauges()) == {"the end of the process"}

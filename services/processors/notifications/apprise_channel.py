@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import apprise
+from apprise.plugins.email import NotifyEmail
 
 from services.processors.notifications.channel import Undelivered
+from services.processors.notifications.refusal import Said, Secrets, reason
 from services.processors.notifications.render import Outgoing
 
 
@@ -47,9 +48,11 @@ class AppriseChannel:
             )
         self._apprise = apprise.Apprise(asset=asset)
         self._apprise.add(target)
+        self._secrets = Secrets(url.strip())
+        self._is_mail = isinstance(target, NotifyEmail)
         self._timeout_s = timeout_s
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apprise")
-        self._running: Future[bool] | None = None
+        self._running: Future[str | None] | None = None
 
     @property
     def kind(self) -> str:
@@ -57,33 +60,45 @@ class AppriseChannel:
         return "apprise"
 
     async def send(self, outgoing: Outgoing) -> None:
-        """See `Channel`. A thread cannot be ended: while one still hangs, further tries fail at once."""
+        """See `Channel`. A thread cannot be ended: while one still hangs, nothing is tried."""
         if self._running is not None and not self._running.done():
-            raise Undelivered("the try before still hangs")
+            raise Undelivered("the try before still hangs", was_tried=False)
         self._running = self._thread.submit(self._notify, outgoing)
         try:
             async with asyncio.timeout(self._timeout_s):
-                taken = await asyncio.shield(asyncio.wrap_future(self._running))
+                # Not shielded: who waits no more is forgotten, and a thread that outlives the loop tells nobody.
+                refusal = await asyncio.wrap_future(self._running)
         except TimeoutError:
             raise Undelivered(f"no answer within {self._timeout_s:g} s") from None
-        if not taken:
-            raise Undelivered("apprise could not deliver it")
+        if refusal is not None:
+            raise Undelivered(refusal)
 
-    def _notify(self, outgoing: Outgoing) -> bool:
+    def _notify(self, outgoing: Outgoing) -> str | None:
+        """Why it was not taken; None where it was."""
         try:
-            return bool(
-                self._apprise.notify(
-                    title=outgoing.title, body=outgoing.text, body_format=apprise.NotifyFormat.TEXT
-                )
+            result = self._apprise.notify(
+                title=outgoing.title,
+                body=outgoing.text,
+                body_format=apprise.NotifyFormat.TEXT,
+                # What the other side said is told at this level alone.
+                log_level=logging.DEBUG,
             )
         except Exception as error:  # a plugin's own mistake must not end what others wait for
             # Its name only: its text may hold the address.
             logging.getLogger(__name__).warning("a plugin of apprise failed (%s)", type(error).__name__)
-            return False
+            return f"a plugin of apprise failed ({type(error).__name__})"
+        if result:
+            return None
+        log = [Said(entry.level, entry.message) for found in result.results for entry in found.logs()]
+        return reason(log, self._secrets, self._is_mail)
 
 
 def silence_libraries() -> None:
     """Keep addresses, which may hold tokens, out of the log: what is worth saying the senders say."""
-    quiet: dict[str, Any] = dict.fromkeys(("httpx", "httpcore", "urllib3", "requests"), logging.WARNING)
-    for name, level in {**quiet, "apprise": logging.CRITICAL + 1}.items():
-        logging.getLogger(name).setLevel(level)
+    for name in ("httpx", "httpcore", "urllib3", "requests"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    library = logging.getLogger("apprise")
+    # It prints nothing, and yet tells the channel that asked why a message was not taken.
+    library.setLevel(logging.DEBUG)
+    library.addHandler(logging.NullHandler())
+    library.propagate = False

@@ -11,12 +11,21 @@ class Undelivered(Exception):
     Attributes:
         is_final: Trying again would not help.
         retry_after_s: When the other side wants to be asked again; None where it did not say.
+        was_tried: Nobody was asked where it is false; that counts as no try.
     """
 
-    def __init__(self, why: str, *, is_final: bool = False, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        is_final: bool = False,
+        retry_after_s: float | None = None,
+        was_tried: bool = True,
+    ) -> None:
         super().__init__(why)
         self.is_final = is_final
         self.retry_after_s = retry_after_s
+        self.was_tried = was_tried
 
 
 class Channel(Protocol):

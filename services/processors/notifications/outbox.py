@@ -16,7 +16,7 @@ import msgspec
 from services.processors.errors import OutboxUnusable
 from services.processors.notifications.notice import ASKING, Call, Hold, Notice
 
-VERSION = 1
+VERSION = 2
 LOCK_WITHIN_S = 10.0
 NOTHING = -1
 
@@ -36,13 +36,18 @@ CREATE TABLE messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, endpoint TEXT NOT NULL, event_id TEXT NOT NULL,
     log_key BLOB NOT NULL, hold_id TEXT NOT NULL, asking INTEGER NOT NULL, notice BLOB NOT NULL,
     queued_at_ms INTEGER NOT NULL, due_at_ms INTEGER NOT NULL, tries INTEGER NOT NULL,
-    digest TEXT NOT NULL, UNIQUE (endpoint, event_id)
+    digest TEXT NOT NULL, began_at_ms INTEGER NOT NULL DEFAULT 0, UNIQUE (endpoint, event_id)
 );
 CREATE INDEX messages_by_endpoint ON messages (endpoint, seq);
 CREATE TABLE attempts (endpoint TEXT NOT NULL, at_ms INTEGER NOT NULL);
 CREATE INDEX attempts_by_endpoint ON attempts (endpoint, at_ms);
 """
-_COLUMNS = "seq, notice, queued_at_ms, due_at_ms, tries, digest"
+# Version 1 counted the time of a message from when it was queued.
+_FROM_VERSION_1 = """
+ALTER TABLE messages ADD COLUMN began_at_ms INTEGER NOT NULL DEFAULT 0;
+UPDATE messages SET began_at_ms = queued_at_ms WHERE tries > 0;
+"""
+_COLUMNS = "seq, notice, queued_at_ms, due_at_ms, tries, digest, began_at_ms"
 
 
 class Position(NamedTuple):
@@ -60,7 +65,10 @@ class Position(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """A message that waits; those of one digest go out as one."""
+    """A message that waits; those of one digest go out as one.
+
+    `began_at_ms`: when its own turn first came, 0 before: what it waited behind others is no time of its own.
+    """
 
     seq: int
     notice: Notice
@@ -68,6 +76,7 @@ class Queued(NamedTuple):
     due_at_ms: int
     tries: int
     digest: str
+    began_at_ms: int
 
 
 class Outbox:
@@ -189,8 +198,8 @@ class Outbox:
         return self._queued("WHERE endpoint = ? AND digest = ? ORDER BY seq", endpoint, first[0].digest)
 
     def fresh(self, endpoint: str, limit: int) -> list[Queued]:
-        """The messages that were never tried and are in no digest, oldest first."""
-        where = "WHERE endpoint = ? AND tries = 0 AND digest = '' ORDER BY seq LIMIT ?"
+        """The messages whose turn never came and that are in no digest, oldest first."""
+        where = "WHERE endpoint = ? AND began_at_ms = 0 AND digest = '' ORDER BY seq LIMIT ?"
         return self._queued(where, endpoint, limit)
 
     def waiting(self) -> dict[str, int]:
@@ -213,11 +222,11 @@ class Outbox:
         """Let messages go out as one from now on."""
         self._each("UPDATE messages SET digest = ? WHERE seq = ?", [(digest, queued.seq) for queued in found])
 
-    def tried(self, found: Sequence[Queued], due_at_ms: int) -> None:
-        """A try failed; the next one is due at a time."""
+    def tried(self, found: Sequence[Queued], tries: int, began_at_ms: int, due_at_ms: int) -> None:
+        """So many tries failed, since a time; the next one is due at another."""
         self._each(
-            "UPDATE messages SET tries = tries + 1, due_at_ms = ? WHERE seq = ?",
-            [(due_at_ms, queued.seq) for queued in found],
+            "UPDATE messages SET tries = ?, began_at_ms = ?, due_at_ms = ? WHERE seq = ?",
+            [(tries, began_at_ms, due_at_ms, queued.seq) for queued in found],
         )
 
     def done(self, found: Sequence[Queued]) -> None:
@@ -233,6 +242,14 @@ class Outbox:
         self._write("DELETE FROM attempts WHERE endpoint = ? AND at_ms < ?", endpoint, keep_since_ms)
         self._write("INSERT INTO attempts VALUES (?, ?)", endpoint, at_ms)
 
+    def drop_attempt(self, endpoint: str, at_ms: int) -> None:
+        """Forget one: nobody was disturbed after all."""
+        self._write(
+            "DELETE FROM attempts WHERE rowid = (SELECT max(rowid) FROM attempts WHERE endpoint = ? AND at_ms = ?)",
+            endpoint,
+            at_ms,
+        )
+
     def attempts(self, endpoint: str, since_ms: int) -> list[int]:
         """When an endpoint was disturbed since a time, oldest first."""
         rows = self._rows(
@@ -244,6 +261,10 @@ class Outbox:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             self._db.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        elif version == 1:
+            self._db.executescript(
+                f"BEGIN IMMEDIATE; {_FROM_VERSION_1} PRAGMA user_version = {VERSION}; COMMIT;"
+            )
         elif version != VERSION:
             raise OutboxUnusable(
                 f"The outbox {self._path} is of version {version}, and this one knows {VERSION}: run the Placet "

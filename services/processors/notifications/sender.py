@@ -3,9 +3,12 @@
 A turn is, in this order:
 
 1. what asks about holds that are closed by now is dropped;
-2. where only one more message fits into this minute and several wait, they become one digest;
+2. where several wait and only one more message fits into this minute, or the first of them has waited for long behind
+   one that nobody took, they become one digest;
 3. the try is written down, and made;
 4. what was taken is deleted; what was given up is deleted once its dead letters are in the log.
+
+Only real tries count, and a message's time begins with its own first turn: waiting behind others costs it nothing.
 """
 
 import asyncio
@@ -94,7 +97,7 @@ class Sender:
         free, wait_ms = self._allowance(now_ms)
         if not free:
             return wait_ms / 1000
-        if free == 1 and not found[0].digest and not found[0].tries:
+        if self._is_fresh(found[0]) and (free == 1 or self._has_waited_long(found[0], now_ms)):
             found = self._gather(found)
         await self._try(found, now_ms)
         return AT_ONCE_S
@@ -126,6 +129,14 @@ class Sender:
         free = self.endpoint.delivery.per_minute - len(made)
         return (free, 0) if free > 0 else (0, made[-self.endpoint.delivery.per_minute] - since_ms)
 
+    @staticmethod
+    def _is_fresh(queued: Queued) -> bool:
+        return not queued.digest and not queued.began_at_ms
+
+    def _has_waited_long(self, queued: Queued, now_ms: int) -> bool:
+        """Whether it waited for as long as all tries of another take at least: one by one there would be no end."""
+        return now_ms >= queued.queued_at_ms + self.endpoint.delivery.within_seconds * 1000 // 2
+
     def _gather(self, found: list[Queued]) -> list[Queued]:
         fresh = self.outbox.fresh(self.endpoint.key, DIGEST_MAX)
         if len(fresh) < 2:
@@ -140,7 +151,7 @@ class Sender:
             self.outbox.done(found)
             self.meters.taken.labels(self.endpoint.key).inc(len(found))
         else:
-            await self._failed(found, failure)
+            await self._failed(found, failure, now_ms)
 
     async def _send(self, found: Sequence[Queued]) -> Undelivered | None:
         try:
@@ -159,21 +170,29 @@ class Sender:
             return digest(self.endpoint.key, [queued.notice for queued in found], self.link_base)
         return single(found[0].notice, self.link_base)
 
-    async def _failed(self, found: list[Queued], error: Undelivered) -> None:
+    async def _failed(self, found: list[Queued], error: Undelivered, tried_at_ms: int) -> None:
         delivery, now_ms = self.endpoint.delivery, self.now_ms()
-        self.meters.failed.labels(self.endpoint.key).inc()
-        tries = found[0].tries + 1
-        ends_at_ms = found[0].queued_at_ms + delivery.within_seconds * 1000
+        tries, began_at_ms = found[0].tries, found[0].began_at_ms or tried_at_ms
+        if error.was_tried:
+            self.meters.failed.labels(self.endpoint.key).inc()
+            tries += 1
+        else:
+            self.outbox.drop_attempt(self.endpoint.key, tried_at_ms)
+        ends_at_ms = began_at_ms + delivery.within_seconds * 1000
         if error.is_final or tries >= delivery.tries or now_ms >= ends_at_ms:
             await self._give_up(found, tries, error)
             return
-        wait_s = back_off_s(tries, delivery.tries, delivery.within_seconds, self.chance.random())
+        wait_s = back_off_s(max(1, tries), delivery.tries, delivery.within_seconds, self.chance.random())
         due_at_ms = now_ms + round(1000 * max(wait_s, error.retry_after_s or 0.0))
-        self.outbox.tried(found, min(due_at_ms, max(ends_at_ms, now_ms)))
-        logger.info("%s: try %d of %d failed (%s)", self.endpoint.key, tries, delivery.tries, error)
+        self.outbox.tried(found, tries, began_at_ms, min(due_at_ms, max(ends_at_ms, now_ms)))
+        if error.was_tried:
+            logger.info("%s: try %d of %d failed (%s)", self.endpoint.key, tries, delivery.tries, error)
+        else:
+            logger.info("%s: not tried (%s)", self.endpoint.key, error)
 
     async def _give_up(self, found: list[Queued], tries: int, error: Undelivered) -> None:
-        why = f"{self.endpoint.key} ({self.endpoint.channel.kind}): try {tries} was the last one ({error})"
+        ended = f"try {tries} was the last one" if tries else "it was never tried"
+        why = f"{self.endpoint.key} ({self.endpoint.channel.kind}): {ended} ({error})"
         await self.bury([queued.notice for queued in found], why)
         self.outbox.done(found)
         self.meters.given_up.labels(self.endpoint.key).inc(len(found))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Iterator
 from email.message import EmailMessage
+from typing import Any
 
 import pytest
 
+from ops.ports import free_port
 from services.processors.notifications.apprise_channel import AppriseChannel, BadAddress, silence_libraries
 from services.processors.notifications.channel import Undelivered
+from services.processors.notifications.refusal import Secrets
 from services.processors.notifications.render import digest, plain, single, trial
 from tests.processors.notifications.holds import notice
 from tests.processors.notifications.receiver import Mailbox, mail_server, receiving
@@ -79,15 +83,56 @@ def texts(mail: EmailMessage) -> list[EmailMessage]:
     return found
 
 
-async def test_send_mail_refused_can_be_tried_again() -> None:
+async def test_send_mail_refused_tells_the_servers_reason_and_can_be_tried_again(quiet: Printed) -> None:
     mailbox = Mailbox(refuse=1)
     with mail_server(mailbox) as address:
-        channel = AppriseChannel(address, 10.0)
-        with pytest.raises(Undelivered, match="apprise could not deliver it") as failed:
-            await channel.send(MESSAGE)
+        with pytest.raises(Undelivered, match=r"^451 not now$") as failed:
+            await AppriseChannel(address, 10.0).send(MESSAGE)
         assert not failed.value.is_final
-        await channel.send(MESSAGE)
+        await AppriseChannel(address, 10.0).send(MESSAGE)
     assert len(mailbox.mails) == 1
+
+
+class Unwelcome(Mailbox):
+    """A mail server that repeats to whoever asks what it was told, and hides something in it."""
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:
+        login = "AHMzY3JldC11c2VyAGh1bnRlcjI="
+        return f"550 5.1.1 <{address}> is unknown to s3cret-user with hunter2 \x1b[31m or {login}"
+
+
+async def test_send_mail_to_an_unknown_person_tells_why_and_no_part_of_the_address(quiet: Printed) -> None:
+    with mail_server(Unwelcome()) as address:
+        signed_in = address.replace("mailto://", "mailto://s3cret-user:hunter2@")
+        channel = AppriseChannel(signed_in, 10.0)
+        # The server offers no sign-in, and says so; nobody's password is in that either.
+        with pytest.raises(Undelivered, match=r"(?i)auth.* not supported") as refused:
+            await channel.send(MESSAGE)
+        assert "hunter2" not in str(refused.value)
+        channel = AppriseChannel(address, 10.0)
+        channel._secrets = Secrets(signed_in)
+        with pytest.raises(Undelivered, match=r"^550 5\.1\.1 <…> is unknown to … with … ") as refused:
+            await channel.send(MESSAGE)
+    for secret in ("ann@example.com", "s3cret", "hunter2", "AHMz", "\x1b"):
+        assert secret not in str(refused.value)
+        assert secret not in quiet.text
+
+
+async def test_send_mail_to_nobody_who_listens_says_so(quiet: Printed) -> None:
+    address = f"mailto://127.0.0.1:{free_port()}?from=placet@example.com&to=ann@example.com&mode=insecure"
+    with pytest.raises(Undelivered, match=r"\[Errno 111\] Connection refused"):
+        await AppriseChannel(address, 10.0).send(MESSAGE)
+
+
+async def test_send_to_a_service_that_refuses_tells_the_status_and_no_token(quiet: Printed) -> None:
+    with receiving() as receiver:
+        receiver.handle = lambda *_: (403, {})  # type: ignore[method-assign]
+        with pytest.raises(Undelivered, match=r"error=403") as refused:
+            await AppriseChannel(f"json://bob:hunter2@127.0.0.1:{receiver.port}/t0ken", 10.0).send(MESSAGE)
+        assert not {"hunter2", "t0ken"} & set(str(refused.value).split())
+    with pytest.raises(Undelivered, match="Connection refused") as refused:
+        await AppriseChannel(f"json://bob:hunter2@127.0.0.1:{free_port()}/t0ken", 10.0).send(MESSAGE)
+    assert "t0ken" not in str(refused.value)
 
 
 async def test_send_to_one_who_hangs_ends_in_time_and_does_not_pile_up() -> None:
@@ -116,17 +161,40 @@ def test_channel_unknown_address_is_refused_without_showing_it(address: str) -> 
     assert "s3cret" not in str(refused.value)
 
 
-async def test_silence_libraries_keeps_addresses_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    names = ("httpx", "httpcore", "urllib3", "requests", "apprise")
+async def test_silence_libraries_keeps_addresses_out_of_the_log(quiet: Printed) -> None:
+    with receiving() as receiver:
+        receiver.handle = lambda *_: (500, {})  # type: ignore[method-assign]
+        with pytest.raises(Undelivered):
+            await AppriseChannel(f"json://127.0.0.1:{receiver.port}/s3cret", 10.0).send(MESSAGE)
+    assert receiver.paths == ["/s3cret"]
+    assert "s3cret" not in quiet.text
+
+
+class Printed(logging.Handler):
+    """What a process would print at its most talkative, without the tests' own mail server."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name != "mail.log":
+            self.text += f"{record.getMessage()}\n"
+
+
+@pytest.fixture
+def quiet() -> Iterator[Printed]:
+    """As the notifier's process is: libraries print nothing."""
+    names = ("", "httpx", "httpcore", "urllib3", "requests", "apprise")
     before = {name: logging.getLogger(name).level for name in names}
+    printed = Printed()
+    logging.getLogger().addHandler(printed)
+    logging.getLogger().setLevel(logging.DEBUG)
     silence_libraries()
     try:
-        with caplog.at_level(logging.DEBUG), receiving() as receiver:
-            receiver.handle = lambda *_: (500, {})  # type: ignore[method-assign]
-            with pytest.raises(Undelivered):
-                await AppriseChannel(f"json://127.0.0.1:{receiver.port}/s3cret", 10.0).send(MESSAGE)
-        assert receiver.paths == ["/s3cret"]
-        assert "s3cret" not in caplog.text
+        yield printed
     finally:
+        logging.getLogger().removeHandler(printed)
+        logging.getLogger("apprise").propagate = True
         for name, level in before.items():
             logging.getLogger(name).setLevel(level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import sqlite3
 from typing import Any
 
@@ -349,3 +350,20 @@ async def recreate(role: NotifierRole) -> None:
     finally:
         await admin.close()
     await ensure_topics(role.bootstrap_servers, topics=role.topics, partitions=role.partitions)
+
+
+async def test_notifier_stopped_while_a_mail_hangs_ends_in_peace(role: NotifierRole) -> None:
+    log = facts.history()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        people = "from=placet@example.com&to=ann@example.com&mode=insecure&cto=2"
+        role.variables = {"MAIL": f"mailto://127.0.0.1:{silent.getsockname()[1]}?{people}"}
+        mail = {"id": "m", "when": {"events": ["hold_opened"]}, "to": [{"apprise": {"url_env": "MAIL"}}]}
+        role.tell(mail)
+        role.start_ready()
+        facts.hold_call(log, "h1")
+        await role.produce(log)
+        silent.settimeout(30)
+        with silent.accept()[0]:
+            assert role.stop() == 0
+    for word in ("Event loop is closed", "Traceback", "never awaited", "exception calling callback"):
+        assert word not in role.log, role.log[-4000:]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from services.processors.notifications.channel import Channel, Undelivered
 from services.processors.notifications.config import Endpoint
 from services.processors.notifications.document import Delivery, When
 from services.processors.notifications.notice import Notice
 from services.processors.notifications.outbox import Outbox
+from services.processors.notifications.render import Outgoing
 from services.processors.notifications.sender import Sender, back_off_s
 from services.processors.notifications.webhook import WebhookChannel, read_secret
 from tests.processors.notifications.holds import notice
@@ -23,6 +27,25 @@ from tests.processors.notifications.receiver import SECRET, Receiver, receiving
 
 KEY = "n/1"
 DOWN: tuple[int, dict[str, str]] = (503, {})
+
+
+@dataclass
+class Hangs:
+    """A channel whose try before still hangs for so many turns, before it takes everything."""
+
+    times: int
+    asked: int = 0
+    taken: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        return "fake"
+
+    async def send(self, outgoing: Outgoing) -> None:
+        self.asked += 1
+        if self.asked <= self.times:
+            raise Undelivered("the try before still hangs", was_tried=False)
+        self.taken.append(outgoing.id)
 
 
 @dataclass
@@ -39,8 +62,8 @@ class World:
         self.outbox = Outbox(self.directory / "outbox.db")
         self.sender = self.start()
 
-    def start(self, **delivery: Any) -> Sender:
-        channel = WebhookChannel(self.receiver.url, read_secret(SECRET), 5.0)
+    def start(self, channel: Channel | None = None, **delivery: Any) -> Sender:
+        channel = channel or WebhookChannel(self.receiver.url, read_secret(SECRET), 5.0)
         endpoint = Endpoint(KEY, When(events=("hold_opened",)), Delivery(**delivery), channel)
         self.sender = Sender(
             endpoint, self.outbox, "https://p", self.bury, lambda: self.now_ms, random.Random(7)
@@ -115,15 +138,65 @@ async def test_turn_endpoint_dead_for_good_is_tried_as_often_as_written_within_t
     assert world.outbox.waiting() == {}
 
 
-async def test_turn_many_waiting_for_a_dead_endpoint_are_given_up_together_not_one_after_the_other(
-    world: World,
-) -> None:
+async def test_turn_what_waits_behind_a_dead_endpoint_has_all_its_tries_together(world: World) -> None:
     world.receiver.answer = lambda _: DOWN
     started_ms = world.now_ms
     world.queue(*map(notice, range(10)))
     await world.work(started_ms + 86_400_000)
-    assert [ids for ids, _ in world.buried] == [[f"event-{number}"] for number in range(10)]
+    assert [found.body["type"] for found in world.receiver.requests] == ["hold_opened"] * 6 + ["digest"] * 6
+    alone, together = world.buried
+    assert alone[0] == ["event-0"]
+    assert together[0] == [f"event-{number}" for number in range(1, 10)]
+    assert "try 6 was the last one (HTTP 503)" in together[1]
+    assert world.now_ms - started_ms <= 1_205_000
+
+
+async def test_turn_waiting_behind_another_costs_no_try(world: World) -> None:
+    answers = [DOWN] * 6 + [DOWN] * 3
+    world.receiver.answer = lambda number: answers[number] if number < len(answers) else (200, {})
+    world.queue(notice(1), notice(2))
+    await world.work(world.now_ms + 86_400_000)
+    assert [ids for ids, _ in world.buried] == [["event-1"]]
+    assert [found.id for found in world.receiver.requests] == ["event-1"] * 6 + ["event-2"] * 4
+
+
+async def test_turn_a_try_that_asked_nobody_counts_neither_as_try_nor_to_the_minute(world: World) -> None:
+    channel = Hangs(times=4)
+    world.start(per_minute=2, channel=channel)
+    world.queue(notice(1))
+    await world.work(world.now_ms + 600_000)
+    assert (channel.asked, channel.taken) == (5, ["event-1"])
+    assert world.buried == []
+    assert len(world.outbox.attempts(KEY, 0)) == 1
+
+
+async def test_turn_a_channel_that_hangs_for_good_is_given_up_within_the_bound(world: World) -> None:
+    world.start(channel=Hangs(times=1000))
+    started_ms = world.now_ms
+    world.queue(notice(1))
+    await world.work(started_ms + 86_400_000)
+    ((ids, why),) = world.buried
+    assert ids == ["event-1"]
+    assert why == "n/1 (fake): it was never tried (the try before still hangs)"
     assert world.now_ms - started_ms <= 601_000
+
+
+async def test_outbox_of_version_1_is_taken_over_with_its_messages(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "outbox.db")
+    with outbox.transaction():
+        outbox.put_message(KEY, notice(1), 5)
+        outbox.put_message(KEY, notice(2), 5)
+    outbox.tried(outbox.next(KEY), 2, 9, 11)
+    outbox.close()
+    with closing(sqlite3.connect(tmp_path / "outbox.db", isolation_level=None)) as before:
+        before.execute("ALTER TABLE messages DROP COLUMN began_at_ms")
+        before.execute("PRAGMA user_version = 1")
+    outbox = Outbox(tmp_path / "outbox.db")
+    (tried,) = outbox.next(KEY)
+    (fresh,) = outbox.fresh(KEY, 10)
+    outbox.close()
+    assert (tried.notice.id, tried.tries, tried.began_at_ms) == ("event-1", 2, 5)
+    assert (fresh.notice.id, fresh.tries, fresh.began_at_ms) == ("event-2", 0, 0)
 
 
 async def test_turn_final_refusal_is_not_tried_again_and_holds_nobody_up(world: World) -> None:
