@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ops.config import StackConfig, load_config
-from ops.errors import OpsError
+from ops.errors import OpsError, UsageError
 from ops.private import UMASK
+from schemas.outgoing_tls import TlsRefused, outgoing_tls
 
 Run = Callable[[Mapping[str, str]], None]
 
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         config = load_config(parsed.config)
+        check_tls()
     except OpsError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
@@ -65,6 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings["probe_port"] = str(parsed.probe_port)
     load_role(parsed.role)(settings)
     return 0
+
+
+def check_tls() -> None:
+    """Refuse certificate authorities that no connection could be checked by.
+
+    Raises:
+        UsageError: A file that is named for them cannot be used.
+    """
+    try:
+        outgoing_tls()
+    except TlsRefused as error:
+        raise UsageError(f"{error}.") from error
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from ops.errors import OpsError
+from schemas.outgoing_tls import TlsRefused, outgoing_tls
 from schemas.registry import Registry, SchemaEntry, builtin
 
 TIMEOUT_S = 10.0
@@ -58,11 +59,13 @@ def import_schemas(
     entries = sorted((book or builtin()).by_id.values(), key=lambda entry: entry.schema_id)
     headers = {"Content-Type": CONTENT_TYPE, "Accept": f"{CONTENT_TYPE}, application/json"}
     try:
-        with httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_S, transport=transport) as client:
+        with httpx.Client(
+            base_url=url, headers=headers, timeout=TIMEOUT_S, transport=transport, verify=outgoing_tls()
+        ) as client:
             missing = [entry for entry in entries if not _has(client, entry)]
             for entry in missing:
                 _register(client, entry)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, TlsRefused) as error:
         raise SchemaRegistryError(
             f"The schema registry at {_shown(url)} does not answer ({error}): start it, or mend "
             "SCHEMA_REGISTRY_URL."

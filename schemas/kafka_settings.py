@@ -9,6 +9,8 @@ import ssl
 from pathlib import Path
 from typing import Any
 
+from schemas.outgoing_tls import outgoing_tls
+
 PLAIN = frozenset({"security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"})
 TLS = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})
 
@@ -59,7 +61,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _ssl_context(values: dict[str, Any], path: str | Path) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=values.get("ssl_cafile"))
+        cafile = values.get("ssl_cafile")
+        # What the file names alone is believed; without it whoever all other connections believe.
+        context = ssl.create_default_context(cafile=cafile) if cafile else outgoing_tls()
         if "ssl_certfile" in values:
             context.load_cert_chain(
                 values["ssl_certfile"], values.get("ssl_keyfile"), values.get("ssl_password")

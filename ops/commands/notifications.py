@@ -6,14 +6,16 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
 from ops.errors import UsageError
+from schemas.outgoing_tls import TlsRefused, trust_for_libraries
 from services.processors.notifications.apprise_channel import silence_libraries
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.config import Endpoint, Notifications, load_notifications
@@ -71,9 +73,18 @@ def trial_command(
         if not endpoints:
             known = ", ".join(dict.fromkeys(one.key.rpartition("/")[0] for one in found.endpoints))
             raise UsageError(f"{file} has no notification {id!r}: it has {known}.")
-        failed = [endpoint for endpoint in endpoints if not asyncio.run(_try(endpoint))]
+        failed = _tried_in_vain(endpoints)
     if failed:
         raise typer.Exit(EXIT_REFUSED)
+
+
+def _tried_in_vain(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    with TemporaryDirectory() as directory:
+        try:
+            trust_for_libraries(Path(directory) / "authorities.pem")
+        except TlsRefused as error:
+            raise UsageError(f"{error}.") from error
+        return [endpoint for endpoint in endpoints if not asyncio.run(_try(endpoint))]
 
 
 async def _try(endpoint: Endpoint) -> bool:

@@ -23,6 +23,7 @@ from ops.errors import EXIT_UNREACHABLE
 from ops.options import UpOptions, oidc_environment
 from ops.ports import LOOPBACK
 from ops.private import hide_secrets
+from ops.roles import check_tls
 from ops.status import READY, Stack, as_protocol, read_stack
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.seals import REQUIRED
@@ -142,6 +143,7 @@ def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
 def _checked(options: UpOptions) -> UpOptions:
     check_log_level(options.log_level)
     _check_notifications(options.notifications)
+    check_tls()
     return replace(options, oidc=oidc_environment(os.environ))
 
 

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import os
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ import httpx
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from schemas.audit import Head, call_signature
 from schemas.key_files import SigningKey
+from schemas.outgoing_tls import TlsRefused, outgoing_tls
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ class Webhook:
             HeadsUnusable: heads cannot be read, or how far they were posted cannot be kept.
         """
         wait_s = self.retry_first_s
-        async with httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False) as client:
+        async with httpx.AsyncClient(verify=self._tls(), timeout=TIMEOUT_S, follow_redirects=False) as client:
             while True:
                 self.woken.clear()
                 if await self._post_all(client):
@@ -77,6 +79,13 @@ class Webhook:
                 else:
                     await asyncio.sleep(wait_s)
                     wait_s = min(RETRY_MOST_S, wait_s * 2)
+
+    @staticmethod
+    def _tls() -> ssl.SSLContext:
+        try:
+            return outgoing_tls()
+        except TlsRefused as error:
+            raise HeadsUnusable(f"{error}.") from error
 
     async def _post_all(self, client: httpx.AsyncClient) -> bool:
         taken = self._taken()

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 
+from schemas.outgoing_tls import TlsRefused, trust_for_libraries
 from services.processors.errors import SettingsRefused
 from services.processors.notifications.app import build
 from services.processors.notifications.apprise_channel import silence_libraries
@@ -33,12 +34,21 @@ def _run(plain: Mapping[str, str]) -> int:
     settings = read_notifier_settings(plain)
     with living_as(plain, ROLE) as alive:
         silence_libraries()
+        _believe(settings)
         notifications = _notifications(settings)
         topic_id = asyncio.run(check_topics(settings, settings.topics.dead_letters))
         outbox = Outbox(settings.outbox)
         app, notifier, lease = build(settings, topic_id, notifications, outbox, lambda: alive.tell(READY))
         notifier.count_with(NotifierMeters(alive.registry))
         return run_worker(app, settings, lease, notifier.gauges, alive.pulse)
+
+
+def _believe(settings: NotifierSettings) -> None:
+    """Let apprise believe whom everything else believes."""
+    try:
+        trust_for_libraries(settings.outbox.with_name("authorities.pem"))
+    except TlsRefused as error:
+        raise SettingsRefused(f"{error}.") from error
 
 
 def _notifications(settings: NotifierSettings) -> Notifications:

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import json
 import math
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
+from schemas.outgoing_tls import TlsRefused, outgoing_tls
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.render import Outgoing
 
@@ -64,6 +66,7 @@ class WebhookChannel:
     key: bytes = field(repr=False)
     timeout_s: float
     now_s: Callable[[], float] = time.time
+    _tls: ssl.SSLContext | None = field(default=None, init=False, repr=False)
 
     @property
     def kind(self) -> str:
@@ -77,12 +80,16 @@ class WebhookChannel:
         try:
             async with (
                 asyncio.timeout(self.timeout_s),
-                httpx.AsyncClient(timeout=self.timeout_s, trust_env=False, follow_redirects=False) as client,
+                self._client() as client,
                 client.stream("POST", self.url, content=body, headers=headers) as answer,
             ):
                 status, retry_after = answer.status_code, answer.headers.get("retry-after")
         except TimeoutError:
             raise Undelivered(f"no answer within {self.timeout_s:g} s") from None
+        except TlsRefused as error:
+            raise Undelivered(str(error)) from None
+        except httpx.ConnectError as error:
+            raise Undelivered(_connection_failure(error)) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             # From None: what httpx raises has the address with it.
             raise Undelivered(type(error).__name__) from None
@@ -91,6 +98,13 @@ class WebhookChannel:
             raise Undelivered(
                 f"HTTP {status}", is_final=is_final, retry_after_s=read_retry_after(retry_after, self.now_s())
             )
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._tls is None:
+            self._tls = outgoing_tls()
+        return httpx.AsyncClient(
+            verify=self._tls, timeout=self.timeout_s, trust_env=False, follow_redirects=False
+        )
 
     def _headers(self, message_id: str, body: bytes) -> Mapping[str, str]:
         timestamp_s = int(self.now_s())
@@ -101,6 +115,16 @@ class WebhookChannel:
             "webhook-timestamp": str(timestamp_s),
             "webhook-signature": sign(self.key, message_id, timestamp_s, body),
         }
+
+
+def _connection_failure(error: httpx.ConnectError) -> str:
+    """Why nobody could be asked. Of what was raised only OpenSSL's own word is told: the rest names the address."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"ConnectError: the certificate is not trusted ({cause.verify_message})"
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__
 
 
 def read_retry_after(text: str | None, now_s: float) -> float | None:

@@ -16,6 +16,7 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from placet.grants.refusals import GrantKeysUnavailable
+from placet.tls import tls_for
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ class RemoteKeys:
 
     async def _download(self) -> bytes:
         if self._client is None:
-            self._client = httpx.AsyncClient()
+            self._client = httpx.AsyncClient(verify=tls_for(self.url))
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
         async with self._client.stream("GET", self.url, headers=headers, follow_redirects=False) as response:
             if response.status_code != httpx.codes.OK:

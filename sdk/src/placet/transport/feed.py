@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from placet.errors import Unreachable, refusal
 from placet.models import Event
+from placet.tls import tls_for
 from placet.transport.auto import Mode
 from placet.transport.bearer import bearer_headers
 from placet.transport.port import ConnectionLost, Patience, TokenSource
@@ -114,7 +115,7 @@ async def _sse(
     timeout = httpx.Timeout(patience.open_s, read=None)
     try:
         async with (
-            httpx.AsyncClient(timeout=timeout) as client,
+            httpx.AsyncClient(timeout=timeout, verify=tls_for(url)) as client,
             client.stream(
                 "GET",
                 f"{url}/v1/events/stream",

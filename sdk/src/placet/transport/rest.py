@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from placet.tls import tls_for
 from placet.transport.bearer import bearer_headers
 from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
 from placet.transport.retry import send_retrying
@@ -28,7 +29,7 @@ class RestTransport:
         # Made when needed: reading the certificates costs more than all the rest of a start.
         if self._opened is None:
             limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
-            self._opened = httpx.AsyncClient(base_url=self._url, limits=limits)
+            self._opened = httpx.AsyncClient(base_url=self._url, limits=limits, verify=tls_for(self._url))
         return self._opened
 
     async def send(self, request: Request) -> Reply:

@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMes
 from websockets.typing import Subprotocol
 
 from placet.errors import PlacetError, Unauthenticated
+from placet.tls import tls_for
 from placet.transport.bearer import authenticate_message
 from placet.transport.port import ConnectionLost
 
@@ -66,6 +67,7 @@ async def _connect(url: str, open_s: float) -> ClientConnection:
             compression=None,
             max_size=MAX_MESSAGE_BYTES,
             max_queue=None,
+            ssl=tls_for(url) if url.startswith("wss:") else None,
         )
     except InvalidStatus as error:
         status = error.response.status_code

@@ -1,0 +1,83 @@
+"""Whom Placet believes at the other end of every TLS connection that it opens: one answer for all of them.
+
+1. The certificate authorities of the system, or those of OpenSSL's own variables `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+2. Beside them those in the file that `PLACET_CA_FILE` names: a company's own.
+
+The client distribution has the same rule (`placet.tls`). docs/operations.md, TLS.
+"""
+
+import os
+import ssl
+from pathlib import Path
+
+CA_FILE = "PLACET_CA_FILE"
+# What OpenSSL and requests look at, in libraries that make their connections themselves.
+SSL_CERT_FILE, REQUESTS_CA_BUNDLE = "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"
+_CERTIFICATE_FILES = {".pem", ".crt", ".0"}
+
+
+class TlsRefused(OSError):
+    """A file of certificate authorities cannot be used; the message names it and the variable that names it."""
+
+
+def outgoing_tls() -> ssl.SSLContext:
+    """What a client of ours checks a server's certificate and name by.
+
+    Raises:
+        TlsRefused: a named file cannot be read, or holds no certificate.
+    """
+    for variable in (CA_FILE, SSL_CERT_FILE):
+        _check_readable(variable)
+    context = ssl.create_default_context()
+    if path := os.environ.get(CA_FILE):
+        try:
+            context.load_verify_locations(path)
+        except OSError as error:
+            raise TlsRefused(_sentence(CA_FILE, path, error)) from error
+    return context
+
+
+def trust_for_libraries(path: Path) -> None:
+    """Let libraries that make their own connections in this process believe the same authorities.
+
+    Args:
+        path: a file that is written with them.
+
+    Raises:
+        TlsRefused: as `outgoing_tls`, or the file cannot be written.
+    """
+    outgoing_tls()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_bytes(b"\n".join(found.read_bytes() for found in _sources()))
+    except OSError as error:
+        raise TlsRefused(f"the certificate authorities cannot be written to {path}: {error}") from error
+    os.environ[SSL_CERT_FILE] = os.environ[REQUESTS_CA_BUNDLE] = str(path)
+
+
+def _sources() -> list[Path]:
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile:
+        found = [Path(paths.cafile)]
+    else:
+        directory = Path(paths.capath) if paths.capath else None
+        listed = sorted(directory.iterdir()) if directory else []
+        found = [one for one in listed if one.suffix in _CERTIFICATE_FILES and one.is_file()]
+    own = os.environ.get(CA_FILE)
+    return [*found, Path(own)] if own else found
+
+
+def _check_readable(variable: str) -> None:
+    """OpenSSL itself passes over a file that is not there, and then believes nobody."""
+    path = os.environ.get(variable)
+    if not path:
+        return
+    try:
+        Path(path).read_bytes()
+    except OSError as error:
+        raise TlsRefused(_sentence(variable, path, error)) from error
+
+
+def _sentence(variable: str, path: str, error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{variable} names {path}, which cannot be used ({reason}): give a file of certificates in PEM"
