@@ -24,8 +24,8 @@ class Gauge(NamedTuple):
     behind: int
 
 
-class LoopEnded(Exception):
-    """The worker's loop has ended: nobody is left who could say how far anything has come."""
+class WorkerStops(Exception):
+    """The worker is stopping, and its loops end: nobody can say any more how far anything has come."""
 
 
 class StallDetector:
@@ -136,7 +136,7 @@ class Watchdog(threading.Thread):
             self._latest = self._read(self._period_s)
         except TrustError:
             raise
-        except LoopEnded:  # the process is about to end; one that does not is ended like any that stalls
+        except WorkerStops:  # the process is about to end; one that does not is ended like any that stalls
             return {**self._latest, "the end of the process": Gauge(position=0, behind=1)}
         except Exception as error:  # whatever keeps it from looking, lag cannot be ruled out
             logger.info("the lag is not known: %r", error)

@@ -12,7 +12,7 @@ import faust
 from schemas.kafka_settings import KafkaSettingsRefused
 from services.processors.errors import EXIT_FAILED, SettingsRefused, TrustError
 from services.processors.settings import TrustSettings
-from services.processors.watchdog import Gauge, Lease, LoopEnded, Watchdog
+from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
 from vitals.living import Living, living
 from vitals.probe import ProbeTaken
 from vitals.pulse import Pulse
@@ -99,10 +99,13 @@ def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mappi
         looking = look(timeout_s)
         try:
             asked: Any = asyncio.run_coroutine_threadsafe(looking, worker.loop)
-        except RuntimeError as error:
-            looking.close()
-            raise LoopEnded from error
-        found: Mapping[str, Gauge] = asked.result(timeout_s)
+            found: Mapping[str, Gauge] = asked.result(timeout_s)
+        except Exception as error:
+            if worker.loop.is_closed():
+                looking.close()
+            if worker.should_stop:
+                raise WorkerStops from error
+            raise
         return found
 
     return read

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from services.processors.errors import TrustError
-from services.processors.watchdog import Gauge, Lease, LoopEnded, StallDetector, Watchdog
+from services.processors.watchdog import Gauge, Lease, StallDetector, Watchdog, WorkerStops
 
 
 class Clock:
@@ -66,12 +66,12 @@ def test_lease_stopped_for_longer_than_the_session_neither_writes_nor_renews() -
         lease.renew()
 
 
-def test_watchdog_meets_the_loops_end_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+def test_watchdog_meets_a_worker_that_stops_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     looked = threading.Event()
 
     def read(_timeout_s: float) -> dict[str, Gauge]:
         looked.set()
-        raise LoopEnded
+        raise WorkerStops
 
     watchdog = Watchdog(4.0, Lease(60.0), read)
     watchdog._period_s = 0.01
