@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateway.identity.doors import OWNER_TENANT
@@ -19,6 +20,7 @@ from gateway.identity.keys import KeysUnreadable
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.files import write_text
+from ops.kafka.access import Access
 from ops.kafka.acl import INSTALLATION
 from ops.kafka.security import client_settings
 from ops.private import keep_private
@@ -32,6 +34,8 @@ from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import LogError, TopicPartition
 
 OWNER = "admin"
+# Of the user `kafka`, which brokers are to each other (docker-compose.yml).
+BROKER_PASSWORD = "PLACET_KAFKA_BROKER_PASSWORD"  # noqa: S105 - a variable's name
 
 
 def install_keys(directory: DataDir) -> None:
@@ -49,6 +53,29 @@ def install_keys(directory: DataDir) -> None:
     except KeysUnreadable as error:
         raise UsageError(str(error)) from error
     write_text(directory.admin_token, token + "\n", mode=0o600)
+
+
+def install_principals(config: StackConfig, environment: Mapping[str, str] = os.environ) -> None:
+    """Have a principal for each role on a cluster whose brokers' own password is given, as the embedded one has.
+
+    Nothing is done without that password: the principals of a shared cluster are its operator's.
+
+    Raises:
+        OpsError: A broker does not let itself in by that password, or takes no users.
+        UsageError: The configuration says no directory for the principals' files.
+    """
+    password = environment.get(BROKER_PASSWORD, "")
+    if not password:
+        return
+    if not config.kafka_settings or Path(config.kafka_settings).is_file():
+        raise UsageError(
+            f"{BROKER_PASSWORD} is given, so kafka_settings must name a directory for a file of each role."
+        )
+    access = Access(Path(config.kafka_settings), Topics(prefix=config.topic_prefix))
+    access.make_files()
+    for address in config.bootstrap_servers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        access.install(host, int(port), password)
 
 
 def install_topics(config: StackConfig) -> None:
@@ -125,6 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = load_config(parser.parse_args(arguments).config)
         keep_private(config.directory.root)
         install_keys(config.directory)
+        install_principals(config)
         install_topics(config)
         install_seals(config)
     except OpsError as error:

@@ -9,7 +9,7 @@ from typing import Any
 TOP_LEVEL = {"name", "services", "networks", "volumes", "configs", "secrets", "version", "include"}
 SERVICE = {
     "build", "command", "configs", "depends_on", "entrypoint", "environment", "healthcheck", "image", "networks",
-    "ports", "restart", "secrets", "user", "volumes", "working_dir",
+    "ports", "profiles", "restart", "secrets", "user", "volumes", "working_dir",
 }  # fmt: skip
 HEALTHCHECK = {"test", "interval", "timeout", "retries", "start_period", "start_interval", "disable"}
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}

@@ -11,7 +11,9 @@ import pytest
 import yaml
 
 from ops.config import StackConfig
-from ops.roles import ROLES
+from ops.roles import NOTIFIER, OPTIONAL_ROLES, ROLES
+from services.processors.notifications.document import read_document
+from services.processors.notifications.settings import read_notifier_settings
 
 HOME = Path(__file__).parents[2] / "ops" / "kubernetes"
 VERSIONS = ("1.28", "1.34")
@@ -33,7 +35,7 @@ def named(kind: str, name: str) -> Manifest:
 
 
 def pod_of(role: str) -> Manifest:
-    kind = "StatefulSet" if role == "decider" else "Deployment"
+    kind = "StatefulSet" if role in ("decider", NOTIFIER) else "Deployment"
     pod: Manifest = named(kind, role)["spec"]["template"]
     return pod
 
@@ -58,7 +60,7 @@ def test_kustomization_names_every_manifest_but_the_example() -> None:
     assert all(one["metadata"].get("namespace", "placet") == "placet" for one in manifests())
 
 
-@pytest.mark.parametrize("role", sorted(ROLES))
+@pytest.mark.parametrize("role", sorted((*ROLES, *OPTIONAL_ROLES)))
 def test_role_is_probed_where_its_probe_listens(role: str) -> None:
     config = StackConfig(**json.loads(named("Secret", "placet")["stringData"]["placet.json"]))
     (container,) = pod_of(role)["spec"]["containers"]
@@ -72,7 +74,7 @@ def test_role_is_probed_where_its_probe_listens(role: str) -> None:
     assert pod_of(role)["metadata"]["annotations"]["prometheus.io/port"] == str(port)
 
 
-@pytest.mark.parametrize("role", [*sorted(ROLES), "install"])
+@pytest.mark.parametrize("role", [*sorted((*ROLES, *OPTIONAL_ROLES)), "install"])
 def test_pod_runs_without_privileges_and_says_what_it_needs(role: str) -> None:
     pod = named("Job", role)["spec"]["template"] if role == "install" else pod_of(role)
     (container,) = pod["spec"]["containers"]
@@ -81,3 +83,23 @@ def test_pod_runs_without_privileges_and_says_what_it_needs(role: str) -> None:
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert {"requests", "limits"} == set(container["resources"])
+
+
+def test_notifier_has_a_disk_of_its_own_and_a_file_that_it_takes(tmp_path: Path) -> None:
+    secret = named("Secret", "placet")["stringData"]
+    config = StackConfig(**json.loads(secret["placet.json"]))
+    assert Path(config.notifications_file).parent == Path("/etc/placet")
+    file = tmp_path / Path(config.notifications_file).name
+    file.write_text(secret[file.name], encoding="utf-8")
+    document = read_document(file)
+    for target in (one.webhook for found in document.notifications for one in found.to):
+        assert target is not None
+        assert target.secret_file in secret
+    workload = named("StatefulSet", NOTIFIER)["spec"]
+    assert workload["replicas"] == 1
+    (claim,) = workload["volumeClaimTemplates"]
+    (container,) = workload["template"]["spec"]["containers"]
+    mounts = {found["name"]: found["mountPath"] for found in container["volumeMounts"]}
+    settings = config.settings_for("notifier-0", NOTIFIER)
+    outbox = read_notifier_settings({**settings, "log_signatures": "off"}).outbox
+    assert Path(mounts[claim["metadata"]["name"]]) == outbox.parent
