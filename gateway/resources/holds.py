@@ -16,24 +16,22 @@ from schemas.events.holds import HoldCause, OnReject, OnTimeout
 HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
 
 
-class Seen(Resource):
-    """A decision and what it says to have seen; `dwell_ms` is how long this gateway had the view on show."""
+class Vote(Resource):
+    """One person's word on a hold, on the digest that it names, and what it says to have seen.
+
+    `roles` are those that it was given by; `dwell_ms` is how long this gateway had the view on show.
+    """
 
     decision_id: str
     decision: DecisionWord
     by: str
     person: str | None
-    at: datetime
-    view_digest: str | None
-    dwell_ms: int | None
-
-
-class Vote(Seen):
-    """One person's word on a hold, with the roles that it was given by, on the digest that it names."""
-
     roles: list[str]
+    at: datetime
     digest: str
     feedback: str
+    view_digest: str | None
+    dwell_ms: int | None
 
 
 class Redaction(Resource):
@@ -135,7 +133,7 @@ class HoldView(Resource):
     """What a person is shown of a hold: `text` is to be printed as it is, and `view_digest` names its bytes.
 
     `view_digest` is null where an earlier version opened the hold. `diff` is there where a person edited the call.
-    `seen` are the decisions, with what each says to have seen.
+    `seen` are the votes, with what each says to have seen.
     """
 
     hold_id: str
@@ -147,7 +145,7 @@ class HoldView(Resource):
     must_read: bool
     truncated: Literal[False]
     diff: list[Difference] | None
-    seen: list[Seen]
+    seen: list[Vote]
     cursor: str | None = None
 
 

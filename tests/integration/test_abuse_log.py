@@ -17,6 +17,7 @@ from schemas.events.log import WriterAlive, WriterClaimed
 from schemas.headers import event_record
 from schemas.message import Message
 from schemas.record import EventMeta, OutRecord
+from schemas.seals import HEADER
 from services.runtime.claim import log_key
 from services.runtime.log import TopicPartition
 from tests.integration.doors import (
@@ -203,13 +204,13 @@ async def test_case_32_release_forged_in_the_term_in_force_is_shown_by_nobody_an
 
 
 async def term_in_force(log: SiteLog, facts: TopicPartition) -> int:
-    """The term of the newest record that a decider wrote on a partition."""
+    """The term in which a decider recorded last on a partition."""
     _, end = await log.log.bounds(facts)
     terms = [
         int(dict(raw.headers)["placet_term"])
         async for chunk in log.log.read(facts, 0, end)
         for raw in chunk
-        if dict(raw.headers).get("ce_type") == codec.SUBJECTS[WriterAlive].encode()
+        if HEADER in dict(raw.headers)
     ]
     return max(terms)
 
