@@ -65,7 +65,7 @@ class Agent:
                 await self._ask(k.StartExecution(agent="bot", request="once more"))
 
     async def _call(self, call_id: str) -> None:
-        usual = (*TOOLS, UNPUBLISHED, PAIRED, "send_money", "move_stock")
+        usual = (*TOOLS, UNPUBLISHED, PAIRED, PAIRED, PAIRED, "send_money", "move_stock")
         name = "send_money" if self.payments else self.rng.choice(usual)
         arguments = canonical({"amount": self.rng.randint(1, 99), "to": call_id})
         proposal = k.ProposeToolCall(call_id=call_id, tool=name, arguments=arguments)

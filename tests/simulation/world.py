@@ -22,7 +22,7 @@ from schemas.envelope import Signer, Verifier
 from schemas.record import RawRecord
 from schemas.topics import Topics
 from services.domain import calls, verdicts
-from services.runtime import executions_partition, snapshots, writer
+from services.runtime import executions_partition, rule_uses_partition, snapshots, writer
 from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from tests.simulation import loop
@@ -99,7 +99,7 @@ class World:
         operator = Operator(self.gateways[0], self.rng)
         await operator.publish_basics()
         agents = [self._agent(i) for i in range(self.rng.randint(2, 6))]
-        agents += [self._payer(i) for i in range(self.rng.choice((0, 3)))]
+        agents += [self._payer(i) for i in range(self.rng.choice((0, 3, 3)))]
         keys = [agent.key for agent in agents]
         runs = [asyncio.create_task(agent.run()) for agent in agents]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
@@ -219,6 +219,7 @@ def small_limits() -> Iterator[None]:
     changes: list[tuple[Any, str, Any]] = [
         (snapshots, "WORTHWHILE_EVENTS", 25),
         (executions_partition, "RECENT_MAX", 2),
+        (rule_uses_partition, "COMMANDS_MAX", 1),
         (writer, "ALIVE_EVERY_RECORDS", 40),
         (verdicts, "GRANT_TTL_MS", 40_000),
         (calls, "RUN_TIMEOUT_MS", 20_000),
