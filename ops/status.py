@@ -156,8 +156,8 @@ def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
     if stack.state != READY or not troubled:
         return stack
     told = [f"{part.name} {part.reason or 'is ' + part.state}" for part in troubled]
-    full = full_disk(directory.root)
-    message = full or stack.message or "; ".join(told)
+    happened = [stack.message] if stack.message else []
+    message = full_disk(directory.root) or "; ".join([*told, *happened])
     return replace(stack, state=DEGRADED, message=message)
 
 

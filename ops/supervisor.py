@@ -162,7 +162,9 @@ class Supervisor:
 
     def _report(self, state: str, error: BaseException | None = None) -> Stack:
         parts = self._components(ended=state in (STOPPED, FAILED))
-        is_whole = all(part.state == READY for part in parts)
+        if all(part.state == READY for part in parts):
+            # What happened before is over: it explains nothing that happens to another part later.
+            self._happened = ""
         stack = Stack(
             state=state,
             pid=os.getpid(),
@@ -170,7 +172,7 @@ class Supervisor:
             url=self.config.url if self.config else None,
             bootstrap_servers=self.config.bootstrap_servers if self.config else None,
             components=parts,
-            message=str(error) if error else "" if is_whole else self._happened,
+            message=str(error) if error else self._happened,
             exit_code=error.exit_code if isinstance(error, OpsError) else int(error is not None),
         )
         if stack != self._written and (state != READY or time.monotonic() >= self._write_at):

@@ -58,6 +58,7 @@ class RulesSeen:
     rules: dict[Name, RuleSeen] = field(default_factory=dict)
     _alone: list[Fact] = field(default_factory=list)
     _reserved: dict[str, Fact] = field(default_factory=dict)
+    _answered: set[str] = field(default_factory=set)
     _settled: list[Fact] = field(default_factory=list)
     _released: Counter[Name] = field(default_factory=Counter)
 
@@ -79,8 +80,15 @@ class RulesSeen:
 
     def use(self, fact: Fact, adopted_through: int, report: Report) -> None:
         """Take a fact of the uses of a rule."""
-        if fact.type != "RuleUseReserved":
+        if fact.type not in ("RuleUseReserved", "RuleUseRefused"):
             return
+        if fact.body.reservation_id in self._answered:
+            _say(report, "I2", fact, "one reservation is answered twice", fact.body.reservation_id)
+        self._answered.add(fact.body.reservation_id)
+        if fact.type == "RuleUseReserved":
+            self._given(fact, adopted_through, report)
+
+    def _given(self, fact: Fact, adopted_through: int, report: Report) -> None:
         body, rule = fact.body, self.rules.get((fact.tenant, fact.body.rule_id))
         if not fact.key.endswith(f"/{USES}/{body.rule_id}"):
             _say(report, "I1", fact, "a use is counted under the key of another rule", body.rule_id)
@@ -91,8 +99,6 @@ class RulesSeen:
         elif (rule.document["uses"] or 0) < body.number:
             _say(report, "I2", fact, "more uses of a rule than it has", rule.document["uses"], body.number)
         given = [f for f in self._reserved.values() if f.key == fact.key]
-        if body.reservation_id in self._reserved:
-            _say(report, "I2", fact, "one reservation has two uses", body.reservation_id)
         if body.number != len(given) + 1:
             _say(report, "I2", fact, "the uses of a rule are not counted one by one", len(given), body.number)
         self._reserved[body.reservation_id] = fact

@@ -13,6 +13,7 @@ from ops.config import DataDir
 from ops.files import write_json
 from ops.status import (
     BACKING_OFF,
+    DEGRADED,
     FAILED,
     KAFKA,
     READY,
@@ -63,6 +64,14 @@ def test_read_stack_dead_component_is_stopped_or_restarting(directory: DataDir, 
     write_stack(directory, replace(stack, components=dead))
     states = [(part.pid, part.state, part.restarts) for part in read_stack(directory).components]
     assert states == [(None, STOPPED, 0), (None, BACKING_OFF, 3)]
+
+
+def test_read_stack_names_the_part_in_trouble_beside_what_happened_to_another(
+    directory: DataDir, stack: Stack
+) -> None:
+    write_stack(directory, replace(stack, message="gateway ended (signal 9)"))
+    told = read_stack(directory)
+    assert (told.state, told.message) == (DEGRADED, "decider is starting; gateway ended (signal 9)")
 
 
 @pytest.mark.parametrize("lie", [{"pid": NOBODY}, {"started": 1}], ids=["dead", "reused id"])

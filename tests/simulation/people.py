@@ -101,7 +101,7 @@ class Reviewer:
         tests = {"amount": {"at_most": 90}, "to": {"any": True}}
         if self.rng.random() < 0.2:
             return "execution", canonical({"arguments": tests})
-        uses = self.rng.choice((1, 1, 2, None))
+        uses = self.rng.choice((1, 4, 6, None))
         return "rule", canonical({"arguments": tests, "uses": uses})
 
     async def _ask(self, key: bytes, body: Message, **noted: Any) -> list[Event]:

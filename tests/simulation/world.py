@@ -22,7 +22,7 @@ from schemas.envelope import Signer, Verifier
 from schemas.record import RawRecord
 from schemas.topics import Topics
 from services.domain import calls, verdicts
-from services.runtime import executions_partition, rule_uses_partition, snapshots, writer
+from services.runtime import carrier, executions_partition, snapshots, writer
 from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from tests.simulation import loop
@@ -219,7 +219,7 @@ def small_limits() -> Iterator[None]:
     changes: list[tuple[Any, str, Any]] = [
         (snapshots, "WORTHWHILE_EVENTS", 25),
         (executions_partition, "RECENT_MAX", 2),
-        (rule_uses_partition, "COMMANDS_MAX", 1),
+        (carrier, "RETRY_S", 0.2),
         (writer, "ALIVE_EVERY_RECORDS", 40),
         (verdicts, "GRANT_TTL_MS", 40_000),
         (calls, "RUN_TIMEOUT_MS", 20_000),

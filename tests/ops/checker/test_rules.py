@@ -12,7 +12,14 @@ from ops.checker.people import PeopleAt
 from ops.checker.rules import RulesSeen
 from ops.checker.violations import Violation
 from schemas.events.calls import ToolCallReleased
-from schemas.events.rules import ReservationSettled, RuleActivated, RuleMade, RuleRevoked, RuleUseReserved
+from schemas.events.rules import (
+    ReservationSettled,
+    RuleActivated,
+    RuleMade,
+    RuleRevoked,
+    RuleUseRefused,
+    RuleUseReserved,
+)
 from schemas.message import Message
 from services.runtime.log import TopicPartition
 
@@ -72,6 +79,17 @@ class Seen:
         )
         self.rules.use(self.fact(body, key, at_ms), self.offset, self.found.append)
 
+    def refuse(self, reservation_id: str = "a") -> None:
+        body = RuleUseRefused(
+            rule_id="r",
+            reservation_id=reservation_id,
+            execution_id="x",
+            call_id="c",
+            revision=1,
+            detail="used up",
+        )
+        self.rules.use(self.fact(body, USES), self.offset, self.found.append)
+
     def settle(self, reservation_id: str = "a", call_id: str = "c") -> None:
         body = ReservationSettled(
             call_id=call_id,
@@ -128,6 +146,11 @@ def counted_twice_under_one_number(seen: Seen) -> None:
 def one_reservation_twice(seen: Seen) -> None:
     seen.use("a", 1)
     seen.use("a", 2)
+
+
+def given_and_refused(seen: Seen) -> None:
+    seen.use("a", 1)
+    seen.refuse("a")
 
 
 def used_when_revoked(seen: Seen) -> None:
@@ -195,6 +218,7 @@ def activated_by_whose_request_it_was(seen: Seen) -> None:
         (one_use_too_many, "I2"),
         (counted_twice_under_one_number, "I2"),
         (one_reservation_twice, "I2"),
+        (given_and_refused, "I2"),
         (used_when_revoked, "I5"),
         (used_when_expired, "I5"),
         (counted_under_another_key, "I1"),
