@@ -1,18 +1,53 @@
-"""Which open holds somebody may decide, from the rows at hand: what to list. The decider has the last word."""
+"""Which holds somebody may decide, and so may see, from the rows at hand. The decider has the last word."""
 
 from __future__ import annotations
 
+from gateway.identity.doors import READERS, acts_for, reads_project
 from gateway.live.live import Live
+from gateway.problems import Problem
 from projections.folds.rows import Row, json_value
 from schemas.actor import Actor
 from schemas.authority import Asked, people_behind, refusal_to_decide
 from schemas.ids import execution_key
 from schemas.principals import TenantPeople
+from schemas.refusals import Refusal
 
 
 def may_decide(live: Live, row: Row, actor: Actor) -> bool:
     """Whether the actor may give a word on an open hold that they have given none on yet."""
-    people = live.definitions.people.of(actor.tenant)
+    people = live.definitions.people.of(actor.tenant, actor.project)
+    return _is_asked(live, row, actor, people) and not _has_spoken(row, actor, people)
+
+
+def sees_hold(live: Live, row: Row, actor: Actor) -> bool:
+    """Whether the actor may read a hold: all of its project, its agent's own, or one that asks them or asked them.
+
+    A role of the installation's own (treasurer) reads nothing else of its project; what somebody may decide they see.
+    """
+    if reads_project(actor):
+        return True
+    if actor.agent is not None:
+        return acts_for(actor, row["agent"])
+    people = live.definitions.people.of(actor.tenant, actor.project)
+    if people.is_disabled(actor.subject):
+        return False
+    return _has_spoken(row, actor, people) or _is_asked(live, row, actor, people)
+
+
+def check_sees_hold(live: Live, row: Row, actor: Actor) -> None:
+    """Refuse who may not read a hold.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if not sees_hold(live, row, actor):
+        roles = ", ".join(READERS)
+        raise Problem(
+            Refusal.NOT_AUTHORISED, f"this needs one of the roles {roles}, or to be asked by the hold itself"
+        )
+
+
+def _is_asked(live: Live, row: Row, actor: Actor, people: TenantPeople) -> bool:
     asked = Asked(
         roles=tuple(json_value(row["roles"])),
         reviewers=tuple(json_value(row["reviewers"])),
@@ -20,10 +55,12 @@ def may_decide(live: Live, row: Row, actor: Actor) -> bool:
         exclude_requester=bool(row["exclude_requester"]),
         delegated_to=row["assignee"] or "",
     )
-    if refusal_to_decide(asked, lambda: _requesters(live, row, people), actor, people) is not None:
-        return False
+    return refusal_to_decide(asked, lambda: _requesters(live, row, people), actor, people) is None
+
+
+def _has_spoken(row: Row, actor: Actor, people: TenantPeople) -> bool:
     voices = people.names_of(vote["by"] for vote in json_value(row["votes"]))
-    return people.name_of(actor.subject) not in voices
+    return people.name_of(actor.subject) in voices
 
 
 def _requesters(live: Live, row: Row, people: TenantPeople) -> frozenset[str]:

@@ -135,6 +135,9 @@ class OidcIssuer:
 
     def _groups(self, payload: Mapping[str, Any]) -> list[str]:
         groups = _found(payload, self.settings.roles_claim)
+        if isinstance(groups, str) and self.settings.roles_map is not None:
+            # One text, such as Google's `hd`, is one name, and stands for nothing that the map does not say.
+            groups = [groups]
         if not isinstance(groups, list) or len(groups) > GROUPS_MAX:
             raise TokenRefused(
                 f"the claim {self.settings.roles_claim} must be a list of names, at most {GROUPS_MAX}"

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.bodies import read_body
-from gateway.deciding import may_decide
-from gateway.identity.doors import check_reads, check_sees, reads_project
+from gateway.deciding import check_sees_hold, may_decide, sees_hold
+from gateway.identity.doors import reads_project
 from gateway.operations import executions
 from gateway.operations.holds import (
     plan_bulk_decision,
@@ -29,7 +29,7 @@ from gateway.rest.door import Door, answer, door_of, listed
 from projections.folds.holds import hold_json
 from projections.folds.rows import Row
 from projections.queries import lists
-from projections.queries.paging import BadCursor, Page, bounded, page_of, read_cursor
+from projections.queries.paging import MAX_LIMIT, BadCursor, Page, bounded, page_of, read_cursor
 from schemas.commands import RequestKind
 from schemas.refusals import Refusal
 
@@ -44,6 +44,8 @@ FILTERS = (
     ("prefix", "string", "Only those whose id begins so."),
 )
 ME = "me"
+# Of how many of the project's pages one page of somebody who may see few of them is made.
+PAGES_MAX = 4
 KINDS: tuple[str, ...] = get_args(RequestKind)
 STATUSES: tuple[str, ...] = get_args(r.HoldStatus)
 
@@ -55,7 +57,7 @@ STATUSES: tuple[str, ...] = get_args(r.HoldStatus)
     openapi_extra=documented(query=(*FILTERS, CURSOR, LIMIT, AFTER)),
 )
 async def list_holds(door: AtDoor) -> Response:
-    """Holds, longest open first; an agent's token sees its own agent's."""
+    """Holds, longest open first: an agent's token sees its agent's, who may not read all those that ask them."""
     limit = bounded(door.limit())
     await door.settle_after()
     filters, status = _filters(door), door.one_of("status", STATUSES)
@@ -98,7 +100,7 @@ async def get_hold(door: AtDoor, hold_id: str) -> Response:
     """One hold."""
     await door.settle_after()
     row = await door.gate.reader.read(subject_of(door.actor, hold_id))
-    check_sees(door.actor, row)
+    check_sees_hold(door.gate.live, row, door.actor)
     if row["request"] is None:
         # Its run was not at hand when it opened.
         run = await door.gate.reader.read(executions.subject_of(door.actor, row["execution_id"]))
@@ -147,11 +149,9 @@ def _filters(door: Door) -> dict[str, str | None]:
     if door.one_of("decidable", (ME,)) is not None and door.query("status") not in (None, "open"):
         raise Problem(Refusal.INVALID, "decidable is of open holds: leave status out")
     if not reads_project(actor):
-        if actor.agent is None and not door.query("decidable"):
-            check_reads(actor)
-        if agent not in (None, actor.agent):
+        if actor.agent is not None and agent not in (None, actor.agent):
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's holds")
-        agent = actor.agent
+        agent = actor.agent or agent
     assignee = door.query("assignee")
     return {
         "kind": door.one_of("kind", KINDS),
@@ -169,15 +169,44 @@ async def _page(
     if status == "open" or decidable:
         live = door.gate.live
         rows = live.cache.open_holds(actor.tenant, actor.project)
-        if decidable:
-            rows = [row for row in rows if may_decide(live, row, actor)]
-        return _open_page(rows, filters, cursor, limit)
+        if not decidable and reads_project(actor):
+            return _open_page(rows, filters, cursor, limit)
+        asked = may_decide if decidable else sees_hold
+        return await door.done(
+            lambda: _open_page([row for row in rows if asked(live, row, actor)], filters, cursor, limit)
+        )
+    if reads_project(actor) or actor.agent is not None:
+        return await _read_page(door, filters, status, cursor, limit)
+    return await _seen_page(door, filters, status, cursor, limit)
+
+
+async def _read_page(
+    door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
+) -> Page:
+    tenant, project = door.actor.tenant, door.actor.project
     page, _ = await door.gateway.views.read(
         lambda moment: lists.holds(
-            moment, actor.tenant, actor.project, status=status, cursor=cursor, limit=limit, **filters
+            moment, tenant, project, status=status, cursor=cursor, limit=limit, **filters
         )
     )
     return page
+
+
+async def _seen_page(
+    door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
+) -> Page:
+    """The next page of the holds that the actor may see: those among a bounded number of the project's."""
+    live, actor = door.gate.live, door.actor
+    seen: list[Row] = []
+    for _ in range(PAGES_MAX):
+        page = await _read_page(door, filters, status, cursor, MAX_LIMIT)
+        seen += [row for row in page.rows if sees_hold(live, row, actor)]
+        if len(seen) > limit:
+            return page_of(seen[: limit + 1], limit, "opened_at_ms", "hold_id")
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return Page(seen, cursor)
 
 
 def _open_page(rows: list[Row], filters: dict[str, str | None], cursor: str | None, limit: int) -> Page:

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from gateway.identity.doors import check_sees
+from gateway.deciding import check_sees_hold
 from gateway.operations import executions, holds
 from gateway.operations.views import view_of
 from gateway.problems import Problem
@@ -100,7 +100,7 @@ async def _token_of(request: Request) -> str:
 async def _shown(door: Door, hold_id: str) -> str:
     reader = door.gate.reader
     row = await reader.read(holds.subject_of(door.actor, hold_id))
-    check_sees(door.actor, row)
+    check_sees_hold(door.gate.live, row, door.actor)
     execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
     view = await view_of(door.gate, door.actor, row, execution)
     if door.actor.agent is None:

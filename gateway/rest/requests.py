@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.identity.doors import check_sees
+from gateway.deciding import check_sees_hold
 from gateway.operations.requests import ask_person, request_reply, subject_of
 from gateway.rest.documented import AFTER, WAIT, answers, documented
 from gateway.rest.door import Door, answer, door_of
@@ -43,7 +43,7 @@ async def get_request(door: AtDoor, request_id: str) -> Response:
     await door.settle_after()
     gate, subject = door.gate, subject_of(door.actor, request_id)
     row = await gate.reader.read(subject)
-    check_sees(door.actor, row)
+    check_sees_hold(gate.live, row, door.actor)
     if wait_s and row["status"] == "open":
         hold_id = row["hold_id"]
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from gateway.identity.doors import check_reads, check_sees
+from gateway.deciding import check_sees_hold, sees_hold
+from gateway.identity.doors import check_reads
 from gateway.operations import executions, holds
 from gateway.operations.groups import groups_of
 from gateway.operations.views import check_moment, view_reply
@@ -30,13 +31,15 @@ AGENT = ("agent", "string", "Only of this agent.")
 )
 async def group_holds(door: AtDoor) -> Response:
     """Open holds that are alike, as groups: same agent, tool, rules, risk and shape of arguments."""
-    check_reads(door.actor)
+    if door.actor.agent is not None:
+        check_reads(door.actor)
     await door.settle_after()
     actor, agent = door.actor, door.query("agent")
     rows = door.gate.live.cache.open_holds(actor.tenant, actor.project)
-    wanted = [row for row in rows if agent is None or row["agent"] == agent]
+    live = door.gate.live
 
     def grouped() -> list[dict[str, Any]]:
+        wanted = [row for row in rows if agent in (None, row["agent"]) and sees_hold(live, row, actor)]
         return groups_of(sorted(wanted, key=lambda row: (row["opened_at_ms"], row["hold_id"])))
 
     return await door.listed(await door.done(grouped), dict)
@@ -55,7 +58,7 @@ async def view_hold(door: AtDoor, hold_id: str) -> Response:
     await door.settle_after()
     reader = door.gate.reader
     row = await reader.read(holds.subject_of(door.actor, hold_id))
-    check_sees(door.actor, row)
+    check_sees_hold(door.gate.live, row, door.actor)
     execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
     reply = await view_reply(door.gate, door.actor, row, execution, at)
     if door.actor.agent is None:

@@ -23,6 +23,7 @@ from functools import partial
 from itertools import islice
 from typing import Protocol
 
+from gateway.deciding import sees_hold
 from gateway.kafka_client import KafkaUnreachable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
@@ -30,7 +31,7 @@ from gateway.live.past import Passed, PastGone, PastLane
 from gateway.problems import Problem
 from gateway.sockets.cursor import ALL_GIVEN, Position, Vector
 from gateway.sockets.hub import Hub, Receiver, project_of, unserved
-from gateway.sockets.messages import EVENTS, frame, pushes_of
+from gateway.sockets.messages import EVENTS, HOLDS, Push, frame, pushes_of
 from gateway.sockets.past_rows import PastRows, RowsAt
 from schemas.ids import split_rule_uses_key
 from schemas.record import RawRecord
@@ -311,12 +312,18 @@ class _CatchUp:
         if unserved(group, channels, pushes):
             raise PastGone(f"the rows of {group.key.decode()} are not at hand")
         for index, push in enumerate(pushes, 1):
-            if index > given and channels.intersection(push.channels):
+            if index > given and self._is_for(push, channels):
                 # What was missed may be over: whoever wants the grant's token asks for the call.
                 cursor = self.position.cursor_within(group.lane, index, len(pushes))
                 self.receiver.behind = cursor
                 self.receiver.push(frame(push, cursor))
                 self.given += 1
+
+    def _is_for(self, push: Push, channels: set[str]) -> bool:
+        wanted = channels.intersection(push.channels)
+        if push.hold is not None and wanted == {HOLDS}:
+            return sees_hold(self.all.live, push.hold, self.receiver.actor)
+        return bool(wanted)
 
     def _channels_of(self, group: Group) -> set[str]:
         """The channels that are wanted of a group: those that were live before only from where they rest."""

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gateway.deciding import sees_hold
 from gateway.identity.doors import acts_for, reads_project
 from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
-from gateway.sockets.messages import CallSubject, Push, concerns, frame, pushes_of
+from gateway.sockets.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.ids import split_rule_uses_key
@@ -55,6 +56,8 @@ class Hub:
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
     _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)
+    # Those of the channel of holds who may not read their project: they are told of what asks them.
+    _asked: set[Receiver] = field(default_factory=set)
 
     def subscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:
         """Give a receiver the messages of channels of its own project from now on."""
@@ -62,6 +65,8 @@ class Hub:
         for channel in channels:
             wanted.setdefault(channel, set()).add(receiver)
             receiver.channels.add(channel)
+            if channel == HOLDS and not reads_project(receiver.actor):
+                self._asked.add(receiver)
 
     def unsubscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:
         """Give it no more of these channels."""
@@ -82,6 +87,7 @@ class Hub:
     def forget(self, receiver: Receiver) -> None:
         """The receiver is gone: nothing more goes to it."""
         self.unsubscribe(receiver, receiver.channels)
+        self._asked.discard(receiver)
         for subject in self._expected.pop(receiver, set()):
             receivers = self._proposers[subject]
             receivers.discard(receiver)
@@ -95,7 +101,7 @@ class Hub:
             return
         pushes = pushes_of(group)
         for index, push in enumerate(pushes, 1):
-            if receivers := self._receivers(push, wanted or {}):
+            if receivers := self._receivers(push, wanted or {}, live):
                 cursor = live.position.cursor_within(group.lane, index, len(pushes))
                 self._give(push, receivers, cursor)
         if wanted:
@@ -139,10 +145,13 @@ class Hub:
         calls = (fact.call for fact in group.facts if fact.call is not None)
         return any((group.key, call["call_id"]) in self._proposers for call in calls)
 
-    def _receivers(self, push: Push, wanted: dict[str, set[Receiver]]) -> set[Receiver]:
+    def _receivers(self, push: Push, wanted: dict[str, set[Receiver]], live: Live) -> set[Receiver]:
         receivers: set[Receiver] = set()
         for channel in push.channels:
             receivers |= wanted.get(channel, set())
+        if push.hold is not None and self._asked:
+            hold, asked = push.hold, receivers & self._asked
+            receivers -= {receiver for receiver in asked if not sees_hold(live, hold, receiver.actor)}
         if push.call is not None and push.row is not None:
             for receiver in self._proposers.pop(push.call, set()):
                 self._expected[receiver].discard(push.call)

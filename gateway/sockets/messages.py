@@ -47,7 +47,7 @@ class Push(NamedTuple):
     """A message before it is written.
 
     `call` is set where the message says that a pending call was decided: whoever proposed it gets it unasked.
-    `row` is the call's, where the message is about one.
+    `row` is the call's, where the message is about one, and `hold` the hold's.
     """
 
     type: str
@@ -55,6 +55,7 @@ class Push(NamedTuple):
     resource: Callable[[], dict[str, Any]]
     call: CallSubject | None = None
     row: Row | None = None
+    hold: Row | None = None
 
 
 def pushes_of(group: Group) -> list[Push]:
@@ -120,11 +121,12 @@ def _hold(facts: list[Fact]) -> Iterator[Push]:
     if types & _OPENS_HOLD:
         reviews = row["kind"] == "permission" and row["call_id"]
         kind = "tool_call_pending_review" if reviews else "hitl_requested"
-        yield Push(kind, channels, lambda: hold_json(row))
+        yield Push(kind, channels, lambda: hold_json(row), hold=row)
     if row["status"] != "open":
-        yield Push("hold_resolved", channels, lambda: hold_json(row))
+        yield Push("hold_resolved", channels, lambda: hold_json(row), hold=row)
     elif changes := [_CHANGES[kind] for kind in _CHANGES if kind in types]:
-        yield Push("hold_changed", channels, lambda: {**hold_json(row), "change": changes[-1]})
+        change = changes[-1]
+        yield Push("hold_changed", channels, lambda: {**hold_json(row), "change": change}, hold=row)
 
 
 def _calls(group: Group) -> Iterator[Push]:

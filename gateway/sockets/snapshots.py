@@ -6,6 +6,8 @@ part before it leads back to the first, so that whoever comes back with it misse
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from itertools import islice
@@ -29,11 +31,12 @@ class SnapshotsTooLarge(ValueError):
 
 
 class Shown(NamedTuple):
-    """How one channel stands: its rows, and how one is shown."""
+    """How one channel stands: its rows, how one is shown, and which of them this reader may see (None: all)."""
 
     channel: str
     rows: Sequence[Row]
     item: Callable[[Row], dict[str, Any]]
+    sees: Callable[[Row], bool] | None = None
 
 
 async def snapshot_frames(
@@ -56,6 +59,7 @@ async def snapshot_frames(
     unfinished, finished = position.cursor_within(0, UNFINISHED, 1), position.cursor()
     runs_of: dict[str, list[list[bytes]]] = {}
     left = bytes_max
+    shown = [await _seen(one, work, owner) for one in shown]
     for one in sorted(shown, key=lambda one: len(one.rows)):
         runs, left = await _runs(one, left, work, owner)
         if len(one.rows) == 1 and not runs[0]:
@@ -69,6 +73,16 @@ async def snapshot_frames(
         parts += [*((one, run, True) for run in early), (one, last, False)]
     cursors = [*[unfinished] * (len(parts) - 1), finished]
     return [_frame(*part, cursor) for part, cursor in zip(parts, cursors, strict=True)]
+
+
+async def _seen(shown: Shown, work: Work, owner: Owner) -> Shown:
+    """The same with the rows that the reader may see; they are looked through on a thread, since they may be many."""
+    if (sees := shown.sees) is None:
+        return shown
+    started = time.perf_counter()
+    rows = await asyncio.to_thread(lambda: [row for row in shown.rows if sees(row)])
+    work.spend(owner, time.perf_counter() - started)
+    return shown._replace(rows=rows)
 
 
 def is_unfinished(vector: Vector) -> bool:

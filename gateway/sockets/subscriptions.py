@@ -7,7 +7,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from gateway.identity.doors import check_reads, check_sees
+from gateway.deciding import sees_hold
+from gateway.identity.doors import check_reads, check_sees, reads_project
 from gateway.operations import calls, executions
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, not_found
@@ -102,13 +103,21 @@ async def _show(hub: Hub, gate: Gate, receiver: Subscriber, wanted: list[str], l
         receiver.resync()
 
 
+def _holds(gate: Gate, actor: Actor) -> Look:
+    """The open holds that a person may see: those of the project, or those that ask them."""
+    if actor.agent is not None:
+        check_reads(actor)
+    live = gate.live
+    sees = None if reads_project(actor) else lambda row: sees_hold(live, row, actor)
+    return lambda: Shown(HOLDS, live.cache.open_holds(actor.tenant, actor.project), hold_json, sees)
+
+
 async def _look(gate: Gate, actor: Actor, channel: str) -> Look:
     match = _CHANNEL.fullmatch(channel)
     if match is None:
         raise Problem(Refusal.INVALID, f"there is no channel {channel[:200]!r}")
     if channel == HOLDS:
-        check_reads(actor)
-        return lambda: Shown(channel, gate.live.cache.open_holds(actor.tenant, actor.project), hold_json)
+        return _holds(gate, actor)
     if channel == EVENTS:
         check_reads(actor)
         return lambda: Shown(channel, (), dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gateway.identity.issuer import issue
 from gateway.identity.keys import load_or_create
 from gateway.identity.oidc_settings import ALGORITHMS, OidcSettingsRefused, read_oidc
+from ops.options import oidc_environment
 from tests.gateway.believing import Site, believing
 from tests.gateway.provider import AUDIENCE, PRIVATE, Provider, jwk_of, part
 
@@ -279,3 +281,50 @@ async def test_token_of_a_group_that_is_of_the_whole_tenant(site: Site, wide: st
 async def test_claim_that_says_the_whole_tenant_is_refused_and_the_setting_is_not(site: Site) -> None:
     assert "oidc_tenant_wide" in await site.refused(site.provider.token(claims={"project": "*"}))
     assert (await site.believed(site.provider.token(), project="*")).wide is not None
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "identity.md"
+OF_GOOGLE = {"sub": "110169484474386276334", "hd": "acme.example", "email": "mia@acme.example"}
+# What each provider's token says beside what every token does.
+PROVIDERS: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
+    "Keycloak": (
+        {"aud": ["placet", "account"], "realm_access": {"roles": ["offline_access", "placet-reviewer"]}},
+        "anna",
+        ("reviewer",),
+    ),
+    "Microsoft Entra ID": (
+        {"oid": "3a1e", "roles": ["Placet.Operator"], "ver": "2.0", "scp": "access"},
+        "3a1e",
+        ("operator",),
+    ),
+    "Okta": ({"uid": "00u1", "groups": ["Everyone", "Placet reviewers"]}, "00u1", ("reviewer",)),
+    "Google": (OF_GOOGLE, "110169484474386276334", ("staff",)),
+}
+
+
+def exported(heading: str) -> dict[str, str]:
+    """What the page's example for a provider exports, by the names of the settings."""
+    section = PAGE.read_text("utf-8").split(f"\n### {heading}\n")[1].split("\n#")[0]
+    lines = [line for line in section.splitlines() if line.startswith("    export ")]
+    words = [word for line in lines for word in shlex.split(line)]
+    return oidc_environment(dict(word.split("=", 1) for word in words if word.startswith("PLACET_OIDC_")))
+
+
+@pytest.mark.parametrize("heading", PROVIDERS)
+async def test_example_of_the_documents_believes_a_token_of_its_provider(site: Site, heading: str) -> None:
+    settings = exported(heading)
+    assert settings.pop("issuer").startswith("https://")
+    said, subject, roles = PROVIDERS[heading]
+    own = {"aud": settings["audience"], "roles": [], **said}
+
+    actor = (await site.believed(site.provider.token(claims=own), **settings)).actor
+
+    assert (actor.subject, actor.tenant, actor.project, actor.roles) == (subject, "acme", "default", roles)
+    stranger = {**own, "hd": "other.example", "realm_access": {"roles": []}, "groups": [], "roles": []}
+    await site.refused(site.provider.token(claims=stranger), **settings)
+
+
+async def test_one_text_in_place_of_groups_counts_by_a_map_only(site: Site) -> None:
+    token = site.provider.token(claims={"roles": "reviewer"})
+    await site.refused(token)
+    assert (await site.believed(token, roles_map='{"reviewer": "analyst"}')).actor.roles == ("analyst",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
+from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -172,3 +174,52 @@ def test_claim_is_a_lease_of_so_many_seconds_and_nothing_else(firm: Firm) -> Non
         assert time.monotonic() < deadline, taken.text
         time.sleep(0.1)
     assert taken.json()["claimed_by"] == "tom"
+
+
+async def test_who_may_decide_a_hold_may_see_it_and_nothing_else(doors: Doors) -> None:
+    firm = Firm(doors)
+    assert firm.root.call("PUT", "/v1/tools/delete_file", {}).status_code == 200
+    tess = firm.caller("tess", "treasurer")
+    async with open_socket(doors.url, tess.token) as socket:
+        await socket.send(type="subscribe", channels=["holds"])
+        assert (await socket.next("snapshot", channel="holds"))["items"] == []
+        other = firm.bot.propose(firm.bot.execution(), "delete_file")
+        call = firm.payment()
+        told = await socket.next("tool_call_pending_review")
+        assert told["hold_id"] == call["hold_id"]
+        assert not [kept for kept in socket.kept if kept.get("hold_id") == other["hold_id"]]
+
+        await socket.send(type="subscribe", channels=["holds"], cursor=told["cursor"])
+        second = firm.payment()
+        assert (await socket.next("tool_call_pending_review"))["hold_id"] == second["hold_id"]
+        await socket.send(type="subscribe", channels=["holds"])
+        shown = (await socket.next("snapshot", channel="holds"))["items"]
+        assert [hold["hold_id"] for hold in shown] == [call["hold_id"], second["hold_id"]]
+
+    path = f"/v1/holds/{call['hold_id']}"
+    both = [call["hold_id"], second["hold_id"]]
+    for query in ("status=open", "decidable=me", ""):
+        wait_for(partial(_listed, tess, query), both.__eq__)
+    assert [tess.get(found).status_code for found in (path, f"{path}/view")] == [200, 200]
+    assert [group["count"] for group in tess.get("/v1/holds/groups").json()["items"]] == [2]
+    hidden = tess.get(f"/v1/holds/{other['hold_id']}")
+    assert (hidden.status_code, hidden.json()["code"]) == (403, "not_authorised")
+    assert tess.get(f"/v1/executions/{call['execution_id']}").status_code == 403
+    assert firm.caller("nobody", "stranger").get("/v1/holds").json()["items"] == []
+    assert firm.caller("nobody", "stranger").get(path).status_code == 403
+
+    assert firm.decide(tess, call, "reject")[0] == 200
+    wait_for(partial(_listed, tess, f"status=resolved&prefix={call['hold_id'][:12]}"), both[:1].__eq__)
+
+
+def test_what_i_may_decide_is_by_the_people_of_my_project(doors: Doors) -> None:
+    firm = Firm(doors)
+    call, tom = firm.payment(), firm.caller("tom", "treasurer")
+    assert _listed(tom, "decidable=me") == [call["hold_id"]]
+    # Whose agent asks is excluded by the rule, and that it is his is known in the project only.
+    firm.publish("tommy", "tom", roles=["treasurer"], agents=["billing"])
+    assert _listed(tom, "decidable=me") == []
+
+
+def _listed(who: Caller, query: str) -> list[str]:
+    return [hold["hold_id"] for hold in who.get(f"/v1/holds?{query}").json()["items"]]
