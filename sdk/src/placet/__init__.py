@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         ToolCall,
         Verdict,
     )
+    from placet.registering import Registered
     from placet.sync import Placet
     from placet.transport.port import Patience
 
@@ -93,6 +94,7 @@ __all__ = [
     "QuotaExceeded",
     "Recorded",
     "Refused",
+    "Registered",
     "ResultNotReported",
     "Risk",
     "StillHeld",
@@ -143,6 +145,7 @@ _WHERE = {
     "QuotaExceeded": "placet.errors",
     "Recorded": "placet.models",
     "Refused": "placet.errors",
+    "Registered": "placet.registering",
     "ResultNotReported": "placet.errors",
     "Risk": "placet.models",
     "StillHeld": "placet.errors",

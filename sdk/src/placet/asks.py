@@ -202,6 +202,11 @@ def destroy_key(name: str, reason: str) -> Request:
     return Request("POST", f"/data-keys/{_id(name, 'key')}/destroy", {"reason": reason})
 
 
+def get_tool(name: str) -> Request:
+    """A published tool at its newest version."""
+    return Request("GET", f"/tools/{quote(name, safe='')}")
+
+
 def put_tool(name: str, definition: Body) -> Request:
     """Publish a tool's definition."""
     return Request("PUT", f"/tools/{quote(name, safe='')}", {"name": name, **definition})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from placet.errors import StillHeld, Unreachable, refusal
@@ -22,6 +22,8 @@ class Channel:
 
     transport: Transport
     patience: Patience
+    # The versions of the tools that this client found published as they were declared, or published itself.
+    registered: set[str] = field(default_factory=set, compare=False, repr=False)
 
     async def ask(self, request: Request) -> Any:
         """The body of the answer.

@@ -19,6 +19,7 @@ from placet.errors import Denied, NoExecution, PlacetError
 from placet.gate import Cleared, Encode, Proposal, Replayed, clear, report_failure, report_success
 from placet.lease import Stoppable, alive, beating
 from placet.models import Object, ToolCall
+from placet.registering import declare, register_once
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -71,6 +72,10 @@ class Options:
         encode: makes a JSON value of what the function returns, for the record.
         sensitive: the arguments that the tool's published schema marks as sensitive; the call's default id is not
             made of them.
+        register: have the function's definition published (`placet.tools.register`, `placet tool register`): its
+            name, docstring, signature and `annotations`. Its first call makes sure that it is.
+        input_schema: of its arguments, in place of the one that is made of its signature.
+        idempotent: with `register`: a call whose process died without a report may be run again.
     """
 
     tool: str | None = None
@@ -82,6 +87,9 @@ class Options:
     on_denied: OnDenied = "raise"
     encode: Encode | None = None
     sensitive: Sequence[str] = ()
+    register: bool = False
+    input_schema: Object | None = None
+    idempotent: bool = False
 
 
 class GatedOptions(TypedDict, total=False):
@@ -96,6 +104,9 @@ class GatedOptions(TypedDict, total=False):
     on_denied: OnDenied
     encode: Encode | None
     sensitive: Sequence[str]
+    register: bool
+    input_schema: Object | None
+    idempotent: bool
 
 
 current_run: ContextVar[Run | None] = ContextVar("placet_run", default=None)
@@ -161,12 +172,15 @@ def _wrap(find_run: Callable[[], Run], function: F, options: Options) -> F:
         return _gate_async(run, binding, options, arguments)
 
     wrapped: Any = gated_async if inspect.iscoroutinefunction(function) else gated_sync
+    declare(wrapped, binding, options)
     return wrapped  # type: ignore[no-any-return]
 
 
 async def _passage(
     run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]
 ) -> Cleared | Replayed:
+    if options.register:
+        await register_once(run.channel, binding, options)
     proposal = run.proposal(options, options.tool or binding.function.__name__, arguments)
     try:
         return await clear(run.channel, proposal, binding.call, options.timeout_s)

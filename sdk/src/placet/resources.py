@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ from placet.models import (
     Tool,
     ToolCall,
 )
+from placet.registering import Registered, declared, definition_of, register
 from placet.secrets import ForgedSecret, restored
 from placet.transport.port import Request
 from placet.transport.rest import MOST_WAIT_S
@@ -312,6 +313,16 @@ class AsyncTools:
     """Published tools."""
 
     channel: Channel
+
+    async def register(self, *functions: Callable[..., Any]) -> Sequence[Registered]:
+        """Publish what gated functions are declared as, where that is not what is published; needs the role operator.
+
+        Raises:
+            TypeError: one of them is not gated, or its parameters have no types that JSON Schema has words for.
+            NotAuthorised: one of them is declared anew, and this token may publish nothing.
+        """
+        definitions = [definition_of(*declared(function)) for function in functions]
+        return [await register(self.channel, definition) for definition in definitions]
 
     async def put(self, name: str, definition: Object) -> Published:
         """Publish an MCP tool definition {description, inputSchema, annotations, idempotent}."""

@@ -121,6 +121,7 @@ class Tools(_Blocking):
     """Published tools."""
 
     put = _blocking(AsyncTools.put)
+    register = _blocking(AsyncTools.register)
     list = _blocking(AsyncTools.list)
 
 

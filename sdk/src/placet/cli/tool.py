@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +22,48 @@ app = typer.Typer(
 @app.callback()
 def tool() -> None:
     """Publish tools."""
+
+
+@app.command()
+def register(
+    context: typer.Context,
+    modules: Annotated[
+        list[str], typer.Argument(metavar="MODULE…", help="Such as billing.tools; also from here.")
+    ],
+    as_json: JsonFlag = False,
+) -> None:
+    """Publish the gated functions of Python modules that say `register=True`; needs the role operator."""
+    functions = [function for module in modules for function in _asking(module)]
+    if not functions:
+        raise typer.BadParameter("no function there is gated with register=True", param_hint="MODULE")
+    with connect(context) as placet:
+        found = placet.tools.register(*functions)
+    if as_json:
+        print_json([{"name": one.name, "version": one.version, "is_new": one.is_new} for one in found])
+        return
+    for one in found:
+        said = "is published" if one.is_new else "was published already"
+        console().print(safe.text(f"{one.name} version {one.version} {said}"))
+
+
+def _asking(module: str) -> list[Callable[..., Any]]:
+    """The functions of a module that ask to be registered.
+
+    Raises:
+        typer.BadParameter: it cannot be imported.
+    """
+    from placet.registering import DECLARED
+
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        names = vars(import_module(module))
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise typer.BadParameter(f"{module} cannot be imported: {why}", param_hint="MODULE") from error
+    found = {id(one): one for one in names.values() if hasattr(one, DECLARED)}
+    return [one for one in found.values() if getattr(one, DECLARED)[1].register]
 
 
 @app.command()
