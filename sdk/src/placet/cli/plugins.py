@@ -182,7 +182,9 @@ def group_class(prefix: str) -> type[TyperGroup]:
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             full = f"{prefix} {args[0]}".strip()
             if full in OF_THE_SERVER and self.get_command(ctx, args[0]) is None:
-                ctx.fail(f"`placet {full}` comes with the server: pip install placet-server")
+                ctx.fail(
+                    f"`placet {full}` comes with the server (placet-server): `make setup` in a checkout installs it"
+                )
             return super().resolve_command(ctx, args)
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:

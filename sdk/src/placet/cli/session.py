@@ -68,8 +68,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON value; ASCII only, so that a terminal is not steered by it."""
-    print(json.dumps(value, default=dict))
+    """Print a JSON value, at once; ASCII only, so that a terminal is not steered by it."""
+    print(json.dumps(value, default=dict), flush=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
@@ -99,7 +99,8 @@ def every(page_at: Callable[[str | None], Page[T]]) -> list[T]:
     while True:
         page = page_at(cursor)
         found.extend(page.items)
-        if page.next_cursor is None or not page.items:
+        # A page may be empty and not the last: of many holds, somebody may see the later ones.
+        if page.next_cursor in (None, cursor):
             return found
         cursor = page.next_cursor
 
