@@ -148,7 +148,8 @@ async def test_tools_server_with_the_role_of_its_tool_runs_that_tool_and_may_do_
     assert other.post(f"{path_of(call)}/result", result).status_code == 403
     assert server.post(f"{path_of(call)}/result", result).json()["status"] == "succeeded"
 
-    for path in (path_of(call), f"/v1/executions/{call['execution_id']}", f"/v1/holds/{call['hold_id']}", "/v1/audit"):
+    hold, execution = f"/v1/holds/{call['hold_id']}", f"/v1/executions/{call['execution_id']}"
+    for path in (path_of(call), execution, hold, "/v1/audit"):
         assert server.get(path).status_code == 403, path
     assert server.get("/v1/holds").json()["items"] == []
     body = {"call_id": "own", "tool": "send_money", "arguments": {"amount": 1}}

@@ -71,6 +71,12 @@ class Terminal:
         self.out, self.err = self._capsys.readouterr()
         return code
 
+    def bare(self) -> int:
+        """The command without arguments: what the environment says counts."""
+        code = run([])
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
     def sent(self, method: str = "POST") -> list[Asked]:
         return [asked for asked in self.script.asked if asked.method == method]
 

@@ -108,6 +108,16 @@ def execution_ids(context: typer.Context, incomplete: str) -> list[str]:
     )
 
 
+def call_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """The ids of the calls of the execution that was typed before."""
+    execution_id = str(context.params.get("execution") or "")
+    return _begin_so(
+        context,
+        incomplete,
+        lambda placet: [call.call_id for call in placet.executions.calls(execution_id).items],
+    )
+
+
 def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of standing rules."""
     return _begin_so(

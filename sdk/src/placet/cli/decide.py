@@ -11,6 +11,7 @@ import typer
 
 from placet.canonical import MalformedJson, call_digest, parse_strict
 from placet.cli import safe
+from placet.cli.choices import call_ids, execution_ids
 from placet.cli.groups import approve_group
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
@@ -171,8 +172,8 @@ def answer(
 
 def revoke(
     context: typer.Context,
-    execution: Annotated[str, typer.Argument(help="The execution's id.")],
-    call: Annotated[str, typer.Argument(help="The call's id.")],
+    execution: Annotated[str, typer.Argument(help="The execution's id.", autocompletion=execution_ids)],
+    call: Annotated[str, typer.Argument(help="The call's id.", autocompletion=call_ids)],
     reason: Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")] = "",
     as_json: JsonFlag = False,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from placet.cli.choices import rule_ids
 from placet.cli.session import JsonFlag, connect, every, print_json, print_table
 
 
@@ -14,7 +15,11 @@ def impact(
     grant: Annotated[str | None, typer.Option(help="A grant's id.")] = None,
     rule: Annotated[
         str | None,
-        typer.Option(help="policy/rule, policy@version/rule, or a standing rule's id.", metavar="RULE"),
+        typer.Option(
+            help="policy/rule, policy@version/rule, or a standing rule's id.",
+            metavar="RULE",
+            autocompletion=rule_ids,
+        ),
     ] = None,
     reviewer: Annotated[
         str | None, typer.Option(help="A subject, or a principal with all of its accounts.", metavar="NAME")

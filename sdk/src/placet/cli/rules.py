@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
+from placet.cli.choices import rule_ids
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, connect, console, print_json, print_table
 from placet.models import StandingRule
@@ -18,7 +19,7 @@ app = typer.Typer(
     cls=group_class("rules"),
     invoke_without_command=True,
 )
-RuleId = Annotated[str, typer.Argument(help="The rule's id.")]
+RuleId = Annotated[str, typer.Argument(help="The rule's id.", autocompletion=rule_ids)]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
 
 
