@@ -4,6 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
+. ops/setup/certificates.sh
+
 lock=${LOCK:-requirements/demo.lock}
 stamp=.venv/setup.stamp
 
@@ -43,7 +45,7 @@ make_venv() {
 # The interpreter and the tree's own place count too: a moved tree or a removed Python needs a new environment.
 fingerprint() {
     { pwd; .venv/bin/python -VV; cat "$lock" requirements/bootstrap.lock pyproject.toml sdk/pyproject.toml \
-        ops/setup/environment.sh ops/kafka/jars.json; } | .venv/bin/python -c \
+        ops/setup/environment.sh ops/setup/certificates.sh ops/kafka/jars.json; } | .venv/bin/python -c \
         'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
 }
 
@@ -68,6 +70,8 @@ fi
 
 rm -f "$stamp"
 say "Installing what $lock names, by version and hash"
+# Whatever ends this early was an installer, which has said why.
+trap '[ $? = 0 ] || about_certificates' EXIT
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
     --requirement requirements/bootstrap.lock
 .venv/bin/uv pip install --python .venv/bin/python --require-hashes --requirement "$lock"

@@ -4,6 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
+. ops/setup/certificates.sh
+
 uv=.venv/bin/uv
 compile() {
     output=$1

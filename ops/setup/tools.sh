@@ -4,6 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
+. ops/setup/certificates.sh
+
 home=.venv/tools
 stamp=$home/setup.stamp
 
