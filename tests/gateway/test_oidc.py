@@ -321,7 +321,7 @@ async def test_example_of_the_documents_believes_a_token_of_its_provider(site: S
 
     assert (actor.subject, actor.tenant, actor.project, actor.roles) == (subject, "acme", "default", roles)
     stranger = {**own, "hd": "other.example", "realm_access": {"roles": []}, "groups": [], "roles": []}
-    await site.refused(site.provider.token(claims=stranger), **settings)
+    await site.refused(site.provider.token(claims=stranger), 401, **settings)
 
 
 async def test_one_text_in_place_of_groups_counts_by_a_map_only(site: Site) -> None:
