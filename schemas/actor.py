@@ -6,6 +6,10 @@ from pydantic import BaseModel, ConfigDict
 
 Role = Literal["agent", "reviewer", "operator", "analyst", "admin", "system"]
 
+# What the system itself signs with; no token may speak for it.
+RESERVED_ROLE = "system"
+RESERVED_SUBJECT = "placet:"
+
 
 class Actor(BaseModel):
     """A subject with its roles, as a token or the system itself vouches for it.

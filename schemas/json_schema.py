@@ -64,6 +64,14 @@ def validator_of(schema_text: str) -> Validator:
     return applied
 
 
+def first_misfit(schema_text: str, value: Any) -> jsonschema.ValidationError | None:
+    """What of a value fits a schema (JSON) least, or None. Whatever else it raises, nothing fits such a schema."""
+    error: jsonschema.ValidationError | None = jsonschema.exceptions.best_match(
+        validator_of(schema_text).iter_errors(value)
+    )
+    return error
+
+
 @lru_cache
 def _linear(draft: Any) -> Any:
     keywords = {

@@ -24,7 +24,6 @@ from pydantic import (
 from schemas.canonical import canonical
 from schemas.commands import RequestKind
 from schemas.policy_problems import PolicyRefused, Problem, path_of, problems_of
-from schemas.strict_yaml import MalformedYaml, load_yaml
 
 Effect = Literal["allow", "hold", "deny"]
 MAX_EXPRESSION_CHARS = 2_000
@@ -193,6 +192,9 @@ def parse_policy(text: str) -> PolicyDocument:
     Raises:
         PolicyRefused: with every problem of form; expressions are not compiled here.
     """
+    # What is published is JSON: only what people write is YAML.
+    from schemas.strict_yaml import MalformedYaml, load_yaml
+
     try:
         value = load_yaml(text)
     except MalformedYaml as error:

@@ -15,11 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
-from schemas.actor import Actor
+from schemas.actor import RESERVED_ROLE, RESERVED_SUBJECT, Actor
 from schemas.canonical import canonical
 from schemas.ids import TENANT_WIDE
+from schemas.limits import NAME_MAX_CHARS
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
-from schemas.token import NAME_MAX_CHARS, RESERVED_ROLE, RESERVED_SUBJECT
 
 Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
 Subject = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]+$", max_length=NAME_MAX_CHARS)]

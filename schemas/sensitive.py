@@ -12,10 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jsonschema
-
 from schemas.canonical import canonical, parse_strict
-from schemas.json_schema import validator_of
 
 MARK = "x-placet-sensitive"
 HANDLE_PREFIX = "sec_"
@@ -167,8 +164,11 @@ def misfit_of(marked: Marked) -> str | None:
     where = json_path(marked.path)
     if len(text) * _nodes(marked.value) > MAX_WORK:
         return f"{where}: the sensitive value is too large to be checked"
+    # Only where there are sensitive values, which a process that starts need not wait for.
+    from schemas.json_schema import first_misfit
+
     try:
-        error = jsonschema.exceptions.best_match(validator_of(text).iter_errors(marked.value))
+        error = first_misfit(text, marked.value)
     except Exception as broken:
         # Its own words could quote the value; what cannot be checked does not fit.
         return f"{where}: the sensitive value cannot be checked ({type(broken).__name__})"

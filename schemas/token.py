@@ -13,8 +13,9 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from schemas.actor import Actor
+from schemas.actor import RESERVED_ROLE, RESERVED_SUBJECT, Actor
 from schemas.ids import TENANT_WIDE, is_client_id
+from schemas.limits import NAME_MAX_CHARS
 
 ISSUER = "placet"
 AUDIENCE = "placet"
@@ -23,12 +24,8 @@ TYPE = "JWT"
 REQUIRED = ("iss", "aud", "sub", "exp", "iat", "jti", "tenant", "project", "roles")
 
 TOKEN_MAX_CHARS = 8 * 1024
-NAME_MAX_CHARS = 256
 ROLES_MAX = 32
 CLOCK_SKEW_S = 60
-# What the system itself signs with; no token may speak for it.
-RESERVED_ROLE = "system"
-RESERVED_SUBJECT = "placet:"
 
 # What reading a token of anybody's making may raise.
 UNREADABLE = (jwt.PyJWTError, UnicodeError, RecursionError)

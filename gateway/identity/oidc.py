@@ -22,9 +22,9 @@ from gateway.identity.jwks import IssuerKeys
 from gateway.identity.oidc_settings import NEVER_MAPPED, OidcSettings
 from schemas.actor import Actor
 from schemas.ids import TENANT_WIDE, is_client_id
+from schemas.limits import NAME_MAX_CHARS
 from schemas.token import (
     CLOCK_SKEW_S,
-    NAME_MAX_CHARS,
     TOKEN_MAX_CHARS,
     UNREADABLE,
     Claims,

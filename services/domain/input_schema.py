@@ -11,10 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-import jsonschema
-
 from schemas.canonical import parse_strict
-from schemas.json_schema import schema_problem, validator_of
 
 # Work done in place: a unit is one keyword at one value, or 256 characters that an error would repeat (1 to 10 µs).
 MAX_COST = 2_000
@@ -64,6 +61,8 @@ def check_schema(schema: dict[str, Any]) -> None:
     Raises:
         SchemaRefused: it is too large, or no JSON Schema.
     """
+    from schemas.json_schema import schema_problem
+
     if (problem := schema_problem(schema)) is not None:
         raise SchemaRefused(f"inputSchema{problem.path} {problem.message}"[:MISFIT_MAX_CHARS])
 
@@ -86,8 +85,11 @@ def misfit(schema_text: str, arguments: Any) -> str | None:
     Returns:
         `JSON path: reason` of what fits least, or None.
     """
+    # Loaded where a schema is applied: a decider that starts need not wait for it.
+    from schemas.json_schema import first_misfit
+
     try:
-        error = jsonschema.exceptions.best_match(validator_of(schema_text).iter_errors(arguments))
+        error = first_misfit(schema_text, arguments)
     except Exception as broken:
         # A reference to nowhere, an endless one, whatever a schema can be made to do: nothing fits it.
         return unchecked(type(broken).__name__)

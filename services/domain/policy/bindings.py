@@ -10,15 +10,13 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
-import cel
-
 from schemas.canonical import MAX_SAFE_INTEGER
 from schemas.limits import JSON_MAX_DEPTH
+from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.cel_shape import Read
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.paths import PathResolver, real_path
-from services.domain.policy.sql import sql_kind
 from services.domain.policy.urls import url_host
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,7 +50,7 @@ class Bindings:
         self.reads = reads
         self.resolve_path = resolve_path
         self.failures: list[Exception] = []
-        self._context: cel.Context | None = None
+        self._context: Any = None
         self._sizes: dict[Read, tuple[int, int]] = {}
         self._values: dict[str, Any] | None = None
 
@@ -99,7 +97,7 @@ class Bindings:
         sizes = [self._sizes[read] for read in reads if read in self._sizes]
         return sum(size[0] for size in sizes), sum(size[1] for size in sizes)
 
-    def context(self) -> cel.Context:
+    def context(self) -> Any:
         """The binding's own form of the values and functions, made once."""
         if self._context is None:
             variables = dict(self.values())
@@ -122,6 +120,14 @@ class Bindings:
         except Exception as error:
             self.failures.append(error)
             return None
+
+
+def sql_kind(sql: str, dialect: str = "") -> str:
+    """What an SQL text does at most: `services.domain.policy.sql.sql_kind`."""
+    # Its parser takes half a second to be loaded, which a decider that starts has better use for.
+    from services.domain.policy import sql as parser
+
+    return parser.sql_kind(sql, dialect)
 
 
 def _as_cel(value: Any, size: list[int], depth: int) -> Any:

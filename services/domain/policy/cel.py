@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import cel
-
 from schemas.policy_problems import did_you_mean
 from services.domain.policy.bindings import Bindings
+from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, shape_of
 from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, tokenize

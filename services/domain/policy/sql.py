@@ -13,16 +13,15 @@ from sqlglot import Dialect as Grammar
 from sqlglot import Token, TokenType, exp, parse
 
 from services.domain.policy.sql_dialects import (
-    CLAUSES,
     DIALECTS,
     FILES,
     GRAMMAR,
     GRAMMAR_BEHIND,
-    NODES,
     OFFERED,
     SEQUENCES,
     Dialect,
 )
+from services.domain.policy.sql_nodes import CLAUSES, NODES
 
 MAX_CHARS = 20_000
 # From harmless to strict; a text of several statements is as strict as its strictest.
