@@ -10,17 +10,24 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gateway.problems import invalid
+from schemas import commands as k
 from schemas.commands import Decision, Outcome, RequestKind, Scope
-from schemas.limits import TEXT_MAX_CHARS
+from schemas.message import Message
 from schemas.standing_rule import Asked
 
 SECONDS_MAX = 366 * 24 * 60 * 60
 ITEMS_MAX = 100
 
-ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
-ToolName = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")]
-ScopeName = Annotated[str, Field(max_length=256)]
-Text = Annotated[str, Field(max_length=TEXT_MAX_CHARS)]
+
+def most(command: type[Message], name: str) -> int:
+    """How long a text of a command may be, as the command itself says: the decider takes no longer one."""
+    return k.limits_of(command)[name].most
+
+
+ClientId = Annotated[str, Field(pattern=rf"^[A-Za-z0-9._:-]{{1,{most(k.ProposeToolCall, 'call_id')}}}$")]
+ToolName = Annotated[str, Field(pattern=rf"^[^\x00-\x1f\x7f]{{1,{most(k.ProposeToolCall, 'tool')}}}$")]
+ScopeName = Annotated[str, Field(max_length=most(k.StartExecution, "user"))]
+Text = Annotated[str, Field(max_length=most(k.ProposeToolCall, "reason"))]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 JsonObject = dict[str, Any]
 
@@ -146,10 +153,10 @@ class RequestHumanInput(Body):
     execution_id: ClientId | None = None
     agent: ClientId | None = None
     kind: RequestKind = "clarification"
-    question: Annotated[str, Field(min_length=1, max_length=TEXT_MAX_CHARS)]
+    question: Annotated[str, Field(min_length=1, max_length=most(k.RequestHumanInput, "question"))]
     options: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
     fields: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
-    decision_type: Annotated[str, Field(max_length=128)] = ""
+    decision_type: Annotated[str, Field(max_length=most(k.RequestHumanInput, "decision_type"))] = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)] | None = None
     default: Any = None
 
@@ -188,7 +195,7 @@ class DecideHolds(Body):
 class DelegateHold(Body):
     """Hand a hold to another subject."""
 
-    to: Annotated[str, Field(min_length=1, max_length=256)]
+    to: Annotated[str, Field(min_length=1, max_length=most(k.DelegateHold, "to"))]
 
 
 class ExtendHold(Body):
