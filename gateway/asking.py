@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
-from gateway.live.outcome import Outcome, outcome_of
+from gateway.live.outcome import Outcome, Refused, outcome_of
 from gateway.live.waiters import Answered, Wait, Waited, reused
 from gateway.outbox import Outbox, Outgoing
 from gateway.problems import Problem
 from schemas import codec
 from schemas.actor import Actor
+from schemas.commands import over_limit
 from schemas.envelope import Draft, command_digest
 from schemas.ids import derived_id
 from schemas.message import Message
@@ -56,9 +57,14 @@ class CommandName(NamedTuple):
         body = () if self.keyed else (digest,)
         return derived_id(*self.parts, *body, *([attempt] if attempt else []))
 
-    def asks_again(self, refusal: Refusal) -> bool:
-        """Whether a refusal leaves room for another attempt under another id."""
-        return refusal in PASSING if self.keyed else refusal is not Refusal.DUPLICATE
+    def asks_again(self, refused: Refused) -> bool:
+        """Whether a refusal leaves room for another attempt under another id.
+
+        Never where deciders ended of the command: each attempt would cost as many again.
+        """
+        if refused.given_up:
+            return False
+        return refused.code in PASSING if self.keyed else refused.code is not Refusal.DUPLICATE
 
 
 def name_of(
@@ -146,6 +152,10 @@ class Asker:
     def _ask(self, ask: Ask, answered: Answered, timeout_s: float, attempt: int) -> str:
         digest = command_digest(codec.encode(ask.body))
         command_id = ask.name.id_of(digest, attempt)
+        if (too_large := over_limit(ask.body)) is not None:
+            # As the decider would, by the same limits, but without a trace in the log.
+            answered(Problem(Refusal.TOO_LARGE, too_large))
+            return command_id
         while (outcome := self._remembered(command_id, digest)) is not None:
             answer = _same_body(outcome, digest, ask.key)
             if not _may_ask_again(ask, attempt, answer):
@@ -228,7 +238,7 @@ def _lane(ask: Ask) -> int:
 
 def _may_ask_again(ask: Ask, attempt: int, answer: Outcome | Problem) -> bool:
     refused = None if isinstance(answer, Problem) else answer.refused
-    return refused is not None and ask.name.asks_again(refused.code) and attempt < ATTEMPTS_MAX
+    return refused is not None and ask.name.asks_again(refused) and attempt < ATTEMPTS_MAX
 
 
 def _same_body(outcome: Outcome, digest: str, key: bytes) -> Outcome | Problem:

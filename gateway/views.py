@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from gateway.live.outcome import Outcome, Refused, outcome_of
+from gateway.live.outcome import Outcome, Refused, given_up, outcome_of
 from gateway.live.reader import Found, Subject
 from gateway.problems import Problem
 from projections.folds.rows import Row
+from projections.folds.text import GIVEN_UP
 from projections.queries import definitions, history, resources
 from projections.queries.history import ExecutionState
 from projections.queries.moment import Moment
@@ -115,6 +116,8 @@ def _decided(moment: Moment, row: Row) -> Outcome:
 
 def _published(moment: Moment, row: Row) -> Outcome:
     refused = Refused(Refusal(row["code"]), row["detail"] or "") if row["code"] else None
+    if (row["detail"] or "").startswith(GIVEN_UP):
+        refused = given_up()
     version = definitions.published_by_command(moment, row["tenant"], row["command_id"])
     body = None if version is None else _publication(version)
     return Outcome(

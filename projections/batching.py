@@ -20,7 +20,7 @@ from projections.folds.definitions import definition_row
 from projections.folds.fold import fold_event
 from projections.folds.rows import Row, place_of
 from projections.folds.standing_rules import USES_OF, rule_id_of, standing_rule_row, use_row
-from projections.folds.text import body_text
+from projections.folds.text import GIVEN_UP, body_text
 from projections.store.port import Batch, Move, Position, Values
 from projections.store.tables import (
     ADOPTIONS,
@@ -320,4 +320,4 @@ def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered
         row["code"], row["detail"] = str(event.body.code), event.body.detail  # type: ignore[attr-defined]
     elif isinstance(event.body, CommandAbandoned):
         row["code"] = str(Refusal.UNAVAILABLE)
-        row["detail"] = f"given up after {event.body.attempts} attempts"
+        row["detail"] = f"{GIVEN_UP} {event.body.attempts} attempts"

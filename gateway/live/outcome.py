@@ -16,11 +16,12 @@ ABANDONED = "the command could not be decided and was given up; an operator must
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """How a command was refused."""
+    """How a command was refused; `given_up` where it could not be decided at all, and shall not be tried again."""
 
     code: Refusal
     detail: str
     winning_decision_id: str = ""
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,12 @@ def _refusal(body: Message) -> Refused:
         return Refused(body.code, body.detail)
     if isinstance(body, DecisionRefused):
         return Refused(body.code, body.detail, body.winning_decision_id)
-    return Refused(Refusal.UNAVAILABLE, ABANDONED)
+    return given_up()
+
+
+def given_up() -> Refused:
+    """The answer to a command that deciders ended of, and to each repeat of it."""
+    return Refused(Refusal.UNAVAILABLE, ABANDONED, given_up=True)
 
 
 _REFUSALS = frozenset({CommandRefused, DecisionRefused, CommandAbandoned})

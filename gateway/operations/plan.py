@@ -173,7 +173,7 @@ def refusal_of(outcome: Outcome) -> Problem | None:
     if refused.code is Refusal.NOT_FOUND:
         return not_found("resource") if not refused.detail else Problem(refused.code, refused.detail)
     fields = {"winning_decision_id": refused.winning_decision_id} if refused.winning_decision_id else {}
-    if refused.code in (Refusal.UNAVAILABLE, Refusal.QUOTA):
+    if refused.code in (Refusal.UNAVAILABLE, Refusal.QUOTA) and not refused.given_up:
         return Problem(refused.code, refused.detail, retry_after=1, **fields)
     if refused.code is Refusal.INVALID_ARGUMENTS:
         return Problem(refused.code, refused.detail, errors=[_misfit(refused.detail)], **fields)

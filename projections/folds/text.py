@@ -7,6 +7,8 @@ import msgspec
 from schemas.record import Event
 
 _ENCODE = msgspec.json.Encoder().encode
+# How the detail of an answer begins where deciders ended of its command.
+GIVEN_UP = "given up after"
 NUL, SHOWN_AS = "\x00", "�"
 
 

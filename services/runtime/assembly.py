@@ -21,6 +21,7 @@ from services.runtime.log_time import LogTime, asking
 from services.runtime.meters import UNSEEN, Meters
 from services.runtime.rounds import Rounds
 from services.runtime.snapshots import LedgerSnapshots, Snapshots
+from services.runtime.trial import Trial
 from services.runtime.writer import PartitionWriter
 
 # One is folded while the next is fetched, and one more may wait for a broker that is slow to answer.
@@ -33,7 +34,8 @@ class Assembly:
 
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
     clock, used only to guess when to nudge; `trust` is what verdicts cite; `signer` signs what is carried between
-    partitions, `sealer` what is recorded; `seals` tells what others have so recorded; `meters` count what they do.
+    partitions, `sealer` what is recorded; `seals` tells what others have so recorded; `trial` tries what others ended
+    of; `meters` count what they do.
     """
 
     log: Log
@@ -48,6 +50,7 @@ class Assembly:
     signer: Signer = field(kw_only=True)
     sealer: Sealer | None = field(default=None, kw_only=True)
     seals: LogSeals | None = field(default=None, kw_only=True)
+    trial: Trial | None = field(default=None, kw_only=True)
     meters: Meters = UNSEEN
     _recovering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RECOVERED_TOGETHER))
 
@@ -93,6 +96,7 @@ class Assembly:
             ),
             snapshots=LedgerSnapshots(snapshots, ledger, executions),
             sealer=self.sealer,
+            trial=self.trial,
             recovering=self._recovering,
             meters=self.meters,
         )
@@ -112,6 +116,7 @@ class Assembly:
             rounds=Rounds(ledger, self.verifier, commands_tp.partition, 1),
             adoption=None,
             sealer=self.sealer,
+            trial=self.trial,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
             time=self._time(0, LogClock(self.local_ms)),

@@ -58,6 +58,7 @@ class CelHelper:
         self._lock = threading.Lock()
         self._overruns = Overruns(time.monotonic)
         self._helper = _launched()
+        self._left = False
         # Started once the first one is ready, so that the decider's own start does not wait for it.
         self._spare: _Helper | None = None
 
@@ -94,6 +95,8 @@ class CelHelper:
         """
         if cost_of_schema(schema_text, arguments) <= MAX_SCHEMA_COST:
             return misfit(schema_text, arguments)
+        if self._left:
+            raise NotNow("the helper process is another's")
         if self._overruns.bars(schema_text):
             raise NotNow(BARRED)
         try:
@@ -108,7 +111,13 @@ class CelHelper:
             return unchecked(str(error))
         return None if found is None else str(found)
 
+    def leave(self) -> None:
+        """Ask nothing more: the helper is that of the process which this one was forked from."""
+        self._left = True
+
     def _answer(self, question: bytes, text: str) -> object:
+        if self._left:
+            raise PolicyTimeout("the helper process is another's")
         with self._lock:
             # The decider does not wait for a helper that starts: while one is starting, the call is held at once.
             self._await_ready(time.monotonic())

@@ -8,13 +8,12 @@ import signal
 import socket
 import sys
 import uuid
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from schemas import token
 from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
@@ -30,9 +29,11 @@ from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.identity import check_identity, watch_identity
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.later import Later
 from services.runtime.log import Log, LogError
 from services.runtime.meters import Meters
 from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
+from services.runtime.trial import ForkedTrial
 from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
 from vitals.living import Living, living
@@ -76,13 +77,16 @@ async def _serve(settings: Mapping[str, str], alive: Living) -> None:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
         with CelHelper() as helper:
             empty = Definitions(policies=PolicySet(), evaluate=helper.evaluate, check_schema=helper.misfit)
-            await _work(log, settings, empty, alive)
+            await _work(log, settings, empty, alive, helper.leave)
     finally:
         await log.close()
 
 
-async def _work(log: Log, settings: Mapping[str, str], empty: Definitions, alive: Living) -> None:
+async def _work(
+    log: Log, settings: Mapping[str, str], empty: Definitions, alive: Living, leave: Callable[[], None]
+) -> None:
     seals = load_seals(settings)
+    later = Later()
     book = DefinitionsBook(log, empty, seals=seals)
     await book.load()
     trust = TrustTail(log)
@@ -102,13 +106,14 @@ async def _work(log: Log, settings: Mapping[str, str], empty: Definitions, alive
         signer=_signer(keys_dir),
         sealer=sealer_of(settings) if seals else None,
         seals=seals,
+        trial=ForkedTrial(leave, later.loaded),
         meters=Meters(alive.registry),
     )
     worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
     keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
-    feeling = alive.feel(lambda: _feel(worker, alive))
+    feeling = alive.feel(lambda: _feel(worker, alive, later))
     watching = watch_identity(log, Path(settings["data_dir"]) / "topics.json")
     await _together(worker, [watching, book.follow(), trust.follow(), keeper.run(), feeling])
 
@@ -129,7 +134,9 @@ async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]
         await asyncio.gather(work, *beside, return_exceptions=True)
 
 
-def _feel(worker: Worker, alive: Living) -> None:
+def _feel(worker: Worker, alive: Living, later: Later) -> None:
+    if worker.settled:
+        later.begin()
     alive.pulse.partitions = tuple(sorted(worker.ends()))
     alive.pulse.reason = worker.trouble
     alive.pulse.progress(*worker.progress())
@@ -146,6 +153,9 @@ def _verifier(keys_dir: Path) -> Verifier:
     issuers = PublicKeyFile(keys_dir / "issuers.json")
 
     def check_token(text: str, at_ms: int) -> Actor:
+        # Only services that write to the log themselves send tokens; signatures are what else is checked.
+        from schemas import token
+
         return token.verify(text, issuers, at_ms / 1000)
 
     deciders = PublicKeyFile(keys_dir / DECIDERS)

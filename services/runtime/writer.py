@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from schemas.events.log import DefinitionsAdopted
@@ -29,15 +30,18 @@ from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, Log, TopicPartition
 from services.runtime.log_time import LogTime
 from services.runtime.meters import UNSEEN, Meters
-from services.runtime.rounds import Round, Rounds
+from services.runtime.rounds import BURY_AFTER_DEATHS, Round, Rounds
+from services.runtime.trial import Trial
 
 ALIVE_EVERY_S = 60.0
 ALIVE_EVERY_RECORDS = 1_000
-# The claim of this writer is one; two more without progress mean that two writers ended at the same place.
-CAREFUL_AFTER_CLAIMS = 3
+# The claim of this writer is one; another without progress means that a writer ended where it had begun.
+CAREFUL_AFTER_CLAIMS = 2
 CAREFUL_COMMANDS = 100
 INBOX_HIGH = 5_000
 NUDGE_EVERY_S = 1.0
+# Between two trials of one command: a machine that had no memory for the first may have some for the next.
+TRIAL_PAUSE_S = 0.25
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +92,7 @@ class PartitionWriter:
         died_of: how often earlier writers of this process died of the command at an offset, which they tried alone.
         alone: held while a command is tried alone, for all partitions of a process: or one that kills it would leave
             others behind that look as if they had.
+        trial: tries a command before this process does, where earlier ones may have ended of it.
         start_commands: asks the feed for the partition's commands from an offset on.
         sealer: signs what is appended, for the place where it must land; None where nothing is signed.
         recovering: held from the first record read to the last; shared, so that partitions come back one after the
@@ -108,6 +113,7 @@ class PartitionWriter:
     snapshots: Snapshotting | None = None
     carrier: Carrier | None = None
     sealer: Sealer | None = None
+    trial: Trial | None = None
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     recovering: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
@@ -120,6 +126,7 @@ class PartitionWriter:
     _alive_at_s: float = 0.0
     _nudged_at_s: float = 0.0
     _careful: int = 0
+    _suspect_before: int = 0
     _taken: int = -1
     _own_nudges: set[int] = field(default_factory=set)
 
@@ -173,6 +180,8 @@ class PartitionWriter:
         self.meters.claimed(*self.events_tp, self.ledger.rule.claim)
         if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:
             self._careful = CAREFUL_COMMANDS
+            # What an earlier writer ended of was there when this one claimed.
+            _, self._suspect_before = await self.log.bounds(self.commands_tp)
         self._alive_at_s = _loop_time_s()
         if self.carrier is not None:
             self.carrier.start()
@@ -220,7 +229,7 @@ class PartitionWriter:
         if self.deadlines is not None and (not self._inbox or now_s - self._nudged_at_s >= NUDGE_EVERY_S):
             self._nudged_at_s = now_s
             await self.deadlines.nudge_due(self._send_nudge)
-        if self._careful and self._inbox:
+        if self._careful and self._inbox and self._inbox[0].offset < self._suspect_before:
             await self._carefully()
         else:
             await self._round(self._drain())
@@ -267,10 +276,24 @@ class PartitionWriter:
             self.rounds.alive(round_, raw.offset - 1, attempting=raw.offset)
             await self._append(round_)
             round_ = self._begin()
+            deaths = await self._tried(round_, raw, deaths)
             self.rounds.decide_alone(round_, raw, deaths)
             await self._finish(round_)
             await self._say_alive(raw.offset)
         self._careful -= 1
+
+    async def _tried(self, round_: Round, raw: RawRecord, deaths: int) -> int:
+        """How many have ended of a command, those with them that have tried it now, until one outlives it.
+
+        The round that a child fills is its own copy.
+        """
+        while self.trial is not None and deaths < BURY_AFTER_DEATHS:
+            if await self.trial.survives(partial(self.rounds.decide_alone, round_, raw, deaths)):
+                break
+            deaths += 1
+            logger.error("%d have ended of the command at %s/%d", deaths, self.commands_tp, raw.offset)
+            await asyncio.sleep(TRIAL_PAUSE_S)
+        return deaths
 
     async def _round(self, raws: Iterator[RawRecord]) -> None:
         round_ = self._begin()

@@ -10,14 +10,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from gateway import asking
 from gateway.asking import Ask, Asker, CommandName, name_of
 from gateway.kafka_commands import AppendFailed
+from gateway.live import outcome
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome, Refused
+from gateway.operations.plan import refusal_of
 from gateway.outbox import Outbox
 from gateway.problems import Problem
 from schemas import codec
 from schemas.actor import Actor
 from schemas.commands import ConsumeGrant
 from schemas.envelope import Signer, command_digest
+from schemas.events.executions import CommandAbandoned
 from schemas.ids import derived_id
 from schemas.record import OutRecord
 from schemas.refusals import Refusal
@@ -212,6 +215,37 @@ async def test_answer_keyed_that_was_told_to_ask_again_is_asked_anew_with_the_sa
     assert len(bench.topic.appended) == 2
 
 
+@pytest.mark.parametrize("name", [KEYED, CHOSEN])
+async def test_case_25_answer_that_deciders_ended_of_the_command_stands_for_each_repeat(
+    bench: Bench, name: CommandName
+) -> None:
+    """Asked anew it would end as many again."""
+    first = bench.ask(name=name)
+    (command_id,) = await bench.sent(1)
+    given_up = CommandAbandoned(command="ConsumeGrant", command_offset=7, attempts=3)
+    bench.partition.write(KEY, command_id, given_up, digest=_digest())
+    answers = [await first, await bench.ask(name=name)]
+
+    assert len(bench.topic.appended) == 1
+    for answer in answers:
+        assert answer is not None
+        problem = refusal_of(answer)
+        assert problem is not None
+        assert problem.code is Refusal.UNAVAILABLE
+        assert "retry_after" not in problem.fields, "it says when to ask again"
+
+
+async def test_case_25_answer_that_deciders_ended_of_the_command_stands_after_a_restart(bench: Bench) -> None:
+    asked = bench.ask()
+    (command_id,) = await bench.sent(1)
+    bench.past.known[command_id] = Outcome(_digest(), KEY, outcome.given_up(), old=True)
+    answer = await asked
+
+    assert answer is not None
+    assert answer.refused == outcome.given_up()
+    assert len(bench.topic.appended) == 1
+
+
 async def test_answer_keyed_told_to_ask_again_before_a_restart_is_asked_anew(bench: Bench) -> None:
     asked = bench.ask()
     (first_id,) = await bench.sent(1)
@@ -281,6 +315,16 @@ async def test_answer_command_that_could_not_be_sent_is_unavailable(bench: Bench
     with pytest.raises(Problem) as caught:
         await bench.ask()
     assert caught.value.code is Refusal.UNAVAILABLE
+
+
+async def test_case_37_answer_word_over_its_limit_is_refused_without_being_sent(bench: Bench) -> None:
+    """By the command's own limits, whatever a door's body allows."""
+    with pytest.raises(Problem) as refusal:
+        await bench.ask(BODY.model_copy(update={"attempt_id": "a" * 129}))
+
+    assert refusal.value.code is Refusal.TOO_LARGE
+    assert refusal.value.detail == "attempt_id is limited to 128 characters"
+    assert bench.topic.appended == []
 
 
 async def test_fresh_names_never_repeat(bench: Bench) -> None:

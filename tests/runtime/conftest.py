@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from schemas.topics import Topics
+from services.runtime.memory_log import MemoryLog
 from tests.runtime.lab import Lab
 from tests.runtime.logs import PARTITIONS, KafkaWorld, World, kafka_world, memory_world
+
+START_MS = 1_780_000_000_000
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.broker)])
@@ -33,6 +37,16 @@ async def kafka_log_world(kafka: str, topic_prefix: str) -> AsyncIterator[KafkaW
 async def lab(world: World, seed: int) -> AsyncIterator[Lab]:
     """A laboratory on either log, with no worker started yet."""
     laboratory = Lab(world.log, PARTITIONS, random.Random(seed))
+    try:
+        yield laboratory
+    finally:
+        await laboratory.close()
+
+
+@pytest.fixture
+async def memory_lab(seed: int) -> AsyncIterator[Lab]:
+    """A laboratory of one partition in memory, whose time stands still."""
+    laboratory = Lab(MemoryLog(Topics(), 1, lambda: START_MS), 1, random.Random(seed))
     try:
         yield laboratory
     finally:

@@ -24,6 +24,7 @@ from services.domain.policy import PolicySet
 from services.runtime.assembly import Assembly
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.log import Log, TopicPartition
+from services.runtime.trial import Trial
 from services.runtime.worker import Worker
 
 TENANT, PROJECT = "acme", "main"
@@ -105,7 +106,9 @@ class Lab:
 
         return Verifier(keys.get, no_tokens, {"decider-1": self.decider_key.public_key()}.get)
 
-    async def start_worker(self, name: str, log: Log | None = None, **changes: Any) -> Running:
+    async def start_worker(
+        self, name: str, log: Log | None = None, trial: Trial | None = None, **changes: Any
+    ) -> Running:
         log = log or self.log
         empty = Definitions(policies=PolicySet())
         book = DefinitionsBook(log, empty)
@@ -122,6 +125,7 @@ class Lab:
             partitions=self.partitions,
             fresh_id=lambda: derived_id(name, self.rng.random()),
             signer=Signer("decider-1", self.decider_key, b"/placet/decider"),
+            trial=trial,
             **clock,
         )
         worker = Worker(log, name, assembly.build, self.rng.random)

@@ -1,0 +1,123 @@
+"""Tries a command in a child of this process: one that ends whoever decides it ends that child alone.
+
+The child is a fork, so it decides by the very state that the writer has. It shares no connection: it decides, and
+ends. What a helper process would have to answer counts as not answered there (`CelHelper.leave`).
+"""
+
+import asyncio
+import logging
+import os
+import resource
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+# A decision takes milliseconds; on a machine that is busy, some more.
+LIMIT_S = 30.0
+# What a decision may take beside what the process has: or the kernel might choose another process to end.
+MEMORY_MAX_BYTES = 1 << 30
+FIRST_PAUSE_S = 0.001
+PAUSE_MAX_S = 0.05
+STATM = Path("/proc/self/statm")
+
+logger = logging.getLogger(__name__)
+
+
+class Trial(Protocol):
+    """Finds out whether something can be done without ending who does it."""
+
+    async def survives(self, attempt: Callable[[], None]) -> bool:
+        """Whether somebody did it and lives; nothing of what it did is kept."""
+        ...
+
+
+async def _at_once() -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class ForkedTrial:
+    """Tries in a child.
+
+    Attributes:
+        leave: called in the child first: it gives up what only the process itself may use.
+        ready: waited for before a child is made; while a thread imports, a child could wait for it for ever.
+        limit_s: a child that takes longer is ended, and has not survived.
+    """
+
+    leave: Callable[[], None] = lambda: None
+    ready: Callable[[], Awaitable[None]] = _at_once
+    limit_s: float = LIMIT_S
+
+    async def survives(self, attempt: Callable[[], None]) -> bool:
+        """See `Trial.survives`. Where no child can be made, nothing is known, and it is taken to survive."""
+        await self.ready()
+        try:
+            child = os.fork()
+        except OSError as error:
+            logger.warning("a command could not be tried in a process of its own: %s", error)
+            return True
+        if child == 0:
+            self._try(attempt)
+        code = await self._outcome(child)
+        if code != 0:
+            logger.error("a command was tried in a process of its own, which ended (%s)", code)
+        return code == 0
+
+    def _try(self, attempt: Callable[[], None]) -> NoReturn:
+        code = 1
+        try:
+            # What the parent's loop is woken by is not this process's.
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+                signal.signal(number, signal.SIG_DFL)
+            # Also where its parent is not there any more to end it.
+            signal.setitimer(signal.ITIMER_REAL, self.limit_s)
+            _bound_memory()
+            self.leave()
+            attempt()
+            code = 0
+        except Exception:
+            logger.exception("a command that was tried could not be decided")
+        finally:
+            # No handler of the parent's may run here.
+            os._exit(code)
+
+    async def _outcome(self, child: int) -> int:
+        """The exit code of a child, which is ended where it takes too long."""
+        pause_s, code = FIRST_PAUSE_S, None
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + self.limit_s
+        try:
+            while loop.time() < give_up_at:
+                if (code := _exit_code(child)) is not None:
+                    return code
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, PAUSE_MAX_S)
+        finally:
+            if code is None:
+                _end(child)
+        return -signal.SIGKILL
+
+
+def _exit_code(child: int) -> int | None:
+    """The exit code of a child; −n where signal n ended it, None while it runs."""
+    ended, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _end(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def _bound_memory() -> None:
+    # Other systems than Linux do not say what a process has.
+    if STATM.exists():
+        has_bytes = int(STATM.read_text().split()[0]) * resource.getpagesize()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = has_bytes + MEMORY_MAX_BYTES
+        if hard == resource.RLIM_INFINITY or most < hard:
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))

@@ -1,0 +1,105 @@
+"""Commands that end who decides them are tried in a child, and a repeat of one is answered by its first trace."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from schemas import commands as k
+from schemas.envelope import Verifier
+from schemas.events.log import WriterAlive
+from schemas.record import RawRecord
+from services.domain import executions
+from services.runtime.log import TopicPartition
+from services.runtime.rounds import ABANDON_AFTER_DEATHS, Rounds
+from services.runtime.trial import ForkedTrial
+from tests.runtime.lab import Lab, body_of, types
+from tests.runtime.test_poison import IN_A_BATCH, deadly
+
+
+async def test_case_25_poison_is_tried_in_a_child_and_ends_one_writer_alone(
+    memory_lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first one ends of it, in a batch; the others that would have are children."""
+    lab = memory_lab
+    deaths = deadly(monkeypatch)
+    poison = await lab.send("x", k.StartExecution(agent="poison"))
+    after = await lab.send("y", k.StartExecution(agent="bot"))
+    await lab.start_worker("one", trial=ForkedTrial())
+
+    assert types(await lab.trace("y", after)) == ["ExecutionStarted"]
+    assert body_of(await lab.trace("x", poison), "CommandAbandoned").attempts == ABANDON_AFTER_DEATHS
+    assert len(deaths) == IN_A_BATCH
+
+
+async def test_case_25_poison_that_kills_whoever_reads_it_ends_one_writer_alone(
+    memory_lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab, read, reads = memory_lab, Verifier.read, list[int]()
+
+    def dies(self: Verifier, raw: RawRecord) -> Any:
+        if b"poison" in raw.value:
+            reads.append(raw.offset)
+            raise SystemError("not even an exception that somebody catches")
+        return read(self, raw)
+
+    monkeypatch.setattr(Verifier, "read", dies)
+    monkeypatch.setattr(Rounds, "_abandon", lambda self, round_, raw, deaths: dies(self.verifier, raw))
+    await lab.send("x", k.StartExecution(agent="poison"))
+    after = await lab.send("y", k.StartExecution(agent="bot"))
+    await lab.start_worker("one", trial=ForkedTrial())
+
+    assert types(await lab.trace("y", after)) == ["ExecutionStarted"]
+    (letter,) = await lab.raws(TopicPartition(lab.log.topics.dead_letters, 0))
+    assert dict(letter.headers)["placet_reason"] == b"abandoned"
+    assert len(reads) == IN_A_BATCH
+
+
+async def test_only_what_stood_there_when_a_writer_claimed_is_tried_alone(memory_lab: Lab) -> None:
+    """After restarts without commands nothing is suspected of them."""
+    lab = memory_lab
+    for name in ("one", "two", "three"):
+        running = await lab.start_worker(name)
+        async with asyncio.timeout(20):
+            while not running.worker.settled:
+                await asyncio.sleep(0.01)
+        if name != "three":
+            await running.stop()
+    (started,) = await lab.ask("x", k.StartExecution(agent="bot"))
+
+    facts = await lab.facts(lab.events_tp("x"))
+    tried = [e.body.attempting for e in facts if isinstance(e.body, WriterAlive)]
+    assert started.meta.command_offset not in tried
+
+
+@pytest.mark.parametrize("start_first", [True, False])
+async def test_case_25_repeat_of_an_abandoned_command_is_answered_by_its_first_trace(
+    memory_lab: Lab, monkeypatch: pytest.MonkeyPatch, start_first: bool
+) -> None:
+    lab, decide, deaths = memory_lab, executions.decide, list[int]()
+
+    def dies(state: Any, command: Any, ctx: Any) -> Any:
+        if getattr(command, "reason", "") == "poison":
+            deaths.append(ctx.now_ms)
+            raise RuntimeError("this command kills its writer")
+        return decide(state, command, ctx)
+
+    monkeypatch.setattr(executions, "decide", dies)
+    if start_first:
+        await lab.send("x", k.StartExecution(agent="bot"))
+    poison = k.PauseExecution(reason="poison")
+    name = await lab.send("x", poison, lab.olga, command_id="again")
+    running = await lab.start_worker("one", trial=ForkedTrial())
+    first = await lab.trace("x", name)
+    died = len(deaths)
+    await lab.send("x", poison, lab.olga, command_id="again")
+    await lab.ask("x", k.StartExecution(agent="bot"))
+    # Nor where it is read back from the log.
+    await running.stop()
+    await lab.start_worker("two", trial=ForkedTrial())
+    await lab.send("x", poison, lab.olga, command_id="again")
+    await lab.ask("x", k.CancelExecution(), lab.olga)
+
+    assert types(first) == ["CommandAbandoned"]
+    assert await lab.trace("x", name) == first
+    assert len(deaths) == died
