@@ -8,6 +8,8 @@ from schemas import commands as k
 from schemas.actor import Actor
 from schemas.limits import ARGUMENTS_MAX_BYTES, TEXT_MAX_CHARS, Limit
 from schemas.message import Message
+from schemas.refusals import Refusal
+from services.domain.proposals import arguments_problem
 from tests.domain.steps import started
 from tests.domain.world import BOT, RITA, the
 
@@ -76,3 +78,11 @@ def test_limit_in_bytes_counts_what_a_text_takes_in_utf_8() -> None:
 
     assert limit.allows("ü" * (ARGUMENTS_MAX_BYTES // 2))
     assert not limit.allows("ü" * (ARGUMENTS_MAX_BYTES // 2) + "x")
+
+
+@pytest.mark.parametrize("number", ["100000000000000000000", "1e+21", "-1e+21", "9007199254740992", "1e+300"])
+def test_integer_beyond_the_exact_ones_is_refused_by_the_decider_too(number: str) -> None:
+    found = arguments_problem(f'{{"amount":{number}}}')
+    assert found is not None
+    assert found[0] == Refusal.MALFORMED
+    assert "send it as a string" in found[1]

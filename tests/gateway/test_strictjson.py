@@ -32,6 +32,14 @@ def test_parse_json_with_more_than_one_meaning_is_malformed(raw: bytes) -> None:
     assert caught.value.status == 400
 
 
+@pytest.mark.parametrize("number", ["1e20", "1e21", "-1E+21", "9007199254740992", "1e300"])
+def test_parse_integer_beyond_the_exact_ones_is_refused_alike_at_every_door(number: str) -> None:
+    for read in (parse, parse_object):
+        with pytest.raises(Problem, match="send it as a string") as caught:
+            read(f'{{"arguments":{{"amount":{number}}}}}'.encode())
+        assert caught.value.status == 400
+
+
 @pytest.mark.parametrize(
     "raw",
     [
