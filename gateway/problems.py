@@ -10,6 +10,7 @@ import orjson
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from schemas.plain_words import sentence
 from schemas.refusals import HTTP_STATUS, Refusal
 
 MEDIA_TYPE = "application/problem+json"
@@ -62,11 +63,17 @@ def not_found(what: str) -> Problem:
 def invalid(error: ValidationError) -> Problem:
     """A body that does not fit its model, with every error and where it stands."""
     errors = [
-        {"path": ".".join(map(str, item["loc"])), "code": item["type"], "message": item["msg"]}
-        for item in error.errors(include_url=False, include_context=False, include_input=False)[:ERRORS_MAX]
+        {"path": ".".join(map(str, item["loc"])), "code": item["type"], "message": _message(item)}
+        for item in error.errors(include_url=False, include_input=False)[:ERRORS_MAX]
     ]
     first = errors[0]
     return Problem(Refusal.INVALID, f"{first['path'] or 'body'}: {first['message']}", errors=errors)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    if error["type"] == "extra_forbidden":
+        return "this field is unknown; remove it"
+    return "this field is missing; add it" if error["type"] == "missing" else sentence([error])
 
 
 def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:

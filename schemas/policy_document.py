@@ -192,15 +192,23 @@ def parse_policy(text: str) -> PolicyDocument:
     Raises:
         PolicyRefused: with every problem of form; expressions are not compiled here.
     """
+    return policy_from_value(policy_value(text))
+
+
+def policy_value(text: str) -> Any:
+    """What a YAML (or JSON) text says, whatever its form is.
+
+    Raises:
+        PolicyRefused: it is no YAML.
+    """
     # What is published is JSON: only what people write is YAML.
     from schemas.strict_yaml import MalformedYaml, load_yaml
 
     try:
-        value = load_yaml(text)
+        return load_yaml(text)
     except MalformedYaml as error:
         where = f"line {error.line}, column {error.column}"
         raise PolicyRefused((Problem(path=where, code="malformed", message=error.message),)) from error
-    return policy_from_value(value)
 
 
 def policy_from_value(value: Any) -> PolicyDocument:
@@ -212,14 +220,17 @@ def policy_from_value(value: Any) -> PolicyDocument:
     if not isinstance(value, dict):
         message = "a policy is a mapping that begins with 'policy: NAME'"
         raise PolicyRefused((Problem(path="policy", code="malformed", message=message),))
-    if empty := tuple(_empty_values(value, ())):
-        raise PolicyRefused(empty)
+    empty = tuple(_empty_values(value, ()))
     try:
         document = PolicyDocument.model_validate(value)
     except ValidationError as error:
-        raise PolicyRefused(problems_of(error, PolicyDocument)) from error
-    problems = tuple(_document_problems(document))
-    if problems:
+        found = problems_of(error, PolicyDocument)
+        # An empty field that has another fault too is told of that one: of a misspelt name, say.
+        places = {problem.path for problem in found if problem.code == "unknown_field"}
+        bare = {problem.path for problem in empty} - places
+        said = [problem for problem in found if problem.path not in bare]
+        raise PolicyRefused((*said, *(one for one in empty if one.path in bare))) from error
+    if problems := (*empty, *_document_problems(document)):
         raise PolicyRefused(problems)
     return document
 

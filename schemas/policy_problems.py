@@ -1,10 +1,16 @@
 """What is wrong with a policy document: problems with a path and a sentence that says what to do."""
 
-import difflib
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from schemas.plain_words import did_you_mean, sentence, shown
+
+IN_FULL_MAX_CHARS = 2_000
+_NAMED_MAX = 12
+# What pydantic puts into a place to say which of several forms it tried.
+_FORMS = frozenset({"word", "answer", "int", "float", "constrained-int", "constrained-float"})
 
 
 class Problem(BaseModel):
@@ -27,47 +33,86 @@ class PolicyRefused(ValueError):
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(f"{first.path}: {first.message}{more}")
 
+    def in_full(self) -> str:
+        """Every reason, for who hears nothing but one text; of very many the first ones."""
+        said: list[str] = []
+        for count, problem in enumerate(self.problems):
+            one = f"{problem.path}: {problem.message}"
+            if said and sum(map(len, said)) + len(one) > IN_FULL_MAX_CHARS:
+                return "; ".join([*said, f"and {len(self.problems) - count} more"])
+            said.append(one)
+        return "; ".join(said)
+
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
-    """A validation error as problems with paths like `rules[0].hold.quorum`."""
-    fields = sorted(_field_names(model))
-    return tuple(_problem_of(dict(item), fields) for item in error.errors(include_url=False))
+    """A validation error as problems with paths like `rules[0].hold.quorum`, one for each place."""
+    by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
+    for item in error.errors(include_url=False):
+        by_place.setdefault(_place(item["loc"]), []).append(item)
+    return tuple(_problem_of(place, items, model) for place, items in by_place.items())
 
 
-def _problem_of(item: dict[str, Any], fields: list[str]) -> Problem:
-    path = path_of(item["loc"])
-    if item["type"] == "extra_forbidden":
-        name = str(item["loc"][-1])
-        message = f"unknown field {name!r}{did_you_mean(name, fields)}"
-        return Problem(path=path, code="unknown_field", message=message)
-    if item["type"] == "missing":
+def _problem_of(
+    place: tuple[int | str, ...], items: list[Mapping[str, Any]], model: type[BaseModel]
+) -> Problem:
+    path, kind = path_of(place), items[0]["type"]
+    if kind == "extra_forbidden":
+        return Problem(path=path, code="unknown_field", message=_unknown(place, model))
+    if kind == "missing":
         return Problem(path=path, code="missing", message="this field is missing; add it")
-    return Problem(path=path, code="invalid", message=f"{item['msg']}, found {_shown(item['input'])}")
+    message = f"{sentence(items)}, found {shown(items[0]['input'])}"
+    return Problem(path=path, code="invalid", message=message)
+
+
+def _place(loc: Iterable[int | str]) -> tuple[int | str, ...]:
+    return tuple(part for part in loc if part not in _FORMS and not str(part).startswith("literal["))
 
 
 def path_of(loc: Iterable[int | str]) -> str:
     """A location as `rules[0].hold.quorum`; the tags that pydantic adds for unions are left out."""
     path = ""
-    for part in loc:
+    for part in _place(loc):
         if isinstance(part, int):
             path += f"[{part}]"
-        elif part not in ("word", "answer", "int", "float"):
+        else:
             path += f".{part}" if path else part
     return path or "policy"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when something known is near, else `; remove it`."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; remove it"
+def _unknown(place: tuple[int | str, ...], model: type[BaseModel]) -> str:
+    """What to do about a field that is none: the near one of its place, or where the field belongs."""
+    name = str(place[-1])
+    here = {known for found in _models_at(model, place[:-1]) for known in found.model_fields}
+    near = did_you_mean(name, here)
+    if near == "; remove it":
+        elsewhere = sorted({path for path, known in _everywhere(model) if known == name})
+        if elsewhere:
+            return f"unknown field {name!r} here; it belongs in {elsewhere[0]}"
+        if 0 < len(here) <= _NAMED_MAX:
+            return f"unknown field {name!r}; remove it, or write one of {', '.join(sorted(here))}"
+    return f"unknown field {name!r}{near}"
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _models_at(model: type[BaseModel], place: Iterable[int | str]) -> list[type[BaseModel]]:
+    """The models that a mapping at a place may be of."""
+    found = [model]
+    for part in place:
+        if not isinstance(part, int):
+            fields = [one.model_fields[part] for one in found if part in one.model_fields]
+            found = [inner for field in fields for inner in _models_in(field.annotation)]
+    return found
 
 
-def _field_names(model: type[BaseModel]) -> set[str]:
-    definitions = model.model_json_schema()
-    parts = [definitions, *definitions.get("$defs", {}).values()]
-    return {name for part in parts for name in part.get("properties", {})}
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
+
+
+def _everywhere(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, str]]:
+    """Every field of a document with the path of the mapping that it stands in."""
+    for name, field in model.model_fields.items():
+        yield path or "the document", name
+        for inner in _models_in(field.annotation):
+            yield from _everywhere(inner, f"{path}.{name}" if path else name)

@@ -8,8 +8,11 @@ A held call is approved, edited, rejected or answered. A request is a question, 
     env_var         respond: an object of the variables asked for, each value sealed · reject: null, nobody answers
 """
 
+from collections.abc import Sequence
+
 from schemas.canonical import canonical, parse_strict
 from schemas.commands import DecideHold
+from schemas.display.escape import revealed
 from schemas.refusals import Refusal
 from services.domain.context import Context
 from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
@@ -17,6 +20,8 @@ from services.domain.secrets import answer_problem
 from services.domain.state import Call, Hold
 
 Problem = tuple[Refusal, str]
+OPTIONS_NAMED_MAX = 20
+OPTIONS_MAX_CHARS = 500
 
 
 def content_problem(hold: Hold, call: Call | None, command: DecideHold, ctx: Context) -> Problem | None:
@@ -88,16 +93,30 @@ def _unknown_option(hold: Hold, command: DecideHold) -> Problem | None:
     known = _options(hold)
     answer = canonical(parse_strict(command.value or "null"))
     if hold.kind == "permission" and answer not in {"true", "false", *known}:
-        return (
-            Refusal.UNKNOWN_OPTION,
-            "a permission is given or not: approve, reject, or answer true or false",
-        )
+        values = _named(("true", "false", *_named_options(hold)))
+        detail = f"a permission is given or not: approve, reject, or answer with one of: {values}"
+        return Refusal.UNKNOWN_OPTION, detail
     if hold.kind == "decision" and known and answer not in known:
-        return Refusal.UNKNOWN_OPTION, "answer with one of the options"
+        return Refusal.UNKNOWN_OPTION, f"answer with one of the options: {_named(_named_options(hold))}"
     return None
+
+
+def _named_options(hold: Hold) -> tuple[str, ...]:
+    """The options as an answer names them, in their order."""
+    options = parse_strict(hold.options)
+    return tuple(canonical(o.get("id") if isinstance(o, dict) else o) for o in options)
+
+
+def _named(options: Sequence[str]) -> str:
+    """The options in a sentence, as far as they fit; an agent wrote them, so nothing hidden is shown as it is."""
+    shown: list[str] = []
+    for option in options:
+        if len(shown) == OPTIONS_NAMED_MAX or sum(map(len, shown)) + len(option) > OPTIONS_MAX_CHARS:
+            return f"{', '.join([*shown, f'and {len(options) - len(shown)} more'])}"
+        shown.append(revealed(option))
+    return ", ".join(shown)
 
 
 def _options(hold: Hold) -> frozenset[str]:
     """What a request may be answered with, as canonical JSON; the text tells 1 from true."""
-    options = parse_strict(hold.options)
-    return frozenset(canonical(o.get("id") if isinstance(o, dict) else o) for o in options)
+    return frozenset(_named_options(hold))

@@ -190,7 +190,9 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     version = earlier.version + 1 if earlier else 1
     try:
         event = _published(definitions, command, project, actor, version)
-    except (PolicyRefused, ToolRefused, MalformedJson) as error:
+    except PolicyRefused as error:
+        return [_refused(command, actor, Refusal.INVALID, error.in_full())]
+    except (ToolRefused, MalformedJson) as error:
         return [_refused(command, actor, Refusal.INVALID, str(error))]
     if earlier is not None and not earlier.retired and earlier.digest == _digest_of(event):
         return [

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.canonical import MalformedJson, canonical, parse_strict, tool_version_of
+from schemas.plain_words import did_you_mean
 from schemas.sensitive import marking_problem, public_check
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Tool
 from services.domain.input_schema import SchemaCheck, SchemaRefused, check_schema, misfit_in_place
+from services.domain.policy.annotations import annotation_problem
 
-HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 FIELDS = frozenset(
     {
         "name",
@@ -106,15 +107,15 @@ def _parsed(text: str) -> dict[str, Any]:
 
 def _check_fields(name: str, definition: Mapping[str, Any]) -> None:
     if unknown := sorted(definition.keys() - FIELDS):
-        raise ToolRefused(f"unknown field {unknown[0]!r}: a typo here would change what is allowed")
+        near = did_you_mean(unknown[0], FIELDS)
+        raise ToolRefused(f"unknown field {unknown[0]!r}{near}: a typo here would change what is allowed")
     if definition.get("name") != name:
         raise ToolRefused(f"the definition's name must be {name!r}")
     annotations = definition.get("annotations", {})
     if not isinstance(annotations, dict):
         raise ToolRefused("annotations must be an object")
-    for hint, value in annotations.items():
-        if hint != "title" and (hint not in HINTS or not isinstance(value, bool)):
-            raise ToolRefused(f"annotations.{hint}: one of {', '.join(sorted(HINTS))}, true or false")
+    if (problem := annotation_problem(annotations)) is not None:
+        raise ToolRefused(f"annotations.{problem}")
     if not isinstance(definition.get("idempotent", False), bool):
         raise ToolRefused("idempotent must be true or false")
     if not 0 < _seconds(definition, "run_timeout_seconds", 1) <= RUN_TIMEOUT_MAX_S:

@@ -61,3 +61,28 @@ def test_published_tool_of_one_tenant_is_unknown_to_another() -> None:
 
     assert definitions.tool(TENANT, "t", PROJECT) is not None
     assert definitions.tool("other", "t", PROJECT) is None
+
+
+@pytest.mark.parametrize(
+    ("definition", "said"),
+    [
+        ({"name": "t", "annotations": {"readonlyHint": True}}, "did you mean 'readOnlyHint'?"),
+        (
+            {"name": "t", "annotations": {"readOnlyHint": "yes"}},
+            "annotations.readOnlyHint: true or false is needed",
+        ),
+        ({"name": "t", "idempotend": True}, "did you mean 'idempotent'?"),
+    ],
+)
+def test_publish_of_a_misspelt_tool_names_the_right_spelling(definition: Any, said: str) -> None:
+    assert said in the(publish(EMPTY, definition), "CommandRefused").detail
+
+
+def test_publish_of_a_policy_that_does_not_compile_names_every_fault() -> None:
+    rules = [{"id": f"r{n}", "then": "allow", "when": "args.x >"} for n in range(3)]
+    command = k.PublishPolicy(name="p", document=json.dumps({"policy": "p", "rules": rules}))
+    detail = the(
+        decide(EMPTY, definition_key(TENANT, "policy", "p", PROJECT), command, OLGA), "CommandRefused"
+    ).detail
+
+    assert [f"rules[{n}].when: it ends" in detail for n in range(3)] == [True] * 3

@@ -1,5 +1,6 @@
 """A human request is a hold: asked, answered, timed out, refused."""
 
+import json
 from typing import Any
 
 import pytest
@@ -46,7 +47,9 @@ def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_l
     world = started()
     hold = asked(world, kind="decision", options=OPTIONS)
 
-    assert code(world.ask(answer(hold, '"green"'), RITA)) == "unknown_option"
+    refused = world.ask(answer(hold, '"green"'), RITA)
+    assert code(refused) == "unknown_option"
+    assert the(refused, "DecisionRefused").detail.startswith('answer with one of the options: "')
     assert names(world.ask(answer(hold, '"red"'), RITA)) == ["DecisionRecorded", "HumanInputProvided"]
     assert code(world.ask(answer(hold, '"green"'), RITA)) == "unknown_option"
 
@@ -219,3 +222,15 @@ def test_request_that_somebody_has_answered_names_who() -> None:
     world.ask(answer(hold, "1"), RITA)
     refused = the(world.ask(answer(hold, "2"), TESSA), "DecisionRefused")
     assert (refused.code, refused.detail) == ("already_decided", "rita decided it first")
+
+
+def test_unknown_option_names_the_options_with_nothing_hidden_and_not_without_end() -> None:
+    world = started()
+    options = json.dumps([f"option {n} \u202e" for n in range(50)])
+    hold = asked(world, kind="decision", options=options)
+
+    detail = the(world.ask(answer(hold, '"x"'), RITA), "DecisionRefused").detail
+
+    assert '"option 0 \\u{202e}"' in detail
+    assert "\u202e" not in detail
+    assert detail.endswith("and 30 more")

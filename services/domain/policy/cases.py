@@ -1,5 +1,6 @@
 """Policy tests: calls and the verdicts that they must get, as YAML (docs/policy.md, "Testing a policy")."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from schemas.policy_document import Effect, PolicyDocument, PolicyModel
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.requirement import Requirement
 from schemas.strict_yaml import MalformedYaml, load_yaml
+from services.domain.policy.annotations import annotation_problem
 from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.compiled import policy_alone
 from services.domain.policy.judge import judge
@@ -101,12 +103,36 @@ def parse_cases(text: str) -> CaseFile:
         PolicyRefused: with every problem of form.
     """
     try:
-        return CaseFile.model_validate(load_yaml(text))
+        file = CaseFile.model_validate(load_yaml(text))
     except MalformedYaml as error:
         where = f"line {error.line}, column {error.column}"
         raise PolicyRefused((Problem(path=where, code="malformed", message=error.message),)) from error
     except ValidationError as error:
         raise PolicyRefused(problems_of(error, CaseFile)) from error
+    if problems := tuple(_annotation_problems(file)):
+        raise PolicyRefused(problems)
+    return file
+
+
+def _annotation_problems(file: CaseFile) -> Iterator[Problem]:
+    stated = [
+        *(
+            (f"tools.{name}.annotations", tool.get("annotations", {}), False)
+            for name, tool in file.tools.items()
+        ),
+        *(
+            (f"cases[{number}].call.claimed_annotations", case.call.claimed_annotations, True)
+            for number, case in enumerate(file.cases)
+        ),
+    ]
+    for path, annotations, claimed in stated:
+        if not isinstance(annotations, dict):
+            yield Problem(
+                path=path, code="invalid", message="a mapping of hints to true or false is needed here"
+            )
+        elif (problem := annotation_problem(annotations, claimed=claimed)) is not None:
+            name, _, message = problem.partition(": ")
+            yield Problem(path=f"{path}.{name}", code="unknown_field", message=message)
 
 
 def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:

@@ -1,15 +1,17 @@
 """CEL expressions: compiled at publication, evaluated within a bound, and an error is never an answer."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from schemas.policy_problems import did_you_mean
+from schemas.plain_words import did_you_mean
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import without_calls
-from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, shape_of
+from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, check_words, shape_of
 from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, tokenize
 from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge
 from services.domain.policy.sql_dialects import OFFERED
@@ -26,6 +28,19 @@ _FUNCTIONS = """
     getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds
     getMilliseconds
 """
+_KINDS: dict[type, str] = {
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    dict: "a map",
+    list: "a list",
+    type(None): "null",
+    bytes: "bytes",
+    datetime: "a time",
+    timedelta: "a duration",
+}
+# What the parser says: where, and what it stumbled on; what it would have expected is a list of its own tokens.
+_SYNTAX = re.compile(r"ERROR: <input>:\d+:(\d+): (?:Syntax error: )?(.*?)(?: expecting \{.*)?$")
 _KNOWN_FUNCTIONS = {*_OPERATORS.split(), *_FUNCTIONS.split(), *OWN_FUNCTIONS}
 
 
@@ -56,10 +71,11 @@ def compile_expression(source: str) -> CompiledExpression:
         plain = without_calls(tokens)
         if plain is not None:
             tokens = tokenize(plain)
+        check_words(tokens)
         program = cel.compile(source if plain is None else plain)
         shape = shape_of(tokens)
     except (Unreadable, ValueError) as error:
-        raise DoesNotCompile(_first_line(error)) from error
+        raise DoesNotCompile(_plain(error)) from error
     used = set(program.functions())
     if unknown := sorted(used - _KNOWN_FUNCTIONS):
         raise DoesNotCompile(f"unknown function {unknown[0]!r}")
@@ -69,6 +85,20 @@ def compile_expression(source: str) -> CompiledExpression:
     if not shape.reads:
         _check_constant(expression)
     return expression
+
+
+def _plain(error: Exception) -> str:
+    """Where the parser stumbled, without the names of its own parts."""
+    found = _SYNTAX.search(said := _first_line(error))
+    if found is None:
+        return said
+    place = int(found.group(1))
+    stumbled = found.group(2).removesuffix(" expecting <EOF>")
+    if "<EOF>" in stumbled:
+        return "it ends where something is missing"
+    if "Context`" in stumbled:
+        return f"something is missing in what begins at its character {place}"
+    return f"it cannot be read from its character {place} on: {stumbled}"
 
 
 def _first_line(error: Exception) -> str:
@@ -135,8 +165,12 @@ def run(expression: CompiledExpression, bindings: Bindings) -> bool:
     if bindings.failures:
         raise EvaluationFailed(_reason(bindings.failures[0]))
     if answer is not True and answer is not False:
-        raise EvaluationFailed(f"the answer is {type(answer).__name__}, neither true nor false")
+        raise EvaluationFailed(f"the answer is {_kind_of(answer)}, neither true nor false")
     return answer
+
+
+def _kind_of(answer: Any) -> str:
+    return _KINDS.get(type(answer), "of another kind")
 
 
 def _reason(error: BaseException) -> str:

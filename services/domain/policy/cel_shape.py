@@ -7,7 +7,7 @@ beforehand: it grows at most with size ** exponent (docs/policy.md, "Bounded eva
 from dataclasses import dataclass
 
 from schemas.linear_patterns import PatternRefused, bounded_pattern
-from schemas.policy_problems import did_you_mean
+from schemas.plain_words import did_you_mean
 from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
 
@@ -27,6 +27,17 @@ OWN_FUNCTIONS = {"url_host": (1, 1), "real_path": (1, 1), "sql_kind": (1, 2)}
 # A variable and the field of it that is read; None is the whole variable.
 Read = tuple[str, str | None]
 _WORDS = frozenset({"true", "false", "null", "in"})
+_FOREIGN_WORDS = {
+    "and": "&&",
+    "or": "||",
+    "not": "!",
+    "is": "==",
+    "True": "true",
+    "False": "false",
+    "None": "null",
+    "TRUE": "true",
+    "FALSE": "false",
+}
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _CONSTANT_TIME_CALLS = frozenset({"has", "type", "dyn", "int", "uint", "double"})
 _LITERAL_KINDS = frozenset({"string", "number"})
@@ -40,6 +51,19 @@ class Shape:
     exponent: int
     literals: int
     concatenations: int
+
+
+def check_words(tokens: tuple[Token, ...]) -> None:
+    """Refuse the words of other languages, with CEL's own: the parser would only say that it stumbled.
+
+    Raises:
+        Unreadable: with what to write instead.
+    """
+    bound = _bound_names(tokens)
+    for index, token in enumerate(tokens):
+        is_own = token.kind == "name" and token.text not in bound and _text(tokens, index - 1) != "."
+        if is_own and (instead := _FOREIGN_WORDS.get(token.text)) is not None:
+            raise Unreadable(f"{token.text!r} is no word of conditions; write {instead!r}")
 
 
 def shape_of(tokens: tuple[Token, ...]) -> Shape:

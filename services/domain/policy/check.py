@@ -1,12 +1,13 @@
 """Everything that is wrong or doubtful about a document: what `placet policy check` prints."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 from schemas.linear_patterns import PatternRefused
-from schemas.policy_document import PolicyDocument, Rule, parse_policy, size_problems
+from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem
-from services.domain.policy.compiled import compile_policy, foreign_scope
-from services.domain.policy.patterns import matcher
+from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
+from services.domain.policy.patterns import is_exact, matcher
 
 
 def check(
@@ -37,9 +38,22 @@ def check_text(
 ) -> tuple[PolicyDocument | None, list[Problem]]:
     """Read and check a YAML text: the document (None when its form is wrong) and its problems."""
     try:
-        document = parse_policy(text)
+        value = policy_value(text)
     except PolicyRefused as error:
         return None, list(error.problems)
+    return check_value(value, known_tools, tenant)
+
+
+def check_value(
+    value: Any, known_tools: Collection[str] | None = None, tenant: str | None = None
+) -> tuple[PolicyDocument | None, list[Problem]]:
+    """Likewise of parsed JSON or YAML. A fault of form hides no fault of a condition."""
+    try:
+        document = policy_from_value(value)
+    except PolicyRefused as error:
+        places = {problem.path for problem in error.problems}
+        others = [problem for problem in raw_problems(value) if problem.path not in places]
+        return None, [*error.problems, *others]
     return document, check(document, known_tools, tenant)
 
 
@@ -53,20 +67,39 @@ def _takes_all(rule: Rule) -> bool:
 
 
 def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    ends = next((index for index, rule in enumerate(rules) if _takes_all(rule)), len(rules))
-    for index in range(ends + 1, len(rules)):
-        message = (
-            f"never reached: rule {rules[ends].id!r} before it takes every call; move or narrow that one"
-        )
-        yield _warning(f"rules[{index}]", "unreachable", message)
+    for index, rule in enumerate(rules):
+        before = next((one for one in rules[:index] if _takes_all_of(one, rule)), None)
+        if before is not None:
+            what = "every call" if _takes_all(before) else "every call that this one is about"
+            message = f"never reached: rule {before.id!r} before it takes {what}; move or narrow that one"
+            yield _warning(f"rules[{index}]", "unreachable", message)
 
 
-def _matcher(pattern: str) -> Callable[[str], bool]:
+def _takes_all_of(before: Rule, rule: Rule) -> bool:
+    """Whether no call reaches a rule past one that stands before it."""
+    if before.when is not None:
+        return False
+    if before.match.annotations is not None and before.match.annotations != rule.match.annotations:
+        return False
+    if before.match.tools is None or "*" in before.match.tools:
+        return True
+    return rule.match.tools is not None and all(
+        pattern in before.match.tools or _takes_name(before.match.tools, pattern)
+        for pattern in rule.match.tools
+    )
+
+
+def _takes_name(patterns: tuple[str, ...], name: str) -> bool:
+    return is_exact(name) and any(_is_usable(pattern) and matcher(pattern)(name) for pattern in patterns)
+
+
+def _is_usable(pattern: str) -> bool:
     try:
-        return matcher(pattern)
+        matcher(pattern)
     except PatternRefused:
         # It has been told as an error; what it would match is no question any more.
-        return lambda _name: True
+        return False
+    return True
 
 
 def _doubts(rule: Rule, path: str, known_tools: Collection[str] | None) -> Iterator[Problem]:
@@ -75,6 +108,6 @@ def _doubts(rule: Rule, path: str, known_tools: Collection[str] | None) -> Itera
             path, "allows_all", "this rule allows every call that reaches it; narrow it by match or when"
         )
     for number, pattern in enumerate(rule.match.tools or ()):
-        if known_tools is not None and not any(map(_matcher(pattern), known_tools)):
+        if known_tools is not None and _is_usable(pattern) and not any(map(matcher(pattern), known_tools)):
             message = f"the pattern {pattern!r} matches no known tool; look for a typo, or publish the tool"
             yield _warning(f"{path}.match.tools[{number}]", "no_known_tool", message)

@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 from schemas.ids import TENANT_WIDE
 from schemas.linear_patterns import PatternRefused
-from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
+from schemas.policy_document import (
+    MAX_EXPRESSION_CHARS,
+    MAX_RULES,
+    PATTERNS_MAX,
+    Defaults,
+    PolicyDocument,
+    Rule,
+    Scope,
+    policy_from_value,
+)
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
 from services.domain.policy.cel_shape import Read
@@ -105,15 +114,56 @@ def _compiled_rules(document: PolicyDocument) -> tuple[tuple[CompiledRule, ...],
     rules: list[CompiledRule] = []
     problems: list[Problem] = []
     for index, rule in enumerate(document.rules):
-        try:
+        if found := tuple(_rule_problems(rule, f"rules[{index}]")):
+            problems.extend(found)
+        else:
             rules.append(_compiled_rule(rule))
-        except DoesNotCompile as error:
-            problems.append(_problem(f"rules[{index}].when", str(error)))
-        except PatternRefused as error:
-            problems.append(_problem(f"rules[{index}].match.tools", str(error)))
-        except BadTemplate as error:
-            problems.append(_problem(f"rules[{index}].hold.question", str(error)))
     return tuple(rules), tuple(problems)
+
+
+def _rule_problems(rule: Rule, path: str) -> Iterator[Problem]:
+    """Every part of a rule that does not compile; what does is remembered, and costs nothing again."""
+    if rule.when is not None:
+        yield from _fault(f"{path}.when", compile_expression, rule.when)
+    for number, pattern in enumerate(rule.match.tools or ()):
+        yield from _fault(f"{path}.match.tools[{number}]", matcher, pattern)
+    if rule.hold is not None and rule.hold.question is not None:
+        yield from _fault(f"{path}.hold.question", parse_template, rule.hold.question)
+
+
+def raw_problems(value: Any) -> Iterator[Problem]:
+    """What does not compile in a document whose form is wrong elsewhere: of its conditions, patterns and questions.
+
+    Args:
+        value: parsed JSON or YAML; what is not of the right form is passed over, others tell of it.
+    """
+    rules = value.get("rules") if isinstance(value, dict) else None
+    for index, rule in enumerate(rules[:MAX_RULES] if isinstance(rules, list) else ()):
+        match, hold = (_mapping(rule, name) for name in ("match", "hold"))
+        tools = match.get("tools")
+        parts: list[tuple[str, Callable[[str], Any], Any]] = [
+            ("when", compile_expression, rule.get("when") if isinstance(rule, dict) else None),
+            ("hold.question", parse_template, hold.get("question")),
+            *(
+                (f"match.tools[{number}]", matcher, pattern)
+                for number, pattern in enumerate(tools[:PATTERNS_MAX] if isinstance(tools, list) else ())
+            ),
+        ]
+        for path, compile_part, text in parts:
+            if isinstance(text, str) and 0 < len(text) <= MAX_EXPRESSION_CHARS:
+                yield from _fault(f"rules[{index}].{path}", compile_part, text)
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    inner = value.get(name) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _fault(path: str, compile_part: Callable[[str], Any], text: str) -> Iterator[Problem]:
+    try:
+        compile_part(text)
+    except (DoesNotCompile, PatternRefused, BadTemplate) as error:
+        yield _problem(path, str(error))
 
 
 def _scope_problems(scope: Scope) -> Iterator[Problem]:
@@ -130,8 +180,6 @@ def _problem(path: str, message: str) -> Problem:
 
 
 def _compiled_rule(rule: Rule) -> CompiledRule:
-    if rule.hold is not None and rule.hold.question is not None:
-        parse_template(rule.hold.question)
     hints = rule.match.annotations.model_dump(exclude_none=True) if rule.match.annotations else {}
     return CompiledRule(
         rule=rule,

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from schemas.display.escape import revealed
-from schemas.policy_problems import did_you_mean
+from schemas.plain_words import did_you_mean
 from services.domain.policy.cel_shape import FIELDS
 
 MAX_VALUE_CHARS = 200

@@ -134,7 +134,7 @@ def test_bindings_after_a_failed_reading_fail_again() -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("args.amount >", "parse"),
+        ("args.amount >", "ends where something is missing"),
         ("arg.amount > 1", "did you mean 'args'"),
         ("tool.nmae == 'x'", "did you mean 'name'"),
         ("tool == 'x'", "is a map"),

@@ -1,0 +1,141 @@
+"""What is said of a policy, a tool or a case with mistakes: plain words, the path of the field, and all at once."""
+
+import re
+
+import pytest
+
+from schemas.policy_problems import PolicyRefused
+from services.domain.policy.cases import parse_cases
+from services.domain.policy.check import check_text
+
+CASE = "cases: [{name: a, call: {tool: x}, expect: {effect: hold}}]"
+MANY = """
+policy: p
+scope: [a]
+defaults: {timeout_seconds: abc, on_timeout: 5, unknown_tool: allow}
+rules:
+  - {id: a b, then: maybe, when: args.x >, match: {tools: x, annotations: {destructiveHint: 1}},
+     hold: {quorum: 0, roles: cfo, timeout_seconds: -1, remember: {max_uses: abc, scopes: [x]}, question: '{{arg.x}}',
+            on_timeout: {default: 7}, escalate: {after_seconds: true, roles: []}}}
+  - 5
+  - {id: 5, then: allow, when: 5}
+  - {id: c, then: allow, when: args.x and args.y, match: {tools: ['[z-a]']}}
+  - {id: d, then: null}
+"""
+
+
+def said(text: str) -> dict[str, str]:
+    _, problems = check_text(text)
+    return {problem.path: problem.message for problem in problems}
+
+
+def test_messages_of_form_are_in_plain_words_with_the_path_of_the_field() -> None:
+    found = said(MANY)
+
+    assert found["rules[0].match.tools"] == 'a list is needed here, found "x"'
+    assert found["rules[0].hold.roles"] == 'a list is needed here, found "cfo"'
+    assert found["scope"] == 'a mapping of fields to values is needed here, found ["a"]'
+    assert found["defaults.timeout_seconds"] == 'a number is needed here, found "abc"'
+    assert found["defaults.unknown_tool"] == "'hold' or 'deny' is needed here, found \"allow\""
+    assert found["rules[0].hold.remember.max_uses"] == (
+        "a whole number or 'unlimited' is needed here, found \"abc\""
+    )
+    assert found["rules[0].hold.escalate.after_seconds"] == "a number is needed here, found true"
+    assert found["rules[0].hold.escalate.roles"] == "at least 1 item(s) is needed here, found []"
+    assert found["rules[2].when"] == "a text is needed here, found 5"
+    assert found["rules[4].then"] == "this field is empty; give it a value or remove it"
+
+
+def test_messages_have_no_words_of_python() -> None:
+    foreign = re.compile(
+        r"\b(tuple|dict|dictionary|NoneType|None|True|str|int|float|bool|instance|Input|Extra)\b"
+    )
+
+    assert [one for one in said(MANY).values() if foreign.search(one)] == []
+
+
+def test_errors_of_form_hide_no_error_of_a_condition_a_pattern_or_a_question() -> None:
+    found = said(MANY)
+
+    assert found["rules[0].when"] == "it ends where something is missing"
+    assert found["rules[0].hold.question"].startswith("unknown")
+    assert found["rules[3].when"] == "'and' is no word of conditions; write '&&'"
+    assert "rules[3].match.tools[0]" in found
+
+
+def test_every_part_of_a_rule_that_does_not_compile_is_named() -> None:
+    text = "policy: p\nrules: [{id: a, then: hold, when: args.x >, match: {tools: ['[z-a]', 'x', '[b-a]']}}]"
+
+    assert list(said(text)) == ["rules[0].when", "rules[0].match.tools[0]", "rules[0].match.tools[2]"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "message"),
+    [
+        (
+            "match: {annotations: {readonlyHint: true}}",
+            "rules[0].match.annotations.readonlyHint",
+            "unknown field 'readonlyHint'; did you mean 'readOnlyHint'?",
+        ),
+        (
+            "match: {annotations: {readonlyHint}}",
+            "rules[0].match.annotations.readonlyHint",
+            "unknown field 'readonlyHint'; did you mean 'readOnlyHint'?",
+        ),
+        (
+            "match: {readOnlyHint: true}",
+            "rules[0].match.readOnlyHint",
+            "unknown field 'readOnlyHint' here; it belongs in rules.match.annotations",
+        ),
+        ("hold: {quorm: 2}", "rules[0].hold.quorm", "unknown field 'quorm'; did you mean 'quorum'?"),
+        (
+            "match: {colour: red}",
+            "rules[0].match.colour",
+            "unknown field 'colour'; remove it, or write one of annotations, tools",
+        ),
+    ],
+)
+def test_unknown_field_is_told_with_the_right_spelling_or_place(rule: str, path: str, message: str) -> None:
+    assert said(f"policy: p\nrules: [{{id: a, then: hold, {rule}}}]")[path] == message
+
+
+@pytest.mark.parametrize(
+    ("cases", "path", "near"),
+    [
+        (
+            "tools: {x: {annotations: {readonlyHint: true}}}\n" + CASE,
+            "tools.x.annotations.readonlyHint",
+            "did you mean 'readOnlyHint'?",
+        ),
+        (
+            CASE.replace("tool: x", "tool: x, claimed_annotations: {destructivehint: true}"),
+            "cases[0].call.claimed_annotations.destructivehint",
+            "did you mean 'destructiveHint'?",
+        ),
+        (
+            "tools: {x: {annotations: {readOnlyHint: 'yes'}}}\n" + CASE,
+            "tools.x.annotations.readOnlyHint",
+            'true or false is needed here, found "yes"',
+        ),
+        (
+            "cases: [{name: a, call: {tol: x}, expect: {effect: hold}}]",
+            "cases[0].call.tol",
+            "did you mean 'tool'?",
+        ),
+    ],
+)
+def test_misspelt_annotation_in_a_case_is_refused_with_the_right_spelling(
+    cases: str, path: str, near: str
+) -> None:
+    with pytest.raises(PolicyRefused) as refused:
+        parse_cases(cases)
+
+    assert near in {problem.path: problem.message for problem in refused.value.problems}[path]
+
+
+def test_claims_may_have_other_annotations_than_the_hints() -> None:
+    claimed = (
+        "cases: [{name: a, call: {tool: x, claimed_annotations: {approved: true}}, expect: {effect: hold}}]"
+    )
+
+    assert parse_cases(claimed).cases[0].call.claimed_annotations == {"approved": True}
