@@ -85,6 +85,13 @@ class DestroyDataKey(Body):
     reason: Text = ""
 
 
+class RetirePolicy(Body):
+    """Take a policy out of force; refused where another version than `version` is, if that is given."""
+
+    version: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+    reason: Text = ""
+
+
 class ReportResult(Body):
     """Say how a consumed call ended."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,6 +21,20 @@ from schemas.refusals import Refusal
 BUDGET_S = 10.0
 STARTING_S = 60.0
 WAITING_OF_A_TENANT_MAX = 4
+# Reads policies with the engine, which a gateway itself has no business with; the two share nothing but the pipe.
+READER = "ops.definition_reader"
+
+
+class PolicyRead(NamedTuple):
+    """What the engine says of a policy.
+
+    `text` is what would be published, None where there are errors; `problems` are its errors and warnings, and
+    `difference` what it would change of the version in force, where there is one and the form is right.
+    """
+
+    text: str | None
+    problems: list[dict[str, Any]]
+    difference: dict[str, Any] | None
 
 
 class DefinitionDesk:
@@ -43,18 +57,35 @@ class DefinitionDesk:
         Raises:
             Problem: what is wrong with it; 422, it takes too long; 429, too many of the tenant's wait; 503.
         """
+        reply = await self._asked(tenant, {"kind": kind, "name": name, "given": given})
+        return str(reply["text"])
+
+    async def policy(self, tenant: str, question: dict[str, Any]) -> PolicyRead:
+        """What the engine says of a policy.
+
+        Args:
+            tenant: whose.
+            question: see `ops.definition_reader`.
+
+        Raises:
+            Problem: as `text_of`, apart from what is wrong with the policy.
+        """
+        reply = await self._asked(tenant, {"kind": "policy", "tenant": tenant, **question})
+        return PolicyRead(reply["text"], reply["problems"], reply["difference"])
+
+    async def _asked(self, tenant: str, question: dict[str, Any]) -> dict[str, Any]:
         if self._waiting[tenant] >= WAITING_OF_A_TENANT_MAX:
             raise Problem(Refusal.QUOTA, "several definitions of yours are being read: wait", retry_after=1)
         self._waiting[tenant] += 1
         try:
             async with self._turn:
-                reply = await self._ask({"kind": kind, "name": name, "given": given})
+                reply = await self._ask(question)
         finally:
             self._waiting[tenant] -= 1
             if not self._waiting[tenant]:
                 del self._waiting[tenant]
-        if "text" in reply:
-            return str(reply["text"])
+        if "code" not in reply:
+            return reply
         raise Problem(Refusal(reply["code"]), reply["detail"], **reply["fields"])
 
     async def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +114,7 @@ class DefinitionDesk:
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "gateway.checking.worker"),
+                *(sys.executable, "-m", READER),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,

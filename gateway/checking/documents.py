@@ -1,4 +1,7 @@
-"""From what was sent to the text that is published. How long it takes is for its author to decide: see `desk`."""
+"""From a tool or principal as it was sent to the text that is published. How long it takes its author decides.
+
+Policies are read by the engine that judges by them: see `worker`.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ from gateway.bodies import ToolDefinition, read_body
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from schemas.json_schema import schema_problem
-from schemas.policy_document import parse_policy, policy_from_value, policy_to_json, size_problems
 from schemas.policy_problems import PolicyRefused
 from schemas.principals import principal_from_value, principal_to_json
 from schemas.refusals import Refusal
 
-Kind = Literal["policy", "tool", "principal"]
+Kind = Literal["tool", "principal"]
 
 
 def text_of(kind: Kind, name: str, given: Any) -> str:
@@ -22,26 +24,12 @@ def text_of(kind: Kind, name: str, given: Any) -> str:
     Args:
         kind: what it is.
         name: under which it is published; the document must say the same.
-        given: parsed JSON; of a policy also YAML text.
+        given: parsed JSON.
 
     Raises:
         Problem: 422 invalid, with every error and where it stands.
     """
-    if kind == "policy":
-        return _policy(name, given)
     return _tool(name, given) if kind == "tool" else _principal(name, given)
-
-
-def _policy(name: str, given: Any) -> str:
-    try:
-        document = parse_policy(given) if isinstance(given, str) else policy_from_value(given)
-        if problems := size_problems(document):
-            raise PolicyRefused(problems)
-    except PolicyRefused as error:
-        raise _refused(error) from error
-    if document.policy != name:
-        raise Problem(Refusal.INVALID, f"the document is of the policy {document.policy!r}, not of {name!r}")
-    return policy_to_json(document)
 
 
 def _tool(name: str, given: Any) -> str:

@@ -1,7 +1,8 @@
 """The process that reads definitions for a gateway: one question at a time on standard input, its answer on output.
 
-Run as `python -m gateway.checking.worker`. It ends when its gateway closes the pipe, and by the kernel's alarm when a
-question outlives it.
+Tools and principals are read here. A policy is read by the engine that judges by it, which no gateway has: whoever
+puts the process together (`ops.definition_reader`) hands it in. The process ends when its gateway closes the pipe,
+and by the kernel's alarm when a question outlives it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import orjson
@@ -22,34 +24,36 @@ MEMORY_LIMIT_BYTES = 1 << 30
 LIMIT_S = 30
 
 
-def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """`{text}`, or `{code, detail, fields}` of a refusal."""
+Question = dict[str, Any]
+PolicyReader = Callable[[Question], dict[str, Any]]
+
+
+def answer(question: Question, read_policy: PolicyReader) -> dict[str, Any]:
+    """`{text}`, or `{code, detail, fields}` of a refusal; of a policy what its reader says."""
     try:
+        if question["kind"] == "policy":
+            return read_policy(question)
         return {"text": text_of(question["kind"], question["name"], question["given"])}
     except Problem as problem:
         return {"code": str(problem.code), "detail": problem.detail, "fields": problem.fields}
 
 
-def serve(questions: BinaryIO, answers: BinaryIO) -> None:
+def serve(questions: BinaryIO, answers: BinaryIO, read_policy: PolicyReader) -> None:
     """Answer until the other side closes its end."""
     answers.write(READY)
     answers.flush()
     while header := questions.read(LENGTH_BYTES):
         question = orjson.loads(questions.read(int.from_bytes(header, "big")))
         signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
-        content = orjson.dumps(answer(question))
+        content = orjson.dumps(answer(question, read_policy))
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(len(content).to_bytes(LENGTH_BYTES, "big") + content)
         answers.flush()
 
 
-def main() -> None:
+def main(read_policy: PolicyReader) -> None:
     """Serve with little memory, and without the terminal's interrupts."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    serve(sys.stdin.buffer, sys.stdout.buffer)
-
-
-if __name__ == "__main__":
-    main()
+    serve(sys.stdin.buffer, sys.stdout.buffer, read_policy)

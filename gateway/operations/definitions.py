@@ -1,8 +1,8 @@
-"""Publishing policies, tools and principals: a version is in force where a partition has adopted it."""
+"""Publishing: a version is in force where a partition has adopted it; `policies` has what is of policies alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.asking import Ask, name_of
@@ -23,46 +23,56 @@ ADOPTION_WAIT_S = 5.0
 Publishing = k.PublishPolicy | k.PublishTool | k.PublishPrincipal
 
 
-async def publish_policy(
-    gate: Gate, claims: Claims, name: str, document: Callable[[], str | Any], key: str | None
-) -> Reply:
-    """Publish a policy document.
+async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
+    """Publish a tool's MCP definition.
 
     Args:
         gate: what is needed.
         claims: of who asks; needs the role operator.
-        name: the policy's name, which the document must say too.
-        document: YAML text, or parsed JSON; read after the roles were looked at.
+        name: under which it is published, which the definition must say too.
+        given: the definition; read after the roles were looked at.
         key: its idempotency key.
 
     Raises:
         Problem: a refusal, or nobody has answered in time.
     """
     check_role(claims.publisher, "operator")
-    text = await gate.definitions.text_of(claims.actor.tenant, "policy", name, document())
-    command = k.PublishPolicy(name=name, document=text)
-    return await _publish(gate, claims, "policy", command, key)
-
-
-async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
-    """Publish a tool's MCP definition; arguments and errors as `publish_policy`."""
-    check_role(claims.publisher, "operator")
     if not is_client_id(name):
         raise Problem(Refusal.INVALID, "a published tool's name is 1 to 128 of A-Za-z0-9._:-")
     text = await gate.definitions.text_of(claims.actor.tenant, "tool", name, given())
     command = k.PublishTool(name=name, definition=text)
-    return await _publish(gate, claims, "tool", command, key)
+    return await published(gate, claims, "tool", command, key)
 
 
 async def publish_principal(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
-    """Publish a principal; needs the role admin. Arguments and errors as `publish_policy`."""
+    """Publish a principal; needs the role admin. Arguments and errors as `publish_tool`."""
     check_role(claims.publisher, "admin")
     text = await gate.definitions.text_of(claims.actor.tenant, "principal", name, given())
     command = k.PublishPrincipal(name=name, document=text)
-    return await _publish(gate, claims, "principal", command, key)
+    return await published(gate, claims, "principal", command, key)
 
 
-async def _publish(gate: Gate, claims: Claims, kind: str, command: Publishing, key: str | None) -> Reply:
+async def published(
+    gate: Gate,
+    claims: Claims,
+    kind: str,
+    command: Publishing,
+    key: str | None,
+    warnings: Sequence[Mapping[str, Any]] = (),
+) -> Reply:
+    """Ask the decider for a definition's next version, and wait until it is in force.
+
+    Args:
+        gate: what is needed.
+        claims: of who asks.
+        kind: policy, tool or principal.
+        command: what is asked.
+        key: its idempotency key.
+        warnings: what is doubtful about the definition, told with the answer.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
     # What is asked for the tenant is asked in its name; a project's is asked in the project's, or by the tenant.
     actor, project = claims.publisher, claims.definitions_project
     address = definition_key(actor.tenant, kind, command.name, project)
@@ -79,20 +89,28 @@ async def _publish(gate: Gate, claims: Claims, kind: str, command: Publishing, k
         raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: publish again", retry_after=1)
     if (problem := refusal_of(outcome)) is not None:
         raise _with_errors(problem)
-    version, offset = _published(gate, (actor.tenant, project, command.name), kind, command, outcome)
-    await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
-    missing = gate.live.missing_adoptions(offset)
+    version, offset = _version_of(gate, (actor.tenant, project, command.name), kind, command, outcome)
+    missing = await adopted(gate, offset)
     resource = {
         "name": command.name,
         "project": project,
         "version": version,
         "adopted": not missing,
         "pending": missing,
+        "warnings": list(warnings),
     }
     return gate.json(resource, 202 if missing else 200)
 
 
-def _published(gate: Gate, place: Place, kind: str, command: Publishing, outcome: Outcome) -> tuple[int, int]:
+async def adopted(gate: Gate, offset: int) -> list[int]:
+    """Wait a little until the partitions judge by the definitions up to an offset: those that do not yet."""
+    await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
+    return gate.live.missing_adoptions(offset)
+
+
+def _version_of(
+    gate: Gate, place: Place, kind: str, command: Publishing, outcome: Outcome
+) -> tuple[int, int]:
     body: Message | None = outcome.body
     if isinstance(body, PolicyPublished | ToolPublished | PrincipalPublished):
         return body.version, outcome.last_offset

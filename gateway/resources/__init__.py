@@ -17,7 +17,16 @@ from gateway.resources.calls import (
     ToolCall,
     Verdict,
 )
-from gateway.resources.definitions import PolicyVersion, Principal, Published, Tool
+from gateway.resources.definitions import (
+    ChangedPolicyRule,
+    PolicyCheck,
+    PolicyDifference,
+    PolicyVersion,
+    Principal,
+    Published,
+    RetiredPolicy,
+    Tool,
+)
 from gateway.resources.holds import BulkAnswer, Hold, HoldStatus, HumanRequest, Recorded, Vote
 from gateway.resources.proofs import (
     AuditConsistency,
@@ -67,6 +76,7 @@ __all__ = [
     "AuditTree",
     "BulkAnswer",
     "CallStatus",
+    "ChangedPolicyRule",
     "ChangedRule",
     "Component",
     "DataKey",
@@ -88,6 +98,8 @@ __all__ = [
     "JsonWebKey",
     "JsonWebKeySet",
     "Page",
+    "PolicyCheck",
+    "PolicyDifference",
     "PolicyVersion",
     "Principal",
     "Problem",
@@ -96,6 +108,7 @@ __all__ = [
     "Recorded",
     "RegistryError",
     "Resource",
+    "RetiredPolicy",
     "Reviewer",
     "Risk",
     "SchemaId",

@@ -7,17 +7,21 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from gateway.resources.base import OPEN, Resource
+from gateway.resources.base import OPEN, FieldError, Resource
 
 
 class Published(Resource):
-    """A published version; `pending` are the partitions that have not adopted it yet."""
+    """A published version; `pending` are the partitions that have not adopted it yet.
+
+    `warnings` are what is doubtful about a policy, and how it and the policies in force shadow each other.
+    """
 
     name: str
     project: str
     version: int
     adopted: bool
     pending: list[int]
+    warnings: list[FieldError]
     cursor: str
 
 
@@ -67,3 +71,38 @@ class PolicyVersion(Resource):
     retired_at: datetime | None
     retired_reason: str | None
     cursor: str | None = None
+
+
+class RetiredPolicy(PolicyVersion):
+    """A policy that is in force no more; `pending` are the partitions that still judge by it."""
+
+    adopted: bool
+    pending: list[int]
+
+
+class ChangedPolicyRule(Resource):
+    """A rule that both versions have; `fields` are the names of what differs."""
+
+    rule: str
+    fields: list[str]
+
+
+class PolicyDifference(Resource):
+    """What a document would change; `reordered` are rules that would stand before one that they stand after now."""
+
+    added: list[str]
+    removed: list[str]
+    changed: list[ChangedPolicyRule]
+    reordered: list[str]
+    fields: list[str]
+
+
+class PolicyCheck(Resource):
+    """What is wrong or doubtful about a document, and what it would change of the version in force, if any."""
+
+    name: str
+    project: str
+    in_force: int | None
+    problems: list[FieldError]
+    difference: PolicyDifference | None
+    cursor: str

@@ -1,26 +1,21 @@
-"""/v1/tools, /v1/policies, /v1/principals and /v1/rules: what is published."""
+"""/v1/tools and /v1/principals: what is published."""
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
-from gateway.live.definitions import Published, Shelf, newest, policy_json, principal_json, seen, tool_json
-from gateway.operations.definitions import publish_policy, publish_principal, publish_tool
-from gateway.problems import Problem, not_found
+from gateway.live.definitions import Published, Shelf, newest, principal_json, tool_json
+from gateway.operations.definitions import publish_principal, publish_tool
+from gateway.problems import not_found
 from gateway.rest.documented import AFTER, answers, documented
-from gateway.rest.door import Door, answer, door_of, read_raw
-from gateway.strictjson import BODY_MAX_BYTES, parse
-from schemas.policy_document import PolicyDocument
+from gateway.rest.door import Door, answer, door_of
 from schemas.principals import PrincipalDocument
-from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1", tags=["definitions"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -69,52 +64,6 @@ async def get_tool(door: AtDoor, name: str) -> Response:
 
 
 @router.put(
-    "/policies/{name}",
-    operation_id="publishPolicy",
-    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
-    openapi_extra=documented(
-        body=PolicyDocument, media_types=("application/json", "application/yaml"), writes=True
-    ),
-)
-async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
-    """Publish a policy, as YAML text or JSON: 200 when every partition judges by it."""
-    raw = await read_raw(request)
-    content_type = request.headers.get("content-type", "")
-    return answer(
-        await publish_policy(door.gate, door.claims, name, lambda: _document(raw, content_type), door.key)
-    )
-
-
-@router.get(
-    "/policies",
-    operation_id="listPolicies",
-    responses=answers({200: r.Page[r.PolicyVersion]}),
-    openapi_extra=documented(query=(AFTER,)),
-)
-async def list_policies(door: AtDoor) -> Response:
-    """Every policy of the project and of its tenant at its newest version."""
-    await door.settle_after()
-    policies = _newest(door, door.gate.live.definitions.policies)
-    return await door.listed(policies, policy_json)
-
-
-@router.get(
-    "/policies/{name}/versions",
-    operation_id="listPolicyVersions",
-    responses=answers({200: r.Page[r.PolicyVersion]}, 404),
-    openapi_extra=documented(query=(AFTER,)),
-)
-async def list_versions(door: AtDoor, name: str) -> Response:
-    """All versions of a policy, newest first: of the project's own, else of the tenant's."""
-    await door.settle_after()
-    policies = door.gate.live.definitions.policies
-    versions = seen(policies, door.actor.tenant, door.claims.definitions_project, name)
-    if not versions:
-        raise not_found("policy")
-    return await door.listed(reversed(versions), policy_json)
-
-
-@router.put(
     "/principals/{name}",
     operation_id="publishPrincipal",
     responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
@@ -140,31 +89,5 @@ async def list_principals(door: AtDoor) -> Response:
     return await door.listed(principals, principal_json)
 
 
-@router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}))
-async def list_rules(door: AtDoor) -> Response:
-    """The rules of every policy at its newest version, in the order of their policies."""
-    policies = _newest(door, door.gate.live.definitions.policies)
-    return await door.listed((rule for policy in policies for rule in _rules(policy)), dict)
-
-
 def _newest(door: Door, shelf: Shelf) -> list[Published]:
     return newest(shelf, door.actor.tenant, door.claims.definitions_project)
-
-
-def _rules(policy: Published) -> list[dict[str, Any]]:
-    rules = json.loads(policy.document).get("rules", [])
-    return [
-        {"policy": policy.name, "project": policy.project, "version": policy.version, **rule}
-        for rule in rules
-    ]
-
-
-def _document(raw: bytes | None, content_type: str) -> Any:
-    if raw is None:
-        raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
-    if "yaml" not in content_type:
-        return parse(raw)
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise Problem(Refusal.MALFORMED, "the policy is not UTF-8 text") from error

@@ -106,11 +106,19 @@ class Door(NamedTuple):
         Raises:
             Problem: 422, not a positive number.
         """
-        text = self.query("limit")
+        return self.number("limit")
+
+    def number(self, name: str) -> int | None:
+        """A query parameter that counts from 1; None where it is missing or empty.
+
+        Raises:
+            Problem: 422, not a positive number.
+        """
+        text = self.query(name)
         if text is None:
             return None
         if not text.isascii() or not text.isdigit() or len(text) > 6 or int(text) == 0:
-            raise Problem(Refusal.INVALID, "limit must be a positive number")
+            raise Problem(Refusal.INVALID, f"{name} must be a positive number")
         return int(text)
 
     async def given(self) -> Given:

@@ -17,6 +17,7 @@ CLASS = "[" + "".join(f"{chr(0x4E00 + 3 * n)}-{chr(0x4E01 + 3 * n)}" for n in ra
 TEXT = "policy: p\nrules:\n" + "".join(
     f"  - {{id: r{n}, when: 'args.a == {n}.0', then: allow}}\n" for n in range(450)
 )
+QUESTION = {"name": "p", "given": TEXT, "project": "*", "policies": [], "tools": []}
 
 
 @pytest_asyncio.fixture
@@ -32,6 +33,24 @@ async def test_text_of_a_definition_is_canonical(desk: DefinitionDesk) -> None:
     assert text == '{"inputSchema":{"type":"object"},"name":"x"}'
 
 
+async def test_policy_is_read_by_the_engine_with_all_its_problems_beside_what_is_in_force(
+    desk: DefinitionDesk,
+) -> None:
+    broken = "policy: p\nrules: [{id: a, then: maybe, when: args.x >}]"
+    other = {"document": '{"policy":"q","rules":[{"id":"b","then":"deny"}]}', "version": 3, "project": "*"}
+
+    wrong = await desk.policy("acme", {**QUESTION, "given": broken})
+    right = await desk.policy(
+        "acme", {**QUESTION, "given": "policy: p\nscope: {agent: x}", "policies": [other]}
+    )
+
+    assert [problem["path"] for problem in wrong.problems] == ["rules[0].then", "rules[0].when"]
+    assert (wrong.text, right.text) == (None, '{"policy":"p","scope":{"agent":"x"}}')
+    assert [problem["message"] for problem in right.problems] == [
+        "`p` names the agent and wins whole: rule b of `q` never applies to x"
+    ]
+
+
 async def test_text_of_what_is_wrong_says_where(desk: DefinitionDesk) -> None:
     with pytest.raises(Problem) as refused:
         await desk.text_of("acme", "tool", "x", {"inputSchema": {"properties": {"a": {"pattern": "(?=a)"}}}})
@@ -44,7 +63,7 @@ async def test_case_31_what_takes_too_long_is_refused_and_the_next_is_read() -> 
     desk = DefinitionDesk(budget_s=0.001)
     try:
         with pytest.raises(Problem, match="takes longer"):
-            await desk.text_of("acme", "policy", "p", TEXT)
+            await desk.policy("acme", QUESTION)
         assert desk.process_id is None
     finally:
         await desk.close()
@@ -61,7 +80,7 @@ async def test_case_31_process_that_was_killed_is_started_again(desk: Definition
 
 
 async def test_case_31_who_goes_away_leaves_no_answer_to_the_next(desk: DefinitionDesk) -> None:
-    going = asyncio.create_task(desk.text_of("acme", "policy", "p", TEXT))
+    going = asyncio.create_task(desk.policy("acme", QUESTION))
     while desk.process_id is None:
         await asyncio.sleep(0)
     going.cancel()
@@ -72,7 +91,7 @@ async def test_case_31_who_goes_away_leaves_no_answer_to_the_next(desk: Definiti
 
 
 async def test_case_31_a_tenant_waits_in_front_of_few(desk: DefinitionDesk) -> None:
-    asked = [asyncio.create_task(desk.text_of("acme", "policy", "p", TEXT)) for _ in range(6)]
+    asked = [asyncio.create_task(desk.policy("acme", QUESTION)) for _ in range(6)]
     other = asyncio.create_task(desk.text_of("other", "tool", "x", {}))
     found = await asyncio.gather(*asked, return_exceptions=True)
 

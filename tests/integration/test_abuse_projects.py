@@ -225,6 +225,8 @@ VERBS = (
     *(Verb("GET", path, other=200) for path in READS.split()),
     Verb("GET", "/tools/local-tool"),
     Verb("GET", "/policies/local/versions"),
+    Verb("GET", "/policies/local"),
+    Verb("POST", "/policies/local/retire", {"version": 77}),
     Verb("GET", RUN),
     Verb("GET", RUN + "/events"),
     Verb("GET", RUN + "/tool-calls"),
@@ -259,6 +261,7 @@ VERBS = (
 BY_NAME = {
     ("PUT", "/v1/tools/{name}"),
     ("PUT", "/v1/policies/{name}"),
+    ("POST", "/v1/policies/{name}/check"),
     ("PUT", "/v1/principals/{name}"),
     ("POST", "/v1/executions"),
     ("POST", "/v1/requests"),

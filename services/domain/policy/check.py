@@ -1,13 +1,58 @@
 """Everything that is wrong or doubtful about a document: what `placet policy check` prints."""
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.linear_patterns import PatternRefused
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
 from services.domain.policy.patterns import is_exact, matcher
+from services.domain.policy.shadowing import Standing, shadows
+
+
+class Beside(NamedTuple):
+    """What a document is looked at beside: what is published where it would be.
+
+    `policies` are those in force, `tools` the published tools' names; `project` whose it would be, `*` the tenant's.
+    """
+
+    tenant: str
+    project: str
+    policies: tuple[Standing, ...] = ()
+    tools: frozenset[str] = frozenset()
+
+
+def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument | None, list[Problem]]:
+    """The errors and warnings of a document that would be published under a name, beside what is in force.
+
+    Args:
+        value: parsed JSON or YAML.
+        name: under which it would be published.
+        beside: what is published there.
+
+    Returns:
+        The document, None where its form is wrong; and its problems.
+    """
+    document, problems = check_value(value, beside.tools)
+    if document is None:
+        return None, problems
+    if document.policy != name:
+        message = f"the document is of the policy {document.policy!r}, not of {name!r}"
+        problems.insert(0, Problem(path="policy", code="invalid", message=message))
+    elif (foreign := foreign_scope(document, beside.tenant, beside.project)) is not None:
+        problems.insert(0, foreign)
+    elif all(problem.severity == "warning" for problem in problems):
+        version = 1 + max(
+            (one.version for one in beside.policies if _is(one, name, beside.project)), default=0
+        )
+        mine = Standing(document, version, beside.project, beside.tenant)
+        problems.extend(shadows(mine, beside.policies))
+    return document, problems
+
+
+def _is(policy: Standing, name: str, project: str) -> bool:
+    return (policy.name, policy.project) == (name, project)
 
 
 def check(

@@ -69,9 +69,10 @@ def select_policy(policies: Iterable[P], facts: ScopeFacts) -> P | None:
     name first in the alphabet.
     """
     candidates = [policy for policy in policies if applies(policy.tenant, policy.scope, facts)]
-    return min(candidates, key=_order, default=None)
+    return min(candidates, key=order_of, default=None)
 
 
-def _order(policy: Scoped) -> tuple[list[int], bool, int, str]:
+def order_of(policy: Scoped) -> tuple[list[int], bool, int, str]:
+    """What policies that fit one call are sorted by: the first judges it."""
     specific = [-part for dimension in DIMENSIONS for part in specificity(getattr(policy.scope, dimension))]
     return specific, policy.project != TENANT_WIDE, -policy.version, policy.name

@@ -1,0 +1,143 @@
+"""Policies: looked at, published and retired. What is doubtful about one is told and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gateway.asking import Ask, name_of
+from gateway.bodies import RetirePolicy, read_body
+from gateway.checking.desk import PolicyRead
+from gateway.identity.doors import check_reads, check_role
+from gateway.live.definitions import Published, in_force, newest, policy_json
+from gateway.operations.definitions import adopted, published
+from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
+from gateway.problems import Problem, not_found
+from schemas import commands as k
+from schemas.ids import definition_key, is_client_id
+from schemas.refusals import Refusal
+from schemas.token import Claims
+
+# More of what is in force is not compared: the warnings are help, and must not keep anybody from publishing.
+BESIDE_MAX_CHARS = 4 * 1024 * 1024
+ERRORS_MAX = 100
+
+Document = Callable[[], str | Any]
+
+
+async def publish_policy(gate: Gate, claims: Claims, name: str, document: Document, key: str | None) -> Reply:
+    """Publish a policy document.
+
+    Args:
+        gate: what is needed.
+        claims: of who asks; needs the role operator.
+        name: the policy's name, which the document must say too.
+        document: YAML text, or parsed JSON; read after the roles were looked at.
+        key: its idempotency key.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
+    check_role(claims.publisher, "operator")
+    read, warnings = await _read(gate, claims, name, document())
+    if read.text is None:
+        raise _refused(read)
+    command = k.PublishPolicy(name=name, document=read.text)
+    return await published(gate, claims, "policy", command, key, warnings)
+
+
+async def check_policy(gate: Gate, claims: Claims, name: str, document: Document) -> Reply:
+    """Say what is wrong or doubtful about a document and what it would change; publish nothing.
+
+    Args:
+        gate: what is needed.
+        claims: of who asks; may read the project.
+        name: under which it would be published.
+        document: as for `publish_policy`.
+
+    Raises:
+        Problem: 403, the actor may not read the project; or it cannot be looked at now.
+    """
+    check_reads(claims.actor)
+    read, warnings = await _read(gate, claims, name, document())
+    errors = [problem for problem in read.problems if problem["severity"] == "error"]
+    mine = _own(gate, claims, name)
+    resource = {
+        "name": name,
+        "project": claims.definitions_project,
+        "in_force": mine.version if mine is not None and mine.retired is None else None,
+        "problems": [*errors, *warnings],
+        "difference": read.difference,
+    }
+    return gate.json(resource)
+
+
+async def retire_policy(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
+    """Take a policy out of force: 200 when no partition judges by it any more, 202 with those that still do.
+
+    Args:
+        gate: what is needed.
+        claims: of who asks; needs the role operator, in the policy's project or in the whole tenant.
+        name: the policy's.
+        given: the body.
+        key: its idempotency key.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
+    actor, project = claims.publisher, claims.definitions_project
+    check_role(actor, "operator")
+    if not is_client_id(name):
+        raise not_found("policy")
+    body = read_body(RetirePolicy, given())
+    command = k.RetirePolicy(name=name, version=body.version or 0, reason=body.reason)
+    address = definition_key(actor.tenant, "policy", name, project)
+    route = f"/v1/{address.partition(b'/')[2].decode()}/retire"
+    ask = Ask(command, actor, address, gate.topics.definition_commands, 1, name_of(actor, route, key))
+    outcome = await gate.asker.answer(ask, ANSWER_TIMEOUT_S)
+    if outcome is None:
+        raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: retire it again", retry_after=1)
+    if (problem := refusal_of(outcome)) is not None:
+        raise problem
+    found = _own(gate, claims, name)
+    if found is None:
+        raise Problem(Refusal.UNAVAILABLE, "the policy is not known here yet: try again", retry_after=1)
+    missing = await adopted(gate, found.retired.offset if found.retired else found.offset)
+    resource = policy_json(found) | {"adopted": not missing, "pending": missing}
+    return gate.json(resource, 202 if missing else 200)
+
+
+async def _read(gate: Gate, claims: Claims, name: str, given: Any) -> tuple[PolicyRead, list[dict[str, Any]]]:
+    """What the engine says of a document beside what is published; and its warnings, with what was not compared."""
+    tenant, project = claims.actor.tenant, claims.definitions_project
+    known = gate.live.definitions
+    rows: list[dict[str, Any]] = []
+    size, left_out = 0, 0
+    for one in in_force(known.policies, tenant, project):
+        size += len(one.document)
+        if size > BESIDE_MAX_CHARS:
+            left_out += 1
+        else:
+            rows.append({"document": one.document, "version": one.version, "project": one.project})
+    tools = sorted({tool.name for tool in newest(known.tools, tenant, project)})
+    question = {"name": name, "given": given, "project": project, "policies": rows, "tools": tools}
+    read = await gate.definitions.policy(tenant, question)
+    warnings = [problem for problem in read.problems if problem["severity"] == "warning"]
+    if left_out:
+        message = f"{left_out} of the policies in force were not compared: they are too large together"
+        warnings.append({"path": "scope", "code": "not_compared", "message": message, "severity": "warning"})
+    return read, warnings
+
+
+def _own(gate: Gate, claims: Claims, name: str) -> Published | None:
+    """The newest version under a name of the very project, or of the tenant, that is published for."""
+    place = (claims.actor.tenant, claims.definitions_project, name)
+    versions = gate.live.definitions.policies.get(place)
+    return versions[-1] if versions else None
+
+
+def _refused(read: PolicyRead) -> Problem:
+    errors = [problem for problem in read.problems if problem["severity"] == "error"]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    detail = f"{errors[0]['path']}: {errors[0]['message']}{more}"
+    return Problem(Refusal.INVALID, detail, errors=read.problems[:ERRORS_MAX])

@@ -1,0 +1,153 @@
+"""/v1/policies and /v1/rules: what is published, what is in force, and what a document would change."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.live.definitions import Published, in_force, newest, policy_json, seen
+from gateway.operations.policies import check_policy, publish_policy, retire_policy
+from gateway.problems import Problem, not_found
+from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.door import Door, answer, door_of, read_raw
+from gateway.strictjson import BODY_MAX_BYTES, parse
+from schemas.policy_document import PolicyDocument
+from schemas.refusals import Refusal
+
+router = APIRouter(prefix="/v1", tags=["definitions"])
+AtDoor = Annotated[Door, Depends(door_of)]
+STATUSES = ("in_force", "retired", "all")
+STATUS = ("status", "string", "in_force (where it is missing), retired, or all.")
+VERSION = ("version", "integer", "Which version; the newest where it is missing.")
+DOCUMENT = ("application/json", "application/yaml")
+
+
+@router.put(
+    "/policies/{name}",
+    operation_id="publishPolicy",
+    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
+    openapi_extra=documented(body=PolicyDocument, media_types=DOCUMENT, writes=True),
+)
+async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
+    """Publish a policy, as YAML text or JSON: 200 when every partition judges by it.
+
+    `warnings` are what is doubtful about it, and how it and the policies in force shadow each other.
+    """
+    document = await _document(request)
+    return answer(await publish_policy(door.gate, door.claims, name, document, door.key))
+
+
+@router.post(
+    "/policies/{name}/check",
+    operation_id="checkPolicy",
+    responses=answers({200: r.PolicyCheck}, 400, 403, 413),
+    openapi_extra=documented(body=PolicyDocument, media_types=DOCUMENT),
+)
+async def check(door: AtDoor, name: str, request: Request) -> Response:
+    """Every error and warning of a document beside what is in force, and what it would change."""
+    document = await _document(request)
+    return answer(await check_policy(door.gate, door.claims, name, document))
+
+
+@router.post(
+    "/policies/{name}/retire",
+    operation_id="retirePolicy",
+    responses=answers({200: r.RetiredPolicy, 202: r.RetiredPolicy}, 400, 403, 404, 409, 413),
+    openapi_extra=documented(body=b.RetirePolicy, writes=True),
+)
+async def retire(door: AtDoor, name: str) -> Response:
+    """Take a policy out of force: 200 when no partition judges by it any more. Publishing it puts it back."""
+    given = await door.given()
+    return answer(await retire_policy(door.gate, door.claims, name, given, door.key))
+
+
+@router.get(
+    "/policies",
+    operation_id="listPolicies",
+    responses=answers({200: r.Page[r.PolicyVersion]}),
+    openapi_extra=documented(query=(STATUS, AFTER)),
+)
+async def list_policies(door: AtDoor) -> Response:
+    """Every policy of the project and of its tenant at its newest version, without what was retired."""
+    await door.settle_after()
+    status = door.one_of("status", STATUSES) or "in_force"
+    policies = newest(door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project)
+    wanted = [one for one in policies if status == "all" or (one.retired is None) == (status == "in_force")]
+    return await door.listed(wanted, policy_json)
+
+
+@router.get(
+    "/policies/{name}",
+    operation_id="getPolicy",
+    responses=answers({200: r.PolicyVersion}, 404),
+    openapi_extra=documented(query=(VERSION, AFTER)),
+)
+async def get_policy(door: AtDoor, name: str) -> Response:
+    """A policy at its newest version, or at a given one: the project's own, else the tenant's."""
+    await door.settle_after()
+    version = door.number("version")
+    found = [one for one in _versions(door, name) if version in (None, one.version)]
+    if not found:
+        raise not_found("policy, or version of it")
+    return answer(door.gate.json(policy_json(found[-1])))
+
+
+@router.get(
+    "/policies/{name}/versions",
+    operation_id="listPolicyVersions",
+    responses=answers({200: r.Page[r.PolicyVersion]}, 404),
+    openapi_extra=documented(query=(AFTER,)),
+)
+async def list_versions(door: AtDoor, name: str) -> Response:
+    """All versions of a policy, newest first: of the project's own, else of the tenant's."""
+    await door.settle_after()
+    versions = _versions(door, name)
+    if not versions:
+        raise not_found("policy")
+    return await door.listed(reversed(versions), policy_json)
+
+
+@router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}))
+async def list_rules(door: AtDoor) -> Response:
+    """The rules of every policy in force, in the order of their policies."""
+    policies = in_force(
+        door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project
+    )
+    return await door.listed((rule for policy in policies for rule in _rules(policy)), dict)
+
+
+def _versions(door: Door, name: str) -> list[Published]:
+    policies = door.gate.live.definitions.policies
+    return seen(policies, door.actor.tenant, door.claims.definitions_project, name)
+
+
+def _rules(policy: Published) -> list[dict[str, Any]]:
+    rules = json.loads(policy.document).get("rules", [])
+    return [
+        {"policy": policy.name, "project": policy.project, "version": policy.version, **rule}
+        for rule in rules
+    ]
+
+
+async def _document(request: Request) -> Any:
+    """What a request's body says, read now and parsed when it is asked for."""
+    raw = await read_raw(request)
+    content_type = request.headers.get("content-type", "")
+
+    def parsed() -> Any:
+        if raw is None:
+            raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
+        if "yaml" not in content_type:
+            return parse(raw)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise Problem(Refusal.MALFORMED, "the policy is not UTF-8 text") from error
+
+    return parsed

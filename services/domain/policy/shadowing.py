@@ -1,0 +1,139 @@
+"""How one policy shadows another: of two that fit a call the more specific wins whole, with all that the other says.
+
+Whoever writes a policy for one agent seldom thinks of the rules that stop applying to it. So each pair of policies
+that can fit the same call is told of, with the rules of the one that loses, and for whom they never apply.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from schemas.ids import TENANT_WIDE
+from schemas.policy_document import PolicyDocument, Rule, Scope
+from schemas.policy_problems import Problem
+from services.domain.policy.patterns import is_exact, overlap, specificity
+from services.domain.policy.scopes import DIMENSIONS, order_of
+
+WARNINGS_MAX = 50
+RULES_NAMED_MAX = 5
+_STRICTEST_FIRST = {"deny": 0, "hold": 1, "allow": 2}
+_MANY = {
+    "agent": "agents",
+    "user": "users",
+    "workspace": "workspaces",
+    "project": "projects",
+    "tenant": "tenants",
+}
+
+
+class Standing(NamedTuple):
+    """A policy as it is, or would be, in force; a project's own is for that project alone."""
+
+    document: PolicyDocument
+    version: int
+    project: str = TENANT_WIDE
+    tenant: str = ""
+
+    @property
+    def name(self) -> str:
+        """Under which it is published."""
+        return self.document.policy
+
+    @property
+    def scope(self) -> Scope:
+        """Whom it is for."""
+        scope = self.document.scope
+        if self.project == TENANT_WIDE:
+            return scope
+        return scope.model_copy(update={"project": self.project})
+
+
+def shadows(policy: Standing, others: Iterable[Standing]) -> list[Problem]:
+    """Warnings on which rules of others never apply because of a policy, and which of its own because of others.
+
+    Args:
+        policy: the one that is looked at.
+        others: those in force beside it, of the same tenant; an earlier version of its own is passed over.
+    """
+    found: list[Problem] = []
+    for other in others:
+        if (other.name, other.project) != (policy.name, policy.project):
+            found.extend(_between(policy, other))
+    if len(found) <= WARNINGS_MAX:
+        return found
+    message = f"{len(found) - WARNINGS_MAX} more policies stand before or behind this one"
+    return [*found[:WARNINGS_MAX], _warning(message)]
+
+
+def _between(one: Standing, other: Standing) -> Iterator[Problem]:
+    shared = {name: _shared(getattr(one.scope, name), getattr(other.scope, name)) for name in DIMENSIONS}
+    if None in shared.values():
+        return
+    winner, loser = sorted((one, other), key=order_of)
+    # A rule that the winner has too is not lost.
+    kept = {_meaning(rule) for rule in winner.document.rules}
+    lost = [rule for rule in loser.document.rules if _meaning(rule) not in kept]
+    if not lost:
+        return
+    lost.sort(key=lambda rule: _STRICTEST_FIRST[rule.then])
+    whom = _whom({name: str(pattern) for name, pattern in shared.items() if name != "tenant"}, loser)
+    yield _warning(
+        f"{_label(winner)} {_why(winner, loser)} and wins whole: {_named(lost)} of {_label(loser)} never "
+        f"{'applies' if len(lost) == 1 else 'apply'}{whom}"
+    )
+
+
+def _warning(message: str) -> Problem:
+    return Problem(path="scope", code="shadowed", message=message, severity="warning")
+
+
+def _meaning(rule: Rule) -> str:
+    return rule.model_dump_json(exclude={"id"})
+
+
+def _label(policy: Standing) -> str:
+    return f"`{policy.name}`" if policy.project == TENANT_WIDE else f"`{policy.project}/{policy.name}`"
+
+
+def _named(rules: Sequence[Rule]) -> str:
+    names = [rule.id for rule in rules[:RULES_NAMED_MAX]]
+    if len(rules) > RULES_NAMED_MAX:
+        names.append(f"{len(rules) - RULES_NAMED_MAX} more")
+    if len(names) == 1:
+        return f"rule {names[0]}"
+    return f"rules {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _why(winner: Standing, loser: Standing) -> str:
+    for name in DIMENSIONS:
+        mine, other = getattr(winner.scope, name), getattr(loser.scope, name)
+        if specificity(mine) != specificity(other):
+            return f"names the {name}" if is_exact(mine) else f"says more of the {name} ({mine})"
+    if (winner.project == TENANT_WIDE) != (loser.project == TENANT_WIDE):
+        return "has the same scope, is the whole tenant's"
+    if winner.version != loser.version:
+        return f"has the same scope, the higher version ({winner.version})"
+    return "has the same scope, comes first in the alphabet"
+
+
+def _whom(shared: dict[str, str], loser: Standing) -> str:
+    """For whom the loser's rules are lost; nothing where that is everybody whom they were for."""
+    narrowed = {
+        name: pattern for name, pattern in shared.items() if pattern not in ("*", getattr(loser.scope, name))
+    }
+    if not narrowed:
+        return ""
+    if list(narrowed) == ["agent"] and is_exact(narrowed["agent"]):
+        return f" to {narrowed['agent']}"
+    parts = (f"{name if is_exact(pattern) else _MANY[name]} {pattern}" for name, pattern in narrowed.items())
+    return f" to {', '.join(parts)}"
+
+
+def _shared(one: str, other: str) -> str | None:
+    """What fits both patterns, in words of the narrower; None where nothing does."""
+    if not overlap(one, other):
+        return None
+    narrow, wide = sorted((one, other), key=specificity, reverse=True)
+    begins = wide.endswith("*") and is_exact(wide[:-1]) and narrow.startswith(wide[:-1])
+    if begins or is_exact(narrow) or narrow == wide:
+        return narrow
+    return f"{narrow} that are {wide} too"
