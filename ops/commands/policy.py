@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from ops.commands.against import named, print_difference, server
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
 from ops.errors import UsageError
-from schemas.policy_document import PolicyDocument, parse_policy
+from schemas.policy_document import PolicyDocument, parse_policy, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cases import CaseFile, CaseResult, facts_of, parse_cases, run_policy_tests
 from services.domain.policy.check import check_text
@@ -21,24 +21,44 @@ from services.domain.policy.verdict import CallFacts
 
 EXIT_REFUSED = 1
 
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(metavar="SERVER", help="A gateway's URL: compare with what is in force there."),
+]
 PolicyFile = Annotated[Path, typer.Argument(help="A policy document (YAML).", dir_okay=False)]
 
 
 def check_command(
+    context: typer.Context,
     file: PolicyFile,
     tool: Annotated[
         list[str] | None,
         typer.Option(help="A published tool's name; repeat it: patterns are compared with them."),
     ] = None,
+    against: AgainstOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Check a policy: typos, expressions, rules that are never reached. Exit 1 when it cannot be published."""
+    """Check a policy: typos, expressions, rules that are never reached. Exit 1 when it cannot be published.
+
+    With --against also beside what is published at a server: its tools, its policies and how they shadow each other.
+    """
     with errors_as_exit_codes():
-        _, problems = check_text(_read(file), set(tool) if tool else None)
+        text = _read(file)
+        name = named(text)
+        # Without a name there is nothing to compare it with; that it has none is said here.
+        looked: Mapping[str, Any] = {}
+        if against is not None and name is not None:
+            with server(context, against) as placet:
+                looked = placet.policies.check(name, text)
+            problems = [Problem(**problem) for problem in looked["problems"]]
+        else:
+            _, problems = check_text(text, set(tool) if tool else None)
         if json:
-            print_json({"problems": [problem.model_dump() for problem in problems]})
+            print_json({**looked, "problems": [problem.model_dump() for problem in problems]})
         else:
             _print_problems(file, problems)
+            if looked.get("difference"):
+                print_difference(f"against version {looked['in_force']} in force", looked["difference"])
         _exit_if(any(problem.severity == "error" for problem in problems))
 
 
@@ -63,26 +83,57 @@ def cases_command(
 
 
 def diff_command(
-    old: Annotated[Path, typer.Argument(help="The policy as it is.", dir_okay=False)],
-    new: Annotated[Path, typer.Argument(help="The policy as it would be.", dir_okay=False)],
+    context: typer.Context,
+    old: Annotated[Path, typer.Argument(help="The policy as it is; alone: as it would be.", dir_okay=False)],
+    new: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The policy as it would be; without it OLD is compared with the one in force.",
+            dir_okay=False,
+        ),
+    ] = None,
     cases: Annotated[
         Path | None, typer.Option(help="Cases whose calls are judged by both.", dir_okay=False)
     ] = None,
+    against: AgainstOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare two policies: rules added, removed, changed, moved, and the calls that would be judged otherwise."""
+    """Compare two policies: rules added, removed, changed, moved, and the calls that would be judged otherwise.
+
+    One file alone is compared with the version in force at a server: --against, else as other commands find it.
+    """
     with errors_as_exit_codes():
         calls = _calls(_cases(cases)) if cases else []
-        found = diff(_document(old), _document(new), calls)
+        if new is None:
+            document = _document(old)
+            before = _in_force(context, against, document.policy)
+        else:
+            before, document = _document(old), _document(new)
+        found = diff(before, document, calls)
         if json:
             print_json(_diff_row(found))
         else:
             _print_diff(found)
 
 
+def _in_force(context: typer.Context, against: str | None, name: str) -> PolicyDocument:
+    with server(context, against) as placet:
+        found = placet.policies.get(name)
+    if found["retired_at"] is not None:
+        raise UsageError(
+            f"version {found['version']} of {name} was retired: nothing is in force to compare with"
+        )
+    try:
+        return policy_from_value(found["document"])
+    except PolicyRefused as error:
+        raise UsageError(f"version {found['version']} of {name}, in force: {error}") from error
+
+
 def _read(file: Path) -> str:
     try:
-        return file.read_text()
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 (byte {error.start}).") from error
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}): name a file that exists.") from error
 
@@ -136,22 +187,4 @@ def _diff_row(found: PolicyDiff) -> dict[str, Any]:
 
 
 def _print_diff(found: PolicyDiff) -> None:
-    table = Table("what", "where", "how")
-    for name in found.added:
-        table.add_row("added", name, "")
-    for name in found.removed:
-        table.add_row("removed", name, "")
-    for rule in found.changed:
-        table.add_row("changed", rule.rule, ", ".join(rule.fields))
-    for name in found.reordered:
-        table.add_row("moved", name, "")
-    for field in found.fields:
-        table.add_row("changed", "(document)", field)
-    for call in found.calls:
-        table.add_row(
-            "judged otherwise", f"case {call.index + 1}: {call.tool}", f"{call.before} → {call.after}"
-        )
-    if table.row_count:
-        Console().print(table)
-    else:
-        typer.echo("no difference in meaning")
+    print_difference("", _diff_row(found))

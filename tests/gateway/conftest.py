@@ -80,8 +80,10 @@ class Doors:
     url: str
     client: httpx.Client
 
-    def token(self, subject: str, *roles: str, tenant: str = "acme", **more: Any) -> str:
-        return issue(self.stack.data_dir / "keys", subject, roles, tenant, "books", **more)
+    def token(
+        self, subject: str, *roles: str, tenant: str = "acme", project: str = "books", **more: Any
+    ) -> str:
+        return issue(self.stack.data_dir / "keys", subject, roles, tenant, project, **more)
 
     def caller(self, subject: str, *roles: str, tenant: str = "acme", **more: Any) -> Caller:
         return Caller(self.url, self.token(subject, *roles, tenant=tenant, **more), self.client)

@@ -51,6 +51,21 @@ def test_check_typo_leaves_with_1_and_names_it(app: typer.Typer, good: Path) -> 
     assert "did you mean 'rules'" in done.output
 
 
+def test_check_names_every_error_of_form_and_of_conditions_at_once(app: typer.Typer, good: Path) -> None:
+    good.write_text("policy: p\nrules: [{id: a, then: maybe, when: args.x >, match: {tools: read}}]")
+
+    done = CliRunner().invoke(app, ["check", str(good), "--json"])
+
+    paths = [problem["path"] for problem in json.loads(done.output)["problems"]]
+    assert (done.exit_code, sorted(paths)) == (1, ["rules[0].match.tools", "rules[0].then", "rules[0].when"])
+
+
+def test_check_file_that_is_not_utf_8_leaves_with_2(app: typer.Typer, good: Path) -> None:
+    good.write_bytes(b"policy: p # \xff")
+
+    assert CliRunner().invoke(app, ["check", str(good)]).exit_code == 2
+
+
 def test_check_missing_file_leaves_with_2(app: typer.Typer, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["check", str(tmp_path / "none.yaml")]).exit_code == 2
 

@@ -55,7 +55,13 @@ GROUP = {
     "holds": [{"hold_id": HOLD["hold_id"], "digest": DIGEST, "view_digest": None}],
 }
 OTHER = {**HOLD, "hold_id": "5b0a1f6e-ffff", "call_id": "beef", "tool": "send_mail"}
-PUBLISHED = {"version": 3, "cursor": "k", "warnings": ["rule x matches no known tool"]}
+WARNING = {
+    "path": "scope",
+    "code": "shadowed",
+    "message": "`support` names the agent and wins whole: rule deny-writes of `interns` never applies to intern-joe",
+    "severity": "warning",
+}
+PUBLISHED = {"version": 3, "cursor": "k", "warnings": [WARNING, "rule x matches no known tool"]}
 
 
 class Terminal:
@@ -91,6 +97,11 @@ async def gateway(asked: Asked) -> Response:
             {"status": "resolved", "decision_id": "d1"}
         ),
         "/v1/policies/production": lambda asked: JSONResponse(PUBLISHED),
+        "/v1/policies": lambda asked: JSONResponse({"items": [BILLING], "next_cursor": None}),
+        "/v1/policies/billing": lambda asked: JSONResponse(BILLING),
+        "/v1/policies/billing/retire": lambda asked: JSONResponse(
+            {**BILLING, "adopted": True, "pending": []}
+        ),
         "/v1/executions": lambda asked: JSONResponse(
             {"items": [EXECUTION], "next_cursor": None, "cursor": "k0"}
         ),
@@ -111,6 +122,21 @@ async def gateway(asked: Asked) -> Response:
     return answer(asked)
 
 
+BILLING = {
+    "name": "billing",
+    "version": 3,
+    "project": "*",
+    "document": {
+        "policy": "billing",
+        "scope": {"agent": "billing-*"},
+        "rules": [{"id": "pay", "then": "hold"}],
+    },
+    "published_at": "2026-01-05T12:00:00Z",
+    "published_by": "olga",
+    "retired_at": None,
+    "retired_by": None,
+    "retired_reason": None,
+}
 RAN = {"execution_id": "invoice-march", "call_id": "c0ffee", "status": "succeeded", "tool": "send_money"}
 PRINCIPAL = {
     "principal": "mia-m",

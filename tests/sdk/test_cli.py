@@ -55,6 +55,31 @@ def test_policy_publish_sends_the_document_as_it_is(terminal: Terminal, tmp_path
     assert terminal.sent("PUT")[0].body.decode() == text
 
 
+def test_policy_list_and_show_say_what_is_in_force(terminal: Terminal) -> None:
+    assert terminal("policy", "list") == 0
+    assert "agent billing-*" in terminal.out
+    assert terminal("policy", "show", "billing") == 0
+    assert "billing version 3 for the whole tenant" in terminal.out
+    assert '"id": "pay"' in terminal.out
+
+
+def test_policy_retire_retires_the_version_that_was_shown(terminal: Terminal) -> None:
+    assert terminal("policy", "retire", "billing", "--reason", "replaced") == 2
+    assert terminal("policy", "retire", "billing", "--reason", "replaced", "--yes") == 0
+    (asked,) = terminal.sent()
+    assert (asked.path, asked.json()) == (
+        "/v1/policies/billing/retire",
+        {"version": 3, "reason": "replaced"},
+    )
+    assert "billing version 3 is in force no more" in terminal.out
+
+
+def test_policy_publish_prints_every_warning(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("policy: production\nrules: []\n")
+    assert terminal("policy", "publish", str(tmp_path / "policy.yaml")) == 0
+    assert "! scope: `support` names the agent and wins whole" in terminal.out
+
+
 def test_policy_publish_of_a_document_without_a_name_is_wrong_usage(
     terminal: Terminal, tmp_path: Path
 ) -> None:

@@ -220,6 +220,25 @@ def put_policy(name: str, document: str | Body) -> Request:
     return Request("PUT", path, document)
 
 
+def check_policy(name: str, document: str | Body) -> Request:
+    """Look at a policy beside what is in force, without publishing it."""
+    path = f"/policies/{quote(name, safe='')}/check"
+    if isinstance(document, str):
+        return Request("POST", path, yaml=document)
+    return Request("POST", path, document)
+
+
+def get_policy(name: str, version: int | None) -> Request:
+    """A policy, at its newest version where none is given."""
+    return read(f"/policies/{quote(name, safe='')}", version=None if version is None else str(version))
+
+
+def retire_policy(name: str, version: int | None, reason: str) -> Request:
+    """Take a policy out of force."""
+    body = {"reason": reason} | ({} if version is None else {"version": version})
+    return Request("POST", f"/policies/{quote(name, safe='')}/retire", body)
+
+
 def put_principal(name: str, document: Body) -> Request:
     """Publish a person or service: {subjects, roles, agents, disabled}."""
     return Request("PUT", f"/principals/{quote(name, safe='')}", dict(document))

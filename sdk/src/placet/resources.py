@@ -303,6 +303,25 @@ class AsyncPolicies:
         """
         return await self.channel.one(Published, asks.put_policy(name, document))
 
+    async def check(self, name: str, document: str | Object) -> Object:
+        """Every error and warning of a document beside what is in force, and what it would change; see `publish`."""
+        found: Object = await self.channel.ask(asks.check_policy(name, document))
+        return found
+
+    async def list(self, status: str | None = None) -> Page[Object]:
+        """The policies in force, with their documents; `status` may be `retired` or `all`."""
+        return await self.channel.objects(asks.read("/policies", status=status))
+
+    async def get(self, name: str, version: int | None = None) -> Object:
+        """A policy at its newest version, or at a given one."""
+        found: Object = await self.channel.ask(asks.get_policy(name, version))
+        return found
+
+    async def retire(self, name: str, *, version: int | None = None, reason: str = "") -> Object:
+        """Take a policy out of force; refused where another version than `version` is, if that is given."""
+        found: Object = await self.channel.ask(asks.retire_policy(name, version, reason))
+        return found
+
     async def versions(self, name: str) -> Page[Object]:
         """The published versions, with their documents."""
         return await self.channel.objects(asks.policy_versions(name))

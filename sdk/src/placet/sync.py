@@ -114,6 +114,10 @@ class Policies(_Blocking):
     """Policy documents."""
 
     publish = _blocking(AsyncPolicies.publish)
+    check = _blocking(AsyncPolicies.check)
+    list = _blocking(AsyncPolicies.list)
+    get = _blocking(AsyncPolicies.get)
+    retire = _blocking(AsyncPolicies.retire)
     versions = _blocking(AsyncPolicies.versions)
 
 

@@ -80,7 +80,7 @@ OWN: Mapping[str, tuple[str, str]] = {
     "tools": ("lists:tools", "List published tools."),
     "tool": ("tool:app", "Publish tools."),
     "components": ("lists:components", "List the parts of the installation and their state."),
-    "policy": ("policy:app", "Check, test, compare and publish policies."),
+    "policy": ("policy:app", "Check, test, compare, publish and retire policies."),
     "audit": ("proof:app", "Who did what, when."),
     "principals": ("principals:principals_app", "People and services, their accounts and roles."),
     "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),

@@ -1,22 +1,24 @@
-"""`placet policy publish` and `versions`; the server adds check, test and diff, which need its engine."""
+"""Publishing, reading and retiring policies; the server adds check, test and diff, which need its engine."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from placet.cli import safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, print_json, print_table, read_text
+from placet.cli.session import JsonFlag, confirm, connect, console, print_json, print_table, read_text
 
 _NAME = re.compile(r"^policy:[ \t]*[\"']?([A-Za-z0-9._:-]+)[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
 
 app = typer.Typer(
     name="policy",
-    help="Check, test, compare and publish policies.",
+    help="Check, test, compare, publish and retire policies.",
     cls=group_class("policy"),
     no_args_is_help=True,
 )
@@ -24,7 +26,7 @@ app = typer.Typer(
 
 @app.callback()
 def policy() -> None:
-    """Check, test, compare and publish policies."""
+    """Check, test, compare, publish and retire policies."""
 
 
 @app.command()
@@ -45,7 +47,8 @@ def publish(
         return
     console().print(safe.text(f"{named[0]} version {published.version} is published"))
     for warning in published.warnings:
-        console().print(safe.text(f"! {warning}", style="yellow"))
+        said = f"{warning['path']}: {warning['message']}" if isinstance(warning, dict) else warning
+        console().print(safe.text(f"! {said}", style="yellow"))
 
 
 @app.command()
@@ -58,6 +61,95 @@ def versions(context: typer.Context, name: str, as_json: JsonFlag = False) -> No
         return
     print_table(
         ("version", "published", "by"),
-        [(one.get("version"), one.get("at") or one.get("published_at"), one.get("by")) for one in found],
+        [(one.get("version"), one.get("published_at"), one.get("published_by")) for one in found],
         f"No policy {name} is published.",
     )
+
+
+@app.command("list")
+def list_policies(
+    context: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were retired.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the policies in force: whose each is, for whom, and how many rules it has."""
+    with connect(context) as placet:
+        found = placet.policies.list("all" if everything else None).items
+    if as_json:
+        print_json([dict(one) for one in found])
+        return
+    print_table(
+        ("policy", "version", "project", "for", "rules", "published", "by", "retired"),
+        [_row(one) for one in found],
+        "No policy is in force: every call is held.",
+    )
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    name: str,
+    version: Annotated[int | None, typer.Option(min=1, help="Which; the newest by default.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show a policy's document as it was published, and whether it is in force."""
+    with connect(context) as placet:
+        found = placet.policies.get(name, version)
+    if as_json:
+        print_json(dict(found))
+        return
+    console().print(safe.text(_heading(found)))
+    console().print(safe.text(json.dumps(found.get("document"), indent=2, ensure_ascii=False)))
+
+
+@app.command()
+def retire(
+    context: typer.Context,
+    name: str,
+    reason: Annotated[str, typer.Option(help="Why; it is kept in the log.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take a policy out of force; what it judged is judged by the next one that fits, or held."""
+    with connect(context) as placet:
+        found = placet.policies.get(name)
+        console(stderr=True).print(safe.text(_heading(found)))
+        confirm(f"Take {safe.escaped(name)} out of force?", yes)
+        # Exactly what was shown: a version that somebody publishes meanwhile stays.
+        retired = placet.policies.retire(name, version=found["version"], reason=reason)
+    if as_json:
+        print_json(dict(retired))
+        return
+    console().print(safe.text(f"{name} version {retired.get('version')} is in force no more"))
+    if retired.get("pending"):
+        console(stderr=True).print(
+            safe.text("! some partitions still judge by it: look again", style="yellow")
+        )
+
+
+def _row(policy: Mapping[str, Any]) -> tuple[Any, ...]:
+    document = policy.get("document") or {}
+    scope = {name: pattern for name, pattern in document.get("scope", {}).items() if pattern != "*"}
+    whom = ", ".join(f"{name} {pattern}" for name, pattern in scope.items())
+    ended = f"{policy['retired_at']} by {policy.get('retired_by')}" if policy.get("retired_at") else ""
+    by = (policy.get("published_at"), policy.get("published_by"))
+    rules = len(document.get("rules", ()))
+    return (
+        policy.get("name"),
+        policy.get("version"),
+        policy.get("project"),
+        whom or "everybody",
+        rules,
+        *by,
+        ended,
+    )
+
+
+def _heading(policy: Mapping[str, Any]) -> str:
+    who = f"published {policy.get('published_at')} by {policy.get('published_by')}"
+    project = "the whole tenant" if policy.get("project") == "*" else f"the project {policy.get('project')}"
+    said = f"{policy.get('name')} version {policy.get('version')} for {project}, {who}"
+    if not policy.get("retired_at"):
+        return said
+    why = f": {policy['retired_reason']}" if policy.get("retired_reason") else ""
+    return f"{said}; retired {policy['retired_at']} by {policy.get('retired_by')}{why}"

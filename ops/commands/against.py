@@ -1,0 +1,60 @@
+"""What `placet policy check` and `diff` have to do with a server: which one it is, and how differences look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from placet.cli.session import Settings, connect
+from placet.sync import Placet
+from schemas.policy_document import policy_value
+from schemas.policy_problems import PolicyRefused
+
+
+def server(context: typer.Context, against: str | None) -> Placet:
+    """A client of the server that is compared with, by the token that every command takes.
+
+    Args:
+        context: of the command.
+        against: its URL; None: as other commands find it.
+    """
+    if against is not None:
+        settings = context.find_object(Settings) or Settings()
+        context.obj = Settings(against, settings.token)
+    return connect(context)
+
+
+def named(text: str) -> str | None:
+    """The name that a document says, whatever else is wrong with it; None where it says none."""
+    try:
+        value = policy_value(text)
+    except PolicyRefused:
+        return None
+    name = value.get("policy") if isinstance(value, dict) else None
+    return name if isinstance(name, str) and name else None
+
+
+def print_difference(title: str, found: Mapping[str, Any]) -> None:
+    """A difference as a table, or that there is none."""
+    table = Table("what", "where", "how", title=title or None)
+    for name in found["added"]:
+        table.add_row("added", name, "")
+    for name in found["removed"]:
+        table.add_row("removed", name, "")
+    for rule in found["changed"]:
+        table.add_row("changed", rule["rule"], ", ".join(rule["fields"]))
+    for name in found["reordered"]:
+        table.add_row("moved", name, "")
+    for field in found["fields"]:
+        table.add_row("changed", "(document)", field)
+    for call in found.get("calls", ()):
+        where = f"case {call['index'] + 1}: {call['tool']}"
+        table.add_row("judged otherwise", where, f"{call['before']} → {call['after']}")
+    if table.row_count:
+        Console().print(table)
+    else:
+        typer.echo("no difference in meaning")
