@@ -223,9 +223,7 @@ READS = """
 """
 VERBS = (
     *(Verb("GET", path, other=200) for path in READS.split()),
-    Verb("GET", "/tools/local-tool"),
-    Verb("GET", "/policies/local/versions"),
-    Verb("GET", "/policies/local"),
+    *(Verb("GET", path) for path in ("/tools/local-tool", "/policies/local", "/policies/local/versions")),
     Verb("POST", "/policies/local/retire", {"version": 77}),
     Verb("GET", RUN),
     Verb("GET", RUN + "/events"),
@@ -240,9 +238,8 @@ VERBS = (
     Verb("POST", RUN + "/tool-calls", PROPOSAL),
     Verb("POST", CALL + "/consume", lambda t: {"digest": t.call["digest"], "attempt_id": fresh("a")}),
     Verb("POST", CALL + "/result", {"attempt_id": "a", "outcome": "succeeded"}),
-    Verb("POST", CALL + "/revoke", {}),
     Verb("POST", CALL + "/heartbeat", {"attempt_id": "a"}),
-    Verb("POST", CALL + "/secrets/erase", {}),
+    *(Verb("POST", CALL + end, {}) for end in ("/revoke", "/secrets/erase")),
     Verb("POST", HOLD + "/decision", lambda t: {"decision": "approve", "digest": t.call["digest"]}),
     Verb("POST", HOLD + "/claim", {}),
     Verb("POST", HOLD + "/release", {}),
