@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
@@ -93,9 +94,17 @@ class Role:
 
     def freeze(self, for_s: float) -> None:
         """Stop it in its tracks, and let it go on after a while."""
+        with self.frozen():
+            time.sleep(for_s)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop it in its tracks meanwhile, so that it finds all that happened at once."""
         os.kill(self.pid, signal.SIGSTOP)
-        time.sleep(for_s)
-        os.kill(self.pid, signal.SIGCONT)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
 
     def stop(self) -> int:
         assert self.process is not None

@@ -224,7 +224,8 @@ async def test_notifier_more_than_fit_into_a_minute_become_one_digest(role: Noti
         role.start_ready()
         for number in range(20):
             facts.hold_call(log, f"h{number}")
-        await role.produce(log)
+        with role.frozen():
+            await role.produce(log)
         wait_until(lambda: len(receiver.requests) >= 4, 20)
     kinds = [found.body["type"] for found in receiver.requests]
     assert kinds == ["hold_opened"] * 3 + ["digest"]
