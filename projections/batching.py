@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import TypeGuard
 
 from projections.audit.trees import Trees
 from projections.cache import RowCache
@@ -145,10 +146,14 @@ class Batcher:
         topic = chunk.position.topic
         role: TopicRole = "definitions" if topic == self._topics.definitions else "executions"
         fold = self._fold_definition if role == "definitions" else self._fold
+        read = [_read(raw) for raw in chunk.records]
+        if role == "executions":
+            self._rows.fetch(filter(_is_of_execution, read))
         leaves = []
-        for raw in chunk.records:
+        for raw, event in zip(chunk.records, read, strict=True):
             try:
-                event = read_event(raw)
+                if isinstance(event, UnreadableRecord):
+                    raise event
                 if rule.admits(event, raw):
                     fold(event, gathered)
                     if type(event.body) is not WriterClaimed:
@@ -216,6 +221,24 @@ class Batcher:
         if after is not None:
             rules.put(address, after)
             gathered.audits.append(audit.rule_entry(event, before, after))
+
+
+def _read(raw: RawRecord) -> Event | UnreadableRecord:
+    try:
+        return read_event(raw)
+    except UnreadableRecord as error:
+        return error
+
+
+def _is_of_execution(read: Event | UnreadableRecord) -> TypeGuard[Event]:
+    """Whether a record is an event of something whose rows are kept: not about the log, nor a use of a rule."""
+    if isinstance(read, UnreadableRecord) or type(read.body) in _LOG_EVENTS:
+        return False
+    try:
+        place_of(read.key)
+    except ValueError:
+        return False
+    return True
 
 
 def record_id_of(raw: RawRecord) -> str:

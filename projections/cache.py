@@ -1,64 +1,79 @@
 """Rows that were touched lately, so that a fold seldom has to ask the database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from projections.folds.fold import needed_rows
 from projections.folds.rows import Row, place_of
 from projections.store.port import Key, RowStore
 from projections.store.tables import EXECUTIONS, HOLDS, STANDING_RULES, TOOL_CALLS, Table
+from schemas.record import Event
 
 CAPACITY = 20_000
 
 
 Address = TypeVar("Address")
+Load = Callable[[Sequence[Address], int], Mapping[Address, Row]]
 
 
 class Shelf(Generic[Address]):
     """Rows of one table: those of the batch under way over those of earlier ones.
 
     Two generations of written rows are kept: what was not touched while `capacity` others were is forgotten
-    with the older one, and read from the database when an event needs it again.
+    with the older one, and read from the database when an event needs it again. Such a row was last written in a
+    batch before the older generation began, so that reading it waits for no later one.
     """
 
-    def __init__(self, load: Callable[[Address], Row | None], capacity: int = CAPACITY) -> None:
+    def __init__(self, load: Load[Address], capacity: int = CAPACITY) -> None:
         self._load = load
         self._capacity = capacity
         self.touched: dict[Address, Row] = {}
         self._young: dict[Address, Row] = {}
         self._old: dict[Address, Row] = {}
+        self._batches = self._young_since = self._old_since = 0
 
     def get(self, address: Address) -> Row | None:
         """The row as it stands before the next event."""
-        row = self.touched.get(address) or self._young.get(address) or self._old.get(address)
-        return self._load(address) if row is None else row
+        row = self.at_hand(address)
+        return self._load([address], self._old_since).get(address) if row is None else row
+
+    def at_hand(self, address: Address) -> Row | None:
+        """The row, if it need not be read."""
+        return self.touched.get(address) or self._young.get(address) or self._old.get(address)
+
+    def fetch(self, addresses: Iterable[Address]) -> None:
+        """Read at once whatever of these is not at hand."""
+        missing = [address for address in addresses if self.at_hand(address) is None]
+        if missing:
+            self._young.update(self._load(missing, self._old_since))
 
     def put(self, address: Address, row: Row) -> None:
         """The row after an event."""
         self.touched[address] = row
 
     def written(self) -> None:
-        """The rows of the batch are in the database."""
+        """The rows of the batch are in the database, or on their way there."""
+        self._batches += 1
         self._young |= self.touched
         self.touched = {}
         if len(self._young) > self._capacity:
             self._old, self._young = self._young, {}
+            self._old_since, self._young_since = self._young_since, self._batches
 
 
 class RowCache:
     """The rows before an event (`projections.folds.fold.Rows`), from memory or else from the store."""
 
     def __init__(self, store: RowStore, capacity: int = CAPACITY) -> None:
-        self._store = store
-        self.executions: Shelf[bytes] = Shelf(lambda key: self._one(EXECUTIONS, place_of(key)), capacity)
+        self.executions: Shelf[bytes] = Shelf(_from(store, EXECUTIONS, place_of), capacity)
         self.calls: Shelf[tuple[bytes, str]] = Shelf(
-            lambda address: self._one(TOOL_CALLS, (*place_of(address[0]), address[1])), capacity
+            _from(store, TOOL_CALLS, lambda address: (*place_of(address[0]), address[1])), capacity
         )
         self.holds: Shelf[tuple[bytes, str]] = Shelf(
-            lambda address: self._one(HOLDS, (*place_of(address[0])[:2], address[1])), capacity
+            _from(store, HOLDS, lambda address: (*place_of(address[0])[:2], address[1])), capacity
         )
-
         self.standing_rules: Shelf[tuple[str, str]] = Shelf(
-            lambda address: self._one(STANDING_RULES, address), capacity
+            _from(store, STANDING_RULES, lambda address: address), capacity
         )
 
     def execution(self, key: bytes) -> Row | None:
@@ -73,12 +88,34 @@ class RowCache:
         """A hold of the execution with this key."""
         return self.holds.get((key, hold_id))
 
+    def fetch(self, events: Iterable[Event]) -> None:
+        """Read at once what folding these events will ask for: one by one it costs many times as much.
+
+        Args:
+            events: of executions, in the order in which they will be folded.
+        """
+        needed = needed_rows(events)
+        self.executions.fetch(needed.executions)
+        self.holds.fetch(needed.holds)
+        calls = dict.fromkeys(needed.calls)
+        for address in needed.of_holds:
+            hold = self.holds.at_hand(address)
+            if hold is not None and hold["call_id"]:
+                calls[address[0], hold["call_id"]] = None
+        self.calls.fetch(calls)
+
     def written(self) -> None:
-        """The rows of the batch are in the database."""
+        """The rows of the batch are in the database, or on their way there."""
         self.executions.written()
         self.calls.written()
         self.holds.written()
         self.standing_rules.written()
 
-    def _one(self, table: Table, key: Key) -> Row | None:
-        return next(iter(self._store.load(table, [key])), None)
+
+def _from(store: RowStore, table: Table, key_of: Callable[[Address], Key]) -> Load[Address]:
+    def load(addresses: Sequence[Address], through: int) -> Mapping[Address, Row]:
+        by_key = {key_of(address): address for address in addresses}
+        rows = store.load(table, list(by_key), through)
+        return {by_key[tuple(row[name] for name in table.key)]: row for row in rows}
+
+    return load

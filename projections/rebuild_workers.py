@@ -69,15 +69,14 @@ class PipeStore:
         self.pipe.send_bytes(BATCH + encode_batch(batch))
         self.sent += 1
 
-    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
-        """Rows by their keys, after all that was sent has been written."""
-        while self.applied.value < self.sent:
+    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
+        """Rows by their keys, after so many of the batches that were sent have been written."""
+        while self.applied.value < (self.sent if through is None else through):
             time.sleep(WAIT_S)
         if not self.opened:
             self.opened.append(self.source())
         with self.opened[0].moment() as moment:
-            found = [moment.one(table, **dict(zip(table.key, key, strict=True))) for key in keys]
-        return [row for row in found if row is not None]
+            return moment.keyed(table, keys)
 
 
 def with_processes(

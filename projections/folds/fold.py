@@ -1,5 +1,6 @@
 """One event, all rows that it changes."""
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from projections.folds.audit import audit_entry
@@ -59,6 +60,41 @@ def fold_event(event: Event, rows: Rows) -> Folded:
         _changed(hold, hold_resource(hold, event, call=call, execution=execution)) if hold_id else None,
         audit_entry(event, execution=execution, call=call, hold=hold),
     )
+
+
+class Needed(NamedTuple):
+    """Addresses of rows, each once; `of_holds` are holds whose call has to be looked up by them."""
+
+    executions: dict[bytes, None]
+    calls: dict[tuple[bytes, str], None]
+    holds: dict[tuple[bytes, str], None]
+    of_holds: dict[tuple[bytes, str], None]
+
+
+def needed_rows(events: Iterable[Event]) -> Needed:
+    """Which rows `fold_event` will ask for, but for those that earlier ones of the same events make."""
+    needed = Needed({}, {}, {}, {})
+    made: set[object] = set()
+    for event in events:
+        key = event.key
+        call_id, hold_id = subjects_of(event.body)
+        if isinstance(event.body, ExecutionStarted):
+            made.add(key)
+        elif key not in made:
+            needed.executions[key] = None
+        if hold_id:
+            if _first_of_hold(event.body):
+                made.add((key, "hold", hold_id))
+            elif (key, "hold", hold_id) not in made:
+                needed.holds[key, hold_id] = None
+            if not call_id:
+                needed.of_holds[key, hold_id] = None
+        if call_id:
+            if _first_of_call(event.body):
+                made.add((key, "call", call_id))
+            elif (key, "call", call_id) not in made:
+                needed.calls[key, call_id] = None
+    return needed
 
 
 def _changed(before: Row | None, after: Row | None) -> Row | None:

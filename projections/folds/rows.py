@@ -15,7 +15,7 @@ Row = dict[str, Any]
 Change = Callable[[Any, Event], Row]
 Changes = Mapping[type[Message], Change]
 
-place_of = lru_cache(maxsize=4096)(split_execution_key)
+place_of = lru_cache(maxsize=20_000)(split_execution_key)
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder()

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections.folds.rows import Row
-from projections.store.port import Position
-from projections.store.statements import Dialect, select_statement
+from projections.store.port import Key, Position
+from projections.store.statements import Dialect, keyed_statement, select_statement
 from projections.store.tables import POSITIONS, Table
 
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 Predicate = tuple[str, Any]
+# Keys in one statement: parameters are limited, and each length is another statement to be prepared.
+KEYS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,16 @@ class Moment:
         """The row whose columns have these values, if there is one."""
         where = " AND ".join(f'"{name}" = ?' for name in key)
         return next(iter(self.select(table, f"WHERE {where} LIMIT 1", tuple(key.values()))), None)
+
+    def keyed(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+        """The rows with these primary keys, in any order; missing ones are left out."""
+        found: list[Row] = []
+        for begin in range(0, len(keys), KEYS_AT_ONCE):
+            some = keys[begin : begin + KEYS_AT_ONCE]
+            values = [value for key in some for value in key]
+            rows = self.execute(keyed_statement(table, self.dialect, len(some)), values)
+            found += [dict(zip(table.names, row, strict=True)) for row in rows]
+        return found
 
     def positions(self) -> list[Position]:
         """Up to where this moment has read each partition."""

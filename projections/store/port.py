@@ -117,8 +117,15 @@ class ViewReader(Protocol):
 class RowStore(Protocol):
     """What folding needs of a view: rows as they were, and a place for what they became."""
 
-    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
-        """The rows with these primary keys, in any order; missing ones are left out."""
+    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
+        """The rows with these primary keys, in any order; missing ones are left out.
+
+        Args:
+            table: which.
+            keys: of the rows.
+            through: how many of the batches that were applied here must be in the database before the rows are
+                read, where that takes time; None for all of them.
+        """
         ...
 
     def apply(self, batch: Batch) -> None:

@@ -36,6 +36,7 @@ from projections.store.statements import (
     Dialect,
     create_statements,
     insert_statement,
+    keyed_statement,
     move_position_statement,
     select_statement,
     upsert_statement,
@@ -49,6 +50,7 @@ _SHARED_LOCK = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _IDENTITY = "SELECT COALESCE(to_regnamespace(%s)::oid::bigint, -1) AS oid"
 FETCH_ROWS = 2000
+KEYS_AT_ONCE = 500
 
 
 def dialect_of(schema: str) -> Dialect:
@@ -136,11 +138,14 @@ class PostgresViewStore:
         found: int | None = self._recorder.max_tracking_id(position.source)
         return found
 
-    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
         """See `ViewStore`."""
-        where = " AND ".join(f'"{name}" = %s' for name in table.key)
-        statement = as_sql(select_statement(table, self._dialect, f"WHERE {where}"))
-        return [row for key in keys for row in self._read(statement, key)]
+        found: list[Row] = []
+        for begin in range(0, len(keys), KEYS_AT_ONCE):
+            some = keys[begin : begin + KEYS_AT_ONCE]
+            statement = as_sql(keyed_statement(table, self._dialect, len(some)))
+            found += self._read(statement, [value for key in some for value in key])
+        return found
 
     def apply(self, batch: Batch) -> None:
         """See `ViewStore`."""

@@ -100,7 +100,7 @@ class SqliteViewStore:
         """See `ViewStore`."""
         return self._recorder.max_tracking_id(position.source)
 
-    def load(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
         """See `ViewStore`."""
         where = " AND ".join(f'"{name}" = ?' for name in table.key)
         statement = select_statement(table, DIALECT, f"WHERE {where}")

@@ -76,6 +76,18 @@ def select_statement(table: Table, dialect: Dialect, tail: str = "") -> str:
     return f"SELECT {_columns(table.names)} FROM {dialect.prefix}{table.name} {tail}".rstrip()
 
 
+def keyed_statement(table: Table, dialect: Dialect, count: int) -> str:
+    """Rows of a table by so many primary keys at once; parameters key by key, each in the order of `table.key`."""
+    one = f"({', '.join([dialect.placeholder] * len(table.key))})"
+    wanted = " AND ".join(f"t.{_quoted(name)} = k.{_quoted(name)}" for name in table.key)
+    columns = ", ".join(f"t.{_quoted(name)}" for name in table.names)
+    return (
+        f"WITH k({_columns(table.key)}) AS (VALUES {', '.join([one] * count)}) "
+        # The keys first: SQLite looks each of them up in this order and would go through the table in the other.
+        f"SELECT {columns} FROM k CROSS JOIN {dialect.prefix}{table.name} t WHERE {wanted}"
+    )
+
+
 def _create_table(table: Table, dialect: Dialect) -> str:
     columns = ", ".join(
         f"{_quoted(column.name)} {dialect.types[column.type]}{'' if column.null else ' NOT NULL'}"

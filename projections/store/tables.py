@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 ColumnType = Literal["text", "int", "real", "bytes"]
@@ -26,7 +27,7 @@ class Index:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """A table with its primary key.
 
@@ -41,7 +42,7 @@ class Table:
     indices: tuple[Index, ...] = ()
     merge: Mapping[str, Merge] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The column names in order."""
         return tuple(column.name for column in self.columns)

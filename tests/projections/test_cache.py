@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 import pytest
 
 from projections.audit.trees import Trees
@@ -9,18 +12,22 @@ from projections.batching import Batcher, Chunk
 from projections.cache import RowCache, Shelf
 from projections.folds.rows import Row
 from projections.projector import new_writer
+from projections.store.port import Batch, Key, ViewStore
+from projections.store.tables import TOOL_CALLS, Table
 from projections.store.urls import open_view
 from projections.tail_kafka import Partition
+from schemas.events import calls as c
+from schemas.events import holds as h
 from tests.projections.filling import TOPICS, Filler
-from tests.projections.histories import LogBuilder, many_runs
+from tests.projections.histories import LogBuilder, held, judged, key_of, many_runs, proposed, started
 
 
 def test_get_of_a_row_untouched_while_many_others_were_reads_it_again() -> None:
-    asked: list[int] = []
+    asked: list[tuple[list[int], int]] = []
 
-    def load(address: int) -> Row | None:
-        asked.append(address)
-        return {"id": address}
+    def load(addresses: Sequence[int], through: int) -> dict[int, Row]:
+        asked.append((list(addresses), through))
+        return {address: {"id": address} for address in addresses}
 
     shelf: Shelf[int] = Shelf(load, capacity=2)
     for address in range(4):
@@ -31,16 +38,59 @@ def test_get_of_a_row_untouched_while_many_others_were_reads_it_again() -> None:
     for address in range(4, 8):
         shelf.put(address, {"id": address})
         shelf.written()
+    shelf.fetch([7, 0, 1])
     assert shelf.get(0) == {"id": 0}
-    assert asked == [0]
+    # The oldest row at hand was written by the fourth batch: those before are all that must be in the database.
+    assert asked == [([0, 1], 3)]
 
 
 def test_get_before_the_batch_is_written_sees_its_rows() -> None:
-    shelf: Shelf[int] = Shelf(lambda address: None)
+    shelf: Shelf[int] = Shelf(lambda addresses, through: {})
     shelf.put(1, {"version": 1})
     shelf.written()
     shelf.put(1, {"version": 2})
     assert shelf.get(1) == {"version": 2}
+
+
+@dataclass
+class Counting:
+    """A store that notes how often it is asked for rows, and for how many."""
+
+    store: ViewStore
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
+        self.asked.append((table.name, len(keys)))
+        return self.store.load(table, keys, through)
+
+    def apply(self, batch: Batch) -> None:
+        self.store.apply(batch)
+
+
+def test_rows_that_a_batch_needs_are_asked_for_together(filler: Filler) -> None:
+    builder = LogBuilder(1).claim_all()
+    calls = [proposed(f"call-{number}") for number in range(30)]
+    for number, call in enumerate(calls):
+        key = key_of(f"run-{number}")
+        builder.append(key, [started()])
+        builder.append(key, [call, judged(call), held(key, call)])
+    earlier = len(builder.records[0])
+    for number, call in enumerate(calls):
+        key = key_of(f"run-{number}")
+        hold_id = held(key, call).hold_id
+        builder.append(key, [h.HoldClaimed(hold_id=hold_id, by="ann@acme", until_ms=9)])
+        builder.append(key, [c.GrantRevoked(call_id=call.call_id, revision=1, reason="expired", by="")])
+    store = Counting(filler.store)
+    writer = new_writer(store, TOPICS, {})
+    records = builder.records[0]
+    at = Partition(TOPICS.executions, 0)
+    for piece in (records[:earlier], records[earlier:]):
+        store.asked.clear()
+        writer.batcher = Batcher(TOPICS, RowCache(store), Trees(store))
+        writer.write([(at, piece)])
+    folded = [name for name, _ in store.asked if not name.startswith("audit_")]
+    assert sorted(folded) == ["executions", "holds", "tool_calls"]
+    assert {row["status"] for row in filler.rows(TOOL_CALLS)} == {"expired"}
 
 
 @pytest.mark.parametrize("capacity", [0, 3])
