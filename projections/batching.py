@@ -33,13 +33,16 @@ from projections.store.tables import (
     COUNTERS,
     DEAD_LETTERS,
     DEFINITIONS,
+    EDITS,
     EVENTS,
+    EVIDENCE,
     EXECUTIONS,
     HOLDS,
     RULE_USES,
     SKIPPED_RECORDS,
     STANDING_RULES,
     TOOL_CALLS,
+    VOTES,
     Table,
 )
 from schemas.audit import TopicRole, has_leaf
@@ -79,6 +82,9 @@ class Gathered:
 
     events: list[Values] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
+    votes: list[Row] = field(default_factory=list)
+    edits: list[Row] = field(default_factory=list)
+    evidence: list[Row] = field(default_factory=list)
     definitions: list[Row] = field(default_factory=list)
     rule_uses: list[Row] = field(default_factory=list)
     skipped: list[Values] = field(default_factory=list)
@@ -107,6 +113,9 @@ class Batcher:
             moves,
             inserts={
                 EVENTS.name: gathered.events,
+                VOTES.name: values_of(VOTES, gathered.votes),
+                EDITS.name: values_of(EDITS, gathered.edits),
+                EVIDENCE.name: values_of(EVIDENCE, gathered.evidence),
                 AUDIT_ENTRIES.name: values_of(AUDIT_ENTRIES, gathered.audits),
                 DEFINITIONS.name: values_of(DEFINITIONS, gathered.definitions),
                 RULE_USES.name: values_of(RULE_USES, gathered.rule_uses),
@@ -188,8 +197,13 @@ class Batcher:
             rows.holds.put((key, after.hold["hold_id"]), after.hold)
         if after.audit is not None:
             gathered.audits.append(after.audit)
-        if (counter := counted(event, execution=after.execution, call=after.call)) is not None:
-            _count(event, (tenant, project, *counter[:2]), counter[2], gathered)
+        if after.vote is not None:
+            gathered.votes.append(after.vote)
+        if after.evidence is not None:
+            gathered.evidence.append(after.evidence)
+        gathered.edits.extend(after.edits)
+        if (found := counted(event, execution=after.execution, call=after.call)) is not None:
+            _count(event, (tenant, project, found.agent, found.tool), found.counters, gathered)
         _answer(event, (tenant, project), self._topics.executions, gathered)
         gathered.events.append(_event_values(event, tenant, project, execution_id, text))
 
@@ -267,6 +281,9 @@ _GETTERS = {
         RULE_USES,
         AGENTS,
         DEAD_LETTERS,
+        VOTES,
+        EDITS,
+        EVIDENCE,
     )
 }
 
@@ -309,12 +326,15 @@ def _adopt(event: Event, body: DefinitionsAdopted, gathered: Gathered) -> None:
     )
 
 
-def _count(event: Event, key: tuple[str, str, str, str], counter: str, gathered: Gathered) -> None:
+def _count(
+    event: Event, key: tuple[str, str, str, str], counters: tuple[str, ...], gathered: Gathered
+) -> None:
     row = gathered.agents.get(key)
     if row is None:
         names = dict(zip(AGENTS.key, key, strict=True))
         row = gathered.agents[key] = {**names, **_NO_COUNTS, "last_seen_at_ms": 0}
-    row[counter] += 1
+    for counter in counters:
+        row[counter] += 1
     row["last_seen_at_ms"] = max(row["last_seen_at_ms"], event.meta.at_ms)
 
 

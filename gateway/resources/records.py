@@ -53,6 +53,7 @@ class AgentTool(Resource):
     approved: int
     edited: int
     rejected: int
+    votes: int
     succeeded: int
     failed: int
     unknown: int

@@ -8,6 +8,7 @@ from projections.folds.calls import call_resource
 from projections.folds.executions import execution_resource
 from projections.folds.holds import hold_resource
 from projections.folds.rows import Row
+from projections.folds.words import edit_rows, evidence_row, vote_row
 from schemas.events.calls import ToolCallProposed
 from schemas.events.executions import ExecutionStarted
 from schemas.events.holds import HoldOpened, HumanInputRequested
@@ -38,6 +39,9 @@ class Folded(NamedTuple):
     call: Row | None
     hold: Row | None
     audit: Row | None
+    vote: Row | None
+    edits: list[Row]
+    evidence: Row | None
 
 
 def fold_event(event: Event, rows: Rows) -> Folded:
@@ -59,6 +63,9 @@ def fold_event(event: Event, rows: Rows) -> Folded:
         _changed(call, call_resource(call, event)) if call_id else None,
         _changed(hold, hold_resource(hold, event, call=call, execution=execution)) if hold_id else None,
         audit_entry(event, execution=execution, call=call, hold=hold),
+        vote_row(event, hold),
+        edit_rows(event, call),
+        evidence_row(event, call),
     )
 
 

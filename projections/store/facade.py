@@ -2,7 +2,8 @@
 
 The tables stand in `placet_data`, one SQL view a table in `placet`. Whoever may read the schema `placet` reads what
 is there, and may build views of their own on it: a swap lets the same views name the rebuilt tables, so that neither
-grants nor what depends on them is lost. Columns that a new version adds come last.
+grants nor what depends on them is lost. Columns that a new version adds come last. Times and JSON stand there in
+PostgreSQL's own types too (`offered`), and every view and column has a comment.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
+from projections.store.offered import Offered, columns, comment_on, comments, offered
 from projections.store.statements import VIEW_NAMES
 from projections.store.tables import TABLES
 
@@ -23,10 +25,6 @@ LOCK_TIMEOUT = "10s"
 
 _SHOWN = (*(table.name for table in TABLES), *VIEW_NAMES)
 _OWN = (*_SHOWN, TRACKING, LAYOUT)
-_COLUMNS = (
-    "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a "
-    "WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
-)
 # Views of others on tables of a schema, and foreign keys of others to them.
 _DEPENDENTS = """
 SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname)
@@ -91,7 +89,7 @@ def move_old_tables(connection: Connection, schema: str) -> None:
     connection.execute(SQL("CREATE SCHEMA {}").format(names[0]))
     for user in users:
         connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(names[0], _role(user)))
-    if readers and all(_columns(connection, data_schema(schema), name) for name in _SHOWN):
+    if readers:
         refresh(connection, schema)
         for name, reader in readers:
             view = Identifier(schema, name)
@@ -99,11 +97,15 @@ def move_old_tables(connection: Connection, schema: str) -> None:
 
 
 def is_current(connection: Connection, schema: str) -> bool:
-    """Whether every table has its view with all columns."""
-    behind = data_schema(schema)
-    return all(
-        set(_columns(connection, behind, name)) == set(_columns(connection, schema, name)) for name in _SHOWN
-    )
+    """Whether every table has its view with all columns and comments."""
+    behind, said = data_schema(schema), comments(connection, schema)
+    for name in _SHOWN:
+        there = offered(connection, behind, name)
+        if {one.declared for one in there} != set(columns(connection, schema, name)):
+            return False
+        if any(one.comment and said.get((name, one.name)) != one.comment for one in there):
+            return False
+    return True
 
 
 def refresh(connection: Connection, schema: str) -> None:
@@ -114,19 +116,25 @@ def refresh(connection: Connection, schema: str) -> None:
         schema: the one that analysts know; made where it is missing.
     """
     connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
-    for shown_name in _SHOWN:
-        shown = _columns(connection, schema, shown_name)
-        there = _columns(connection, data_schema(schema), shown_name)
-        view, source = Identifier(schema, shown_name), Identifier(data_schema(schema), shown_name)
-        if shown and not _fits(shown, there):
-            connection.execute(SQL("DROP VIEW {} CASCADE").format(view))
-            shown = []
-        known = [name for name, _ in shown]
-        names = [*known, *(name for name, _ in there if name not in known)]
-        columns = SQL(", ").join(map(Identifier, names))
-        connection.execute(
-            SQL("CREATE OR REPLACE VIEW {} AS SELECT {} FROM {}").format(view, columns, source)
-        )
+    for name in _SHOWN:
+        # Of an earlier version not every table may be there.
+        if there := offered(connection, data_schema(schema), name):
+            _show(connection, schema, name, there)
+
+
+def _show(connection: Connection, schema: str, name: str, there: Sequence[Offered]) -> None:
+    view, source = Identifier(schema, name), Identifier(data_schema(schema), name)
+    shown = columns(connection, schema, name)
+    if shown and not _fits(shown, there):
+        connection.execute(SQL("DROP VIEW {} CASCADE").format(view))
+        shown = []
+    by_name = {one.name: one for one in there}
+    names = dict.fromkeys([*(column for column, _ in shown), *by_name])
+    made = SQL(", ").join(
+        SQL("{} AS {}").format(by_name[column].expression, Identifier(column)) for column in names
+    )
+    connection.execute(SQL("CREATE OR REPLACE VIEW {} AS SELECT {} FROM {}").format(view, made, source))
+    comment_on(connection, schema, name, there)
 
 
 def losses(connection: Connection, schema: str, rebuilt: str) -> list[str]:
@@ -161,8 +169,8 @@ def _of_changed_views(connection: Connection, schema: str, rebuilt: str) -> list
     """What hangs on views that the new version can only make anew: a column is gone, or of another type."""
     found = []
     for name in _SHOWN:
-        shown = _columns(connection, schema, name)
-        if not shown or _fits(shown, _columns(connection, rebuilt, name)):
+        shown = columns(connection, schema, name)
+        if not shown or _fits(shown, offered(connection, rebuilt, name)):
             continue
         one = {"schema": schema, "names": [name], "other": schema, "own": [name]}
         changed = f"{schema}.{name}, of which columns are gone or of another type now"
@@ -173,13 +181,8 @@ def _of_changed_views(connection: Connection, schema: str, rebuilt: str) -> list
     return found
 
 
-def _fits(shown: Sequence[tuple[str, str]], there: Sequence[tuple[str, str]]) -> bool:
-    return set(shown) <= set(there)
-
-
-def _columns(connection: Connection, schema: str, name: str) -> list[tuple[str, str]]:
-    found = connection.execute(_COLUMNS, (f'"{schema}"."{name}"',)).fetchall()
-    return [(str(column), str(kind)) for column, kind in found]
+def _fits(shown: Sequence[tuple[str, str]], there: Sequence[Offered]) -> bool:
+    return set(shown) <= {one.declared for one in there}
 
 
 def _is_table(connection: Connection, schema: str, name: str) -> bool:

@@ -21,6 +21,7 @@ from psycopg.sql import SQL, Composed, Identifier
 from projections.folds.rows import Row
 from projections.store import facade
 from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
+from projections.store.offered import MOMENT
 from projections.store.port import (
     Batch,
     Key,
@@ -61,6 +62,7 @@ def dialect_of(schema: str) -> Dialect:
         types={"text": 'TEXT COLLATE "C"', "int": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA"},
         greatest="GREATEST",
         table_options="",
+        moment=MOMENT,
         prefix=f'"{schema}".',
     )
 

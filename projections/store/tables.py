@@ -1,68 +1,8 @@
 """The tables of the views, once for both databases. `docs/views.md` is their description for analysts."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
+from projections.store.columns import Index, Table, integer, maybe, octets, text
 
-ColumnType = Literal["text", "int", "real", "bytes"]
-Merge = Literal["sum", "max", "first", "not_null"]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column. `name` is the key of a row's dict too."""
-
-    name: str
-    type: ColumnType = "text"
-    null: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """An index; `where` makes it a partial one."""
-
-    name: str
-    columns: tuple[str, ...]
-    where: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table with its primary key.
-
-    `merge` says what a write does to a column of a row that is there already, where it does not replace it:
-    add to it, keep the greater, keep the first, or replace it only by a value that is not null. Rows that
-    several partitions write have no other columns, so that the order between partitions does not matter.
-    """
-
-    name: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...]
-    indices: tuple[Index, ...] = ()
-    merge: Mapping[str, Merge] = field(default_factory=dict)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The column names in order."""
-        return tuple(column.name for column in self.columns)
-
-
-def _text(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name) for name in names)
-
-
-def _int(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "int") for name in names)
-
-
-def _bytes(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "bytes") for name in names)
-
-
-def _maybe(*names: str, type: ColumnType = "text") -> tuple[Column, ...]:  # noqa: A002
-    return tuple(Column(name, type, null=True) for name in names)
-
+__all__ = ["Table"]
 
 COUNTERS: tuple[str, ...] = (
     "proposed",
@@ -72,33 +12,34 @@ COUNTERS: tuple[str, ...] = (
     "approved",
     "edited",
     "rejected",
+    "votes",
     "succeeded",
     "failed",
     "unknown",
     "refused",
 )
 
-_OWNER = _text("tenant", "project")
+_OWNER = text("tenant", "project")
 _VERDICT = (
-    *_maybe("effect", "rules", "policy_version", "verdict_reason", "verdict_detail"),
-    *_maybe("risk_score", type="real"),
-    *_maybe("risk_level", "risk_parts"),
-    *_maybe("risk_required", type="real"),
-    *_maybe("trust"),
+    *maybe("effect", "rules", "policy_version", "verdict_reason", "verdict_detail"),
+    *maybe("risk_score", type="real"),
+    *maybe("risk_level", "risk_parts"),
+    *maybe("risk_required", type="real"),
+    *maybe("trust"),
 )
 
 EXECUTIONS = Table(
     "executions",
     (
         *_OWNER,
-        *_text("execution_id", "agent", "user_id", "workspace", "request", "context", "state", "lifecycle"),
-        *_int("open_approvals", "open_questions", "calls", "version"),
-        *_maybe("result", "error", "reason"),
-        *_text("started_by"),
-        *_maybe("ended_by"),
-        *_int("started_at_ms", "updated_at_ms"),
-        *_maybe("ended_at_ms", type="int"),
-        *_int("log_partition"),
+        *text("execution_id", "agent", "user_id", "workspace", "request", "context", "state", "lifecycle"),
+        *integer("open_approvals", "open_questions", "calls", "version"),
+        *maybe("result", "error", "reason"),
+        *text("started_by"),
+        *maybe("ended_by"),
+        *integer("started_at_ms", "updated_at_ms"),
+        *maybe("ended_at_ms", type="int"),
+        *integer("log_partition"),
     ),
     key=("tenant", "project", "execution_id"),
     indices=(
@@ -109,65 +50,70 @@ EXECUTIONS = Table(
             where="ended_at_ms IS NULL",
         ),
     ),
+    time="started_at_ms",
 )
 
 TOOL_CALLS = Table(
     "tool_calls",
     (
         *_OWNER,
-        *_text("execution_id", "call_id"),
-        *_int("revision"),
-        *_text("agent", "tool", "tool_version", "arguments", "digest", "context", "claims", "reason"),
-        *_text("proposed_by", "status"),
-        *_maybe("proposed_arguments", "approved_arguments", "edits"),
+        *text("execution_id", "call_id"),
+        *integer("revision"),
+        *text("agent", "tool", "tool_version", "arguments", "digest", "context", "claims", "reason"),
+        *text("proposed_by", "status"),
+        *maybe("proposed_arguments", "approved_arguments", "edits"),
         *_VERDICT,
-        *_maybe("hold_id"),
-        *_maybe("deadline_at_ms", type="int"),
-        *_maybe("decision", "decision_id", "decided_by"),
-        *_maybe("decided_at_ms", type="int"),
-        *_maybe("feedback", "released_by", "rule_id", "grant_id", "grant_decision_id", "grant_digest"),
-        *_maybe("grant_expires_at_ms", type="int"),
-        *_maybe("denied_because", "rollback", "attempt_id"),
-        *_maybe("run_deadline_at_ms", "lease_ms", "lease_until_ms", type="int"),
-        *_maybe("output", "error"),
-        *_maybe("duration_ms", type="int"),
-        *_int("proposed_at_ms", "updated_at_ms"),
-        *_maybe("ended_at_ms", type="int"),
+        *maybe("hold_id"),
+        *maybe("deadline_at_ms", type="int"),
+        *maybe("decision", "decision_id", "decided_by"),
+        *maybe("decided_at_ms", type="int"),
+        *maybe("feedback", "released_by", "rule_id", "grant_id", "grant_decision_id", "grant_digest"),
+        *maybe("grant_expires_at_ms", type="int"),
+        *maybe("denied_because", "rollback", "attempt_id"),
+        *maybe("run_deadline_at_ms", "lease_ms", "lease_until_ms", type="int"),
+        *maybe("output", "error"),
+        *maybe("duration_ms", type="int"),
+        *integer("proposed_at_ms", "updated_at_ms"),
+        *maybe("ended_at_ms", type="int"),
     ),
     key=("tenant", "project", "execution_id", "call_id"),
-    indices=(Index("calls_open", ("tenant", "project", "proposed_at_ms"), where="ended_at_ms IS NULL"),),
+    indices=(
+        Index("calls_open", ("tenant", "project", "proposed_at_ms"), where="ended_at_ms IS NULL"),
+        Index("calls_by_time", ("tenant", "project", "proposed_at_ms")),
+    ),
+    time="proposed_at_ms",
 )
 
 HOLDS = Table(
     "holds",
     (
         *_OWNER,
-        *_text("hold_id", "execution_id"),
-        *_maybe("request", "call_id", "request_id"),
-        *_int("revision"),
-        *_text("digest", "kind", "cause", "status"),
-        *_maybe("agent", "tool", "tool_version", "arguments", "reason"),
+        *text("hold_id", "execution_id"),
+        *maybe("request", "call_id", "request_id"),
+        *integer("revision"),
+        *text("digest", "kind", "cause", "status"),
+        *maybe("agent", "tool", "tool_version", "arguments", "reason"),
         *_VERDICT,
-        *_text("question", "options", "input_schema", "fields", "decision_type", "requester", "roles"),
-        *_text("reviewers", "excluded"),
-        *_int("quorum", "exclude_requester"),
-        *_maybe("requirements"),
-        *_text("votes"),
-        *_maybe("claimed_by"),
-        *_maybe("claimed_until_ms", type="int"),
-        *_maybe("assignee"),
-        *_int("escalated", "opened_at_ms"),
-        *_maybe("deadline_at_ms", type="int"),
-        *_text("on_timeout"),
-        *_maybe("default_value"),
-        *_maybe("escalate_at_ms", type="int"),
-        *_text("escalate_roles", "on_reject"),
-        *_maybe("decision", "decision_id", "decided_by", "feedback", "response"),
-        *_int("timed_out", "updated_at_ms"),
-        *_maybe("closed_at_ms", type="int"),
-        *_text("view_digest", "badges", "opening"),
-        *_int("view_version", "must_read"),
-        *_maybe("proposed_arguments"),
+        *text("question", "options", "input_schema", "fields", "decision_type", "requester", "roles"),
+        *text("reviewers", "excluded"),
+        *integer("quorum", "exclude_requester"),
+        *maybe("requirements"),
+        *text("votes"),
+        *maybe("claimed_by"),
+        *maybe("claimed_until_ms", type="int"),
+        *maybe("assignee"),
+        *integer("escalated", "opened_at_ms"),
+        *maybe("deadline_at_ms", type="int"),
+        *text("on_timeout"),
+        *maybe("default_value"),
+        *maybe("escalate_at_ms", type="int"),
+        *text("escalate_roles", "on_reject"),
+        *maybe("decision", "decision_id", "decided_by", "feedback", "response"),
+        *integer("timed_out", "updated_at_ms"),
+        *maybe("closed_at_ms", type="int"),
+        *text("view_digest", "badges", "opening"),
+        *integer("view_version", "must_read"),
+        *maybe("proposed_arguments"),
     ),
     key=("tenant", "project", "hold_id"),
     indices=(
@@ -175,56 +121,112 @@ HOLDS = Table(
         Index("holds_open", ("tenant", "project", "opened_at_ms", "hold_id"), where="status = 'open'"),
         Index("holds_by_request", ("tenant", "project", "request_id"), where="request_id IS NOT NULL"),
     ),
+    time="opened_at_ms",
 )
 
 EVENTS = Table(
     "events",
     (
         *_OWNER,
-        *_text("execution_id"),
-        *_int("log_partition", "log_offset", "version"),
-        *_text("event_id", "type"),
-        *_int("at_ms", "term"),
-        *_text("command_id", "command_digest"),
-        *_int("command_offset"),
-        *_text("body"),
+        *text("execution_id"),
+        *integer("log_partition", "log_offset", "version"),
+        *text("event_id", "type"),
+        *integer("at_ms", "term"),
+        *text("command_id", "command_digest"),
+        *integer("command_offset"),
+        *text("body"),
     ),
     key=("tenant", "project", "execution_id", "log_offset"),
+    indices=(Index("events_by_time", ("tenant", "project", "at_ms")),),
+    time="at_ms",
+)
+
+VOTES = Table(
+    "votes",
+    (
+        *_OWNER,
+        *integer("at_ms"),
+        *text("event_id", "hold_id", "execution_id"),
+        *maybe("call_id", "request_id", "agent", "tool"),
+        *maybe("revision", type="int"),
+        *text("digest", "subject"),
+        *maybe("person", "roles"),
+        *text("decision", "outcome"),
+        *maybe("code", "detail", "decision_id", "winning_decision_id"),
+        *text("feedback"),
+        *maybe("view_digest"),
+        *maybe("dwell_ms", type="int"),
+        *integer("log_partition", "log_offset"),
+    ),
+    key=("tenant", "project", "at_ms", "event_id"),
+    indices=(Index("votes_by_hold", ("tenant", "project", "hold_id", "at_ms")),),
+    time="at_ms",
+)
+
+EDITS = Table(
+    "edits",
+    (
+        *_OWNER,
+        *text("execution_id", "call_id"),
+        *integer("revision", "number", "at_ms"),
+        *text("agent", "tool", "hold_id", "decision_id", "subject", "op", "path"),
+        *maybe("before", "after"),
+        *text("feedback", "event_id"),
+        *integer("log_partition", "log_offset"),
+    ),
+    key=("tenant", "project", "execution_id", "call_id", "revision", "number"),
+    indices=(Index("edits_by_time", ("tenant", "project", "at_ms")),),
+    time="at_ms",
+)
+
+EVIDENCE = Table(
+    "evidence",
+    (
+        *_OWNER,
+        *text("agent", "tool"),
+        *integer("at_ms"),
+        *text("event_id", "kind", "execution_id", "call_id"),
+        *integer("log_partition", "log_offset"),
+    ),
+    key=("tenant", "project", "agent", "tool", "at_ms", "event_id"),
+    indices=(Index("evidence_by_time", ("tenant", "project", "at_ms")),),
+    time="at_ms",
 )
 
 AUDIT_ENTRIES = Table(
     "audit_entries",
     (
         *_OWNER,
-        *_int("at_ms"),
-        *_text("event_id", "subject", "action"),
-        *_maybe("execution_id", "call_id", "hold_id"),
-        *_text("digest"),
-        *_maybe("before", "after"),
-        *_text("feedback"),
-        *_maybe("view_digest"),
-        *_maybe("dwell_ms", type="int"),
-        *_int("log_partition", "log_offset"),
+        *integer("at_ms"),
+        *text("event_id", "subject", "action"),
+        *maybe("execution_id", "call_id", "hold_id"),
+        *text("digest"),
+        *maybe("before", "after"),
+        *text("feedback"),
+        *maybe("view_digest"),
+        *maybe("dwell_ms", type="int"),
+        *integer("log_partition", "log_offset"),
     ),
     key=("tenant", "project", "at_ms", "event_id"),
     indices=(
         Index("audit_by_subject", ("tenant", "project", "subject", "at_ms", "event_id")),
         Index("audit_by_event", ("tenant", "event_id")),
     ),
+    time="at_ms",
 )
 
 AUDIT_TREES = Table(
     "audit_trees",
-    (*_text("tenant", "topic"), *_int("log_partition", "size", "last_offset")),
+    (*text("tenant", "topic"), *integer("log_partition", "size", "last_offset")),
     key=("tenant", "topic", "log_partition"),
 )
 
 AUDIT_TILES = Table(
     "audit_tiles",
     (
-        *_text("tenant", "topic"),
-        *_int("log_partition", "level", "number", "first_offset"),
-        *_bytes("hashes", "offsets"),
+        *text("tenant", "topic"),
+        *integer("log_partition", "level", "number", "first_offset"),
+        *octets("hashes", "offsets"),
     ),
     key=("tenant", "topic", "log_partition", "level", "number"),
     indices=(
@@ -240,9 +242,9 @@ ANSWERS = Table(
     "answers",
     (
         *_OWNER,
-        *_text("command_id", "command_digest", "topic", "log_key"),
-        *_int("log_partition", "first_offset", "last_offset"),
-        *_maybe("code", "detail"),
+        *text("command_id", "command_digest", "topic", "log_key"),
+        *integer("log_partition", "first_offset", "last_offset"),
+        *maybe("code", "detail"),
     ),
     key=("tenant", "project", "command_id"),
     merge={"first_offset": "first", "code": "not_null", "detail": "not_null"},
@@ -251,16 +253,16 @@ ANSWERS = Table(
 STANDING_RULES = Table(
     "standing_rules",
     (
-        *_text(
+        *text(
             "tenant", "rule_id", "project", "agent", "tool", "status", "reason", "document", "policy_rules"
         ),
-        *_maybe("uses", type="int"),
-        *_int("expires_at_ms"),
-        *_text("made_by"),
-        *_int("made_at_ms"),
-        *_text("changed_by"),
-        *_maybe("contradiction"),
-        *_int("updated_at_ms", "log_offset"),
+        *maybe("uses", type="int"),
+        *integer("expires_at_ms"),
+        *text("made_by"),
+        *integer("made_at_ms"),
+        *text("changed_by"),
+        *maybe("contradiction"),
+        *integer("updated_at_ms", "log_offset"),
     ),
     key=("tenant", "rule_id"),
     indices=(Index("standing_rules_by_project", ("tenant", "project", "made_at_ms", "rule_id")),),
@@ -270,12 +272,12 @@ RULE_USES = Table(
     "rule_uses",
     (
         *_OWNER,
-        *_text("rule_id"),
-        *_int("number"),
-        *_text("execution_id", "call_id"),
-        *_int("revision"),
-        *_text("digest", "reservation_id"),
-        *_int("at_ms", "log_partition", "log_offset"),
+        *text("rule_id"),
+        *integer("number"),
+        *text("execution_id", "call_id"),
+        *integer("revision"),
+        *text("digest", "reservation_id"),
+        *integer("at_ms", "log_partition", "log_offset"),
     ),
     key=("tenant", "project", "rule_id", "number"),
 )
@@ -284,11 +286,11 @@ DEFINITIONS = Table(
     "definitions",
     (
         *_OWNER,
-        *_text("kind", "name"),
-        *_int("version"),
-        *_text("tool_version", "document", "published_by"),
-        *_int("published_at_ms", "log_offset"),
-        *_text("event_id", "command_id"),
+        *text("kind", "name"),
+        *integer("version"),
+        *text("tool_version", "document", "published_by"),
+        *integer("published_at_ms", "log_offset"),
+        *text("event_id", "command_id"),
     ),
     key=("tenant", "project", "kind", "name", "version"),
 )
@@ -297,8 +299,8 @@ AGENTS = Table(
     "agents",
     (
         *_OWNER,
-        *_text("agent", "tool"),
-        *_int(*COUNTERS, "last_seen_at_ms"),
+        *text("agent", "tool"),
+        *integer(*COUNTERS, "last_seen_at_ms"),
     ),
     key=("tenant", "project", "agent", "tool"),
     merge={**dict.fromkeys(COUNTERS, "sum"), "last_seen_at_ms": "max"},
@@ -306,16 +308,16 @@ AGENTS = Table(
 
 ADOPTIONS = Table(
     "adoptions",
-    _int("log_partition", "through_offset", "at_ms", "log_offset"),
+    integer("log_partition", "through_offset", "at_ms", "log_offset"),
     key=("log_partition",),
 )
 
 DEAD_LETTERS = Table(
     "dead_letters",
     (
-        *_text("topic"),
-        *_int("log_partition", "log_offset", "at_ms"),
-        *_text("tenant", "log_key", "reason", "detail"),
+        *text("topic"),
+        *integer("log_partition", "log_offset", "at_ms"),
+        *text("tenant", "log_key", "reason", "detail"),
     ),
     key=("topic", "log_partition", "log_offset"),
     indices=(Index("dead_letters_by_tenant", ("tenant", "at_ms")),),
@@ -323,18 +325,18 @@ DEAD_LETTERS = Table(
 
 SKIPPED_RECORDS = Table(
     "skipped_records",
-    (*_text("topic"), *_int("log_partition", "log_offset"), *_text("reason", "detail")),
+    (*text("topic"), *integer("log_partition", "log_offset"), *text("reason", "detail")),
     key=("topic", "log_partition", "log_offset"),
 )
 
 POSITIONS = Table(
     "placet_positions",
     (
-        *_text("source", "topic"),
-        *_int("log_partition"),
-        *_text("topic_id"),
-        *_int("next_offset", "claim"),
-        *_text("record_id"),
+        *text("source", "topic"),
+        *integer("log_partition"),
+        *text("topic_id"),
+        *integer("next_offset", "claim"),
+        *text("record_id"),
     ),
     key=("source",),
 )
@@ -346,6 +348,9 @@ VIEW_TABLES = (
     TOOL_CALLS,
     HOLDS,
     EVENTS,
+    VOTES,
+    EDITS,
+    EVIDENCE,
     AUDIT_ENTRIES,
     AUDIT_TREES,
     AUDIT_TILES,

@@ -1,0 +1,46 @@
+"""docs/columns.md, made of the comments: `python -m projections.store.columns_page` writes it anew."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from projections.store.comments import column_comment, is_json, is_moment, table_comment
+from projections.store.sqlite import DIALECT
+from projections.store.statements import create_statements
+from projections.store.table_comments import OF_TABLE
+
+PAGE = "docs/columns.md"
+_HEAD = """# Tables and columns of the views
+
+Every table and SQL view, column by column, as PostgreSQL's comments have it (`\\d+ placet.holds`).
+[views.md](views.md) says how to read them, [cookbook.md](cookbook.md) what to ask. In PostgreSQL a column marked
+*time* is there as a `timestamptz` too (`opened_at_ms`: `opened_at`), one marked *JSON* as `jsonb` (`arguments`:
+`arguments_json`).
+
+This page is made of `projections/store/comments.py`: `python -m projections.store.columns_page` writes it.
+"""
+
+
+def columns_page() -> str:
+    """The whole page."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in create_statements(DIALECT):
+            connection.execute(statement)
+        return _HEAD + "".join(line for name in OF_TABLE for line in _table(connection, name))
+
+
+def _table(connection: sqlite3.Connection, name: str) -> Iterator[str]:
+    yield f"\n## {name}\n\n{table_comment(name)}\n\n| column | type | meaning |\n|---|---|---|\n"
+    for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({name})"):
+        marks = [
+            mark for mark, is_so in (("time", is_moment(column)), ("JSON", is_json(name, column))) if is_so
+        ]
+        shown = ", ".join([kind.lower() or "number", *marks])
+        yield f"| `{column}` | {shown} | {column_comment(name, column)} |\n"
+
+
+if __name__ == "__main__":
+    Path(PAGE).write_text(columns_page())
