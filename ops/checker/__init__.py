@@ -1,7 +1,7 @@
 """An independent checker of the reliability page's invariants, on any log: simulated, tested, or in production."""
 
-from ops.checker.check import check, counting_facts, read_log
+from ops.checker.check import check, check_log, counting_facts, read_log
 from ops.checker.views import check_view
 from ops.checker.violations import INVARIANTS, Violation
 
-__all__ = ["INVARIANTS", "Violation", "check", "check_view", "counting_facts", "read_log"]
+__all__ = ["INVARIANTS", "Violation", "check", "check_log", "check_view", "counting_facts", "read_log"]

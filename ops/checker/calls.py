@@ -15,6 +15,7 @@ import rfc8785
 from ops.checker.facts import Fact
 from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
+from ops.checker.scratch import Part, Scratch, Shelf, short
 from ops.checker.violations import Violation
 from schemas.canonical import parse_strict
 
@@ -43,7 +44,8 @@ class CallSeen:
     state: str = ""
     revision: int = 0
     digest: str = ""
-    arguments: str = ""
+    # Of all arguments that were ever proposed only this much is kept.
+    arguments_sha: bytes = b""
     agent: str = ""
     tool: str = ""
     tool_version: str = ""
@@ -64,11 +66,27 @@ class Voter(NamedTuple):
     handed: int
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What is compared of a HoldOpened."""
+
+    call_id: str
+    revision: int
+    digest: str
+    cause: str
+    requester: str
+    exclude_requester: bool
+    reviewers: tuple[str, ...]
+    excluded: tuple[str, ...]
+    quorum: int
+    requirements: str | None
+
+
 @dataclass(slots=True)
 class HoldSeen:
-    """What the log says of one hold so far. `opened` is its HoldOpened; `handed` is who handed it to whom."""
+    """What the log says of one hold so far. `handed` is who handed it to whom."""
 
-    opened: Any
+    opened: Opened
     deadline_at_ms: int | None
     state: str = "open"
     roles: tuple[str, ...] = ()
@@ -80,23 +98,48 @@ class HoldSeen:
 
 
 @dataclass(slots=True)
-class RunSeen:
-    """One execution as the log tells it, with a report of everything that must not be there."""
+class RunFacts:
+    """What the log says of one execution itself so far; its calls and holds are kept beside."""
 
     tenant: str
     project: str
-    published: Published
-    report: Callable[[Violation], None]
-    calls: dict[str, CallSeen] = field(default_factory=dict)
-    holds: dict[str, HoldSeen] = field(default_factory=dict)
     state: str = ""
     started_by: str = ""
     user: str = ""
     agent: str = ""
-    adopted_through: int = -1
     memory: set[str] = field(default_factory=set)
     # The decision of the command that is being read: (command id, decision, call id, resolves).
-    _decision: tuple[str, str, str, bool] = ("", "", "", False)
+    decision: tuple[str, str, str, bool] = ("", "", "", False)
+
+
+class Runs:
+    """All executions, with their calls and holds."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self.facts = Shelf(scratch, "run", RunFacts)
+        self.calls = Shelf(scratch, "call", CallSeen)
+        self.holds = Shelf(scratch, "hold", HoldSeen)
+
+
+class RunSeen:
+    """One execution as the log tells it, with a report of everything that must not be there."""
+
+    def __init__(
+        self,
+        key: str,
+        facts: RunFacts,
+        runs: Runs,
+        published: Published,
+        report: Callable[[Violation], None],
+        adopted_through: int = -1,
+    ) -> None:
+        self.facts = facts
+        self.calls: Part[CallSeen] = Part(runs.calls, key)
+        self.holds: Part[HoldSeen] = Part(runs.holds, key)
+        self.published = published
+        self.report = report
+        self.adopted_through = adopted_through
+        self.tenant, self.project = facts.tenant, facts.project
 
     def call(self, fact: Fact) -> None:
         """Take an event about a call."""
@@ -108,16 +151,16 @@ class RunSeen:
 
     def decision_of(self, fact: Fact) -> tuple[str, bool]:
         """The decision recorded by the same command on the same call, and whether it ended the hold."""
-        command_id, decision, call_id, resolves = self._decision
+        command_id, decision, call_id, resolves = self.facts.decision
         if command_id != fact.command_id or call_id != fact.body.call_id:
             return "", False
         return decision, resolves
 
     def decided(self, fact: Fact) -> None:
         """Remember the decision of the command that is being read."""
-        self._decision = (fact.command_id, fact.body.decision, fact.body.call_id, fact.body.resolves)
+        self.facts.decision = (fact.command_id, fact.body.decision, fact.body.call_id, fact.body.resolves)
         if fact.body.scope == "execution" and fact.body.resolves:
-            self.memory.add(OF_RUN + fact.body.decision_id)
+            self.facts.memory.add(OF_RUN + fact.body.decision_id)
 
     def say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
         """Report what a fact contradicts."""
@@ -137,7 +180,7 @@ class RunSeen:
         if body.tool_version != tool.version:
             self._say("I1", fact, "proposed with another tool version than the one in force", body.tool)
         call.state, call.revision, call.digest = "proposed", body.revision, body.digest
-        call.arguments, call.agent = body.arguments, body.agent
+        call.arguments_sha, call.agent = short(body.arguments), body.agent
         call.tool, call.tool_version = body.tool, body.tool_version
         call.allowed_by = ""
         call.proposers.append(body.by)
@@ -154,7 +197,8 @@ class RunSeen:
 
     def _released(self, call: CallSeen, fact: Fact) -> None:
         body = fact.body
-        if (body.revision, body.digest, body.arguments) != (call.revision, call.digest, call.arguments):
+        released = (body.revision, body.digest, short(body.arguments))
+        if released != (call.revision, call.digest, call.arguments_sha):
             self._say("I1", fact, "what is released is not what was proposed", call.digest, body.digest)
         if body.released_by == "policy" and call.allowed_by != fact.command_id:
             self._say("I1", fact, "released by policy without its verdict")
@@ -171,7 +215,7 @@ class RunSeen:
             self._say("I1", fact, "released by a rule without its verdict")
         if not fact.body.rule_id.startswith(OF_RUN):
             self.published.rules.released(fact, self.tenant, call, self.adopted_through, self.report)
-        elif fact.body.rule_id not in self.memory:
+        elif fact.body.rule_id not in self.facts.memory:
             self._say("I5", fact, "released by a decision that the run does not remember", fact.body.rule_id)
 
     def _denied(self, call: CallSeen, fact: Fact) -> None:

@@ -37,12 +37,33 @@ def missing_fields(line: Any) -> list[str]:
     return [name for name in needed if name not in line]
 
 
-def check_histories(facts: Sequence[Fact], histories: Iterable[Line], report: Report) -> None:
-    """Hold every line against the counting facts of all partitions."""
-    lines = list(histories)
-    by_command: dict[str, list[Fact]] = {}
-    for fact in facts:
-        by_command.setdefault(fact.command_id, []).append(fact)
+class Heard:
+    """Clients' lines, and the counting facts of all partitions that they speak of: no others are kept."""
+
+    def __init__(self, histories: Iterable[Line]) -> None:
+        self._lines = list(histories)
+        self._facts: dict[str, list[Fact]] = {
+            line["command_id"]: [] for line in self._lines if line["op"] == "ack" or line["op"] in ASKED
+        }
+        self._attempts = {
+            (line["call_id"], line["attempt_id"]) for line in self._lines if line["op"] == "effect"
+        }
+        self._consumed: list[Fact] = []
+
+    def read(self, fact: Fact) -> None:
+        """Take the next counting fact."""
+        if (known := self._facts.get(fact.command_id)) is not None:
+            known.append(fact)
+        if fact.type == "GrantConsumed" and (fact.body.call_id, fact.body.attempt_id) in self._attempts:
+            self._consumed.append(fact)
+
+    def check(self, report: Report) -> None:
+        """Hold every line against what was read."""
+        _check_lines(self._lines, self._facts, report)
+        _check_effects([line for line in self._lines if line["op"] == "effect"], self._consumed, report)
+
+
+def _check_lines(lines: Sequence[Line], by_command: Mapping[str, Sequence[Fact]], report: Report) -> None:
     asked = {(line["command_id"], _body(line)): line for line in lines if line["op"] in ASKED}
     for line in lines:
         if line["op"] == "ack":
@@ -50,7 +71,6 @@ def check_histories(facts: Sequence[Fact], histories: Iterable[Line], report: Re
     for (command_id, body), line in asked.items():
         found = [fact for fact in by_command.get(command_id, []) if not body or fact.command_digest == body]
         _check_asked(line, found, report)
-    _check_effects([line for line in lines if line["op"] == "effect"], facts, report)
 
 
 def _check_ack(line: Line, found: Sequence[Fact], report: Report) -> None:
@@ -91,11 +111,7 @@ def _is_editors_vote(fact: Fact, found: Sequence[Fact]) -> bool:
 
 
 def _check_effects(effects: Sequence[Line], facts: Sequence[Fact], report: Report) -> None:
-    grants = {
-        (fact.key, fact.body.call_id, fact.body.attempt_id): fact
-        for fact in facts
-        if fact.type == "GrantConsumed"
-    }
+    grants = {(fact.key, fact.body.call_id, fact.body.attempt_id): fact for fact in facts}
     ran: set[tuple[str, str, str]] = set()
     for line in effects:
         key = f"{line['tenant']}/{line['project']}/{line['execution_id']}"

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ops.checker.check import Records, check, read_log
+from ops.checker.check import check_log
 from ops.checker.clients import missing_fields
 from ops.checker.violations import INVARIANTS, Violation
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
@@ -53,9 +53,8 @@ def audit_log(
         topics = Topics(settings["topic_prefix"])
         seals = _seals(settings)
         with _progress(show=not json) as told:
-            records = asyncio.run(_read(settings, topics, told))
-        violations = check(records, lines, topics=topics, seals=seals)
-    _tell(records, violations, json)
+            count, violations = asyncio.run(_check(settings, topics, lines, seals, told))
+    _tell(count, violations, json)
     if violations:
         raise typer.Exit(EXIT_BROKEN)
 
@@ -94,12 +93,18 @@ def _progress(*, show: bool) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-async def _read(settings: dict[str, str], topics: Topics, told: Callable[[int, int], None]) -> Records:
+async def _check(
+    settings: dict[str, str],
+    topics: Topics,
+    lines: Sequence[dict[str, Any]],
+    seals: LogSeals | None,
+    told: Callable[[int, int], None],
+) -> tuple[int, list[Violation]]:
     try:
         clients = client_settings(settings["kafka_settings"])
         log: Log = KafkaLog(settings["bootstrap_servers"], topics, clients)
         try:
-            return await read_log(log, told)
+            return await check_log(log, lines, seals=seals, told=told)
         finally:
             await log.close()
     except KafkaSettingsRefused as error:
@@ -108,8 +113,7 @@ async def _read(settings: dict[str, str], topics: Topics, told: Callable[[int, i
         raise OpsError(str(error)) from error
 
 
-def _tell(records: Records, violations: Sequence[Violation], as_json: bool) -> None:
-    count = sum(len(raws) for raws in records.values())
+def _tell(count: int, violations: Sequence[Violation], as_json: bool) -> None:
     if as_json:
         print_json({"records": count, "violations": [asdict(found) for found in violations]})
         return

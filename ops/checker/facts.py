@@ -19,6 +19,7 @@ from services.runtime.log import TopicPartition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+LOG_EVENTS = frozenset({"WriterClaimed", "WriterAlive", "DefinitionsAdopted"})
 NUMBERS = ("placet_term", "placet_version", "placet_command_offset")
 LABELS = ("ce_id", "ce_type", "ce_subject", "ce_time", "placet_term", "placet_version", "placet_command_id")
 
@@ -47,51 +48,65 @@ class Fact:
         """`topic/partition@offset`."""
         return f"{self.tp}@{self.offset}"
 
+    @property
+    def is_about_log(self) -> bool:
+        """Whether it says something of the log itself."""
+        return self.type in LOG_EVENTS
 
-def read_facts(
-    tp: TopicPartition,
-    raws: Iterable[RawRecord],
-    seals: TopicSeals | None = None,
-    forged: Callable[[TopicPartition, RawRecord], None] = lambda tp, raw: None,
-) -> Iterator[Fact]:
-    """All readable records of a partition from its beginning, in offset order.
+
+class FactReader:
+    """Reads a partition from its beginning, in offset order.
 
     A claim counts if it names the claim in force before it, and is then in force itself. Any other record counts
     if its term is the offset of the claim in force. Neither does if no decider signed it.
-
-    Args:
-        tp: the partition.
-        raws: its records.
-        seals: tells which of them a decider signed; None where nothing is signed.
-        forged: is given what would count but for that.
     """
-    claim = -1
-    for raw in raws:
-        parsed = _parsed(raw)
-        if parsed is None:
-            continue
-        body, headers, at_ms = parsed
-        term = int(headers["placet_term"])
-        is_claim = type(body).__name__ == "WriterClaimed"
-        counts = body.after == claim if is_claim else claim >= 0 and term == claim
-        if counts and seals is not None:
-            before = seals.forged
-            counts = seals.vouches(raw)
-            if seals.forged > before:
-                forged(tp, raw)
-        if counts and is_claim:
-            claim = raw.offset
-        yield _fact(tp, raw, body, headers, at_ms, counts)
+
+    def __init__(
+        self,
+        tp: TopicPartition,
+        seals: TopicSeals | None = None,
+        forged: Callable[[TopicPartition, RawRecord], None] = lambda tp, raw: None,
+    ) -> None:
+        """Begin at the first record.
+
+        Args:
+            tp: the partition.
+            seals: tells which records a decider signed; None where nothing is signed.
+            forged: is given what would count but for that.
+        """
+        self._tp = tp
+        self._seals = seals
+        self._forged = forged
+        self._claim = -1
+
+    def read(self, raws: Iterable[RawRecord]) -> Iterator[Fact]:
+        """The readable ones of the next records."""
+        for raw in raws:
+            parsed = _parsed(raw)
+            if parsed is None:
+                continue
+            body, headers, at_ms = parsed
+            term = int(headers["placet_term"])
+            is_claim = type(body).__name__ == "WriterClaimed"
+            counts = body.after == self._claim if is_claim else self._claim >= 0 and term == self._claim
+            if counts and self._seals is not None:
+                before = self._seals.forged
+                counts = self._seals.vouches(raw)
+                if self._seals.forged > before:
+                    self._forged(self._tp, raw)
+            if counts and is_claim:
+                self._claim = raw.offset
+            yield _fact(self._tp, raw, body, headers, at_ms, counts)
 
 
-def counting(
-    tp: TopicPartition,
-    raws: Iterable[RawRecord],
-    seals: TopicSeals | None = None,
-    forged: Callable[[TopicPartition, RawRecord], None] = lambda tp, raw: None,
-) -> list[Fact]:
-    """The facts of a partition that count; arguments as `read_facts`."""
-    return [fact for fact in read_facts(tp, raws, seals, forged) if fact.counts]
+def read_facts(tp: TopicPartition, raws: Iterable[RawRecord]) -> Iterator[Fact]:
+    """All readable records of a partition from its beginning, in offset order."""
+    return FactReader(tp).read(raws)
+
+
+def counting(tp: TopicPartition, raws: Iterable[RawRecord]) -> list[Fact]:
+    """The facts of a partition that count."""
+    return [fact for fact in read_facts(tp, raws) if fact.counts]
 
 
 def _parsed(raw: RawRecord) -> tuple[Any, dict[str, str], int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ops.checker.calls import HoldSeen, RunSeen, Voter
+from ops.checker.calls import HoldSeen, Opened, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
 from schemas.canonical import parse_strict
@@ -30,7 +30,8 @@ def _opened(run: RunSeen, fact: Fact) -> None:
     body = fact.body
     if body.hold_id in run.holds:
         run.say("I4", fact, "a hold's id was used twice", body.hold_id)
-    run.holds[body.hold_id] = HoldSeen(body, body.deadline_at_ms, roles=body.roles)
+    opened = Opened(**{name: getattr(body, name) for name in Opened.__dataclass_fields__})
+    run.holds[body.hold_id] = HoldSeen(opened, body.deadline_at_ms, roles=body.roles)
     if not body.call_id:
         return
     call = run.calls.get(body.call_id)
@@ -125,9 +126,14 @@ def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
     person, published = people.person(body.by), people.roles(body.by)
     if published is not None and published != set(body.roles):
         run.say("I10", fact, "decided with other roles than the published ones", body.by, *body.roles)
-    accounts = {hold.opened.requester, run.started_by, run.user, *(call.proposers if call else ())} - {""}
-    requesters = {people.person(by) for by in accounts} | people.behind(run.agent)
-    requesters |= {people.meant(run.user)} - {""}
+    accounts = {
+        hold.opened.requester,
+        run.facts.started_by,
+        run.facts.user,
+        *(call.proposers if call else ()),
+    } - {""}
+    requesters = {people.person(by) for by in accounts} | people.behind(run.facts.agent)
+    requesters |= {people.meant(run.facts.user)} - {""}
     if hold.opened.exclude_requester and person in requesters:
         run.say("I10", fact, "the requester decided where another person is asked for", body.by)
     if person in map(people.meant, hold.opened.excluded):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ops.checker.asked import Asked
-from ops.checker.calls import PERMITTED, RunSeen
-from ops.checker.facts import Fact
+from ops.checker.calls import PERMITTED, RunFacts, Runs, RunSeen
+from ops.checker.facts import LOG_EVENTS, Fact
 from ops.checker.holds import HOLD_EVENTS, hold_event
 from ops.checker.published import Published
 from ops.checker.rules import is_uses_key
+from ops.checker.scratch import Shelf
 from ops.checker.violations import Violation
 
 CLOSING = {"ExecutionCompleted": "completed", "ExecutionFailed": "failed", "ExecutionCancelled": "cancelled"}
@@ -21,7 +22,6 @@ LIFECYCLE = {
     **CLOSING,
 }
 CLOSED = frozenset(CLOSING.values())
-LOG_EVENTS = frozenset({"WriterClaimed", "WriterAlive", "DefinitionsAdopted"})
 # So many writers must have tried a command alone, in vain, before it may be given up.
 TRIED_ALONE_MIN = 3
 REFUSALS = frozenset({"CommandRefused", "DecisionRefused", "CommandAbandoned"})
@@ -35,57 +35,67 @@ class PartitionSeen:
         published: the definitions topic.
         asked: the commands partition that this one answers; None where it is not known.
         report: takes what must not be.
+        runs: all executions.
+        versions: the last version of each aggregate.
         of_executions: whether the aggregates are executions, whose first event is their start.
-        runs: executions by key.
         now_ms: the log's time.
     """
 
     published: Published
     asked: Asked | None
     report: Callable[[Violation], None]
+    runs: Runs
+    versions: Shelf[int]
     of_executions: bool = True
-    runs: dict[str, RunSeen] = field(default_factory=dict)
     now_ms: int = 0
     adopted_through: int = -1
-    _versions: dict[str, int] = field(default_factory=dict)
     _tried_alone: dict[int, set[int]] = field(default_factory=dict)
 
-    def read(self, facts: Sequence[Fact]) -> None:
-        """Take all counting facts of the partition, in order."""
-        for fact in facts:
-            self._check_time(fact)
-            if fact.type in LOG_EVENTS:
-                self._log_event(fact)
-            else:
-                self._check_version(fact)
-                self._check_tenant(fact)
-                if fact.type == "CommandAbandoned":
-                    self._check_abandoned(fact)
-                self._event(fact)
+    def read(self, fact: Fact) -> None:
+        """Take the next counting fact of the partition."""
+        self._check_time(fact)
+        if fact.type in LOG_EVENTS:
+            self._log_event(fact)
+            return
+        self._check_version(fact)
+        self._check_tenant(fact)
+        if fact.type == "CommandAbandoned":
+            self._check_abandoned(fact)
+        self._event(fact)
 
     def _check_time(self, fact: Fact) -> None:
-        appended_ms = self.asked.appended_ms(fact.command_offset) if self.asked else None
         if fact.type == "WriterClaimed":
             # A claim is written before it is known what it follows: its time decides nothing.
             return
+        appended_ms = self.asked.appended_ms(fact.command_offset) if self.asked else None
         if fact.at_ms < self.now_ms:
             self._say("I5", fact, "the log's time ran backwards", self.now_ms, fact.at_ms)
-        elif self.of_executions and appended_ms is not None and fact.at_ms != max(appended_ms, self.now_ms):
-            self._say("I5", fact, "decided at another time than the log's", appended_ms, fact.at_ms)
+        elif (
+            self.asked is not None
+            and self.of_executions
+            and appended_ms is not None
+            and fact.at_ms != max(appended_ms, self.now_ms)
+        ):
+            what = "decided at another time than the log's"
+            evidence = (fact.key, str(appended_ms), str(fact.at_ms))
+            # Whether the broker's clock could be right then is known once everything was read.
+            self.asked.doubt(fact.command_offset, Violation("I5", fact.where, what, evidence))
         self.now_ms = max(self.now_ms, fact.at_ms)
 
     def _check_version(self, fact: Fact) -> None:
         """An aggregate's events count from 1 without a gap, or their writer had another state than the log's."""
         begins = fact.type == "ExecutionStarted" or not self.of_executions or is_uses_key(fact.key)
-        seen = self._versions.get(fact.key, 0 if begins else None)
+        seen = self.versions.get(fact.key)
         if seen is None:
-            return
-        run = self.runs.get(fact.key)
+            if not begins:
+                return
+            seen = 0
+        run = self.runs.facts.get(fact.key)
         forgotten = run is not None and run.state in CLOSED and fact.type in REFUSALS and fact.version == 1
         if fact.version != seen + 1 and not forgotten:
             self._say("I6", fact, "the aggregate's version does not follow the last one", seen, fact.version)
         if not forgotten:
-            self._versions[fact.key] = fact.version
+            self.versions.put(fact.key, fact.version)
 
     def _check_tenant(self, fact: Fact) -> None:
         if fact.tenant and fact.key.split("/")[0] != fact.tenant:
@@ -112,23 +122,17 @@ class PartitionSeen:
         self.adopted_through = body.through_offset
 
     def _event(self, fact: Fact) -> None:
-        run = self.runs.get(fact.key)
+        run = self.runs.facts.get(fact.key)
         if fact.type == "ExecutionStarted":
             if run is not None:
                 self._say("I4", fact, "an execution was started twice")
                 return
             tenant, project, _ = fact.key.split("/")
             body = fact.body
-            self.runs[fact.key] = RunSeen(
-                tenant,
-                project,
-                self.published,
-                self.report,
-                state="running",
-                started_by=body.by,
-                user=body.user,
-                agent=body.agent,
+            begun = RunFacts(
+                tenant, project, state="running", started_by=body.by, user=body.user, agent=body.agent
             )
+            self.runs.facts.put(fact.key, begun)
             return
         if fact.type in REFUSALS or not self.of_executions:
             return
@@ -138,13 +142,14 @@ class PartitionSeen:
         if run is None:
             self._say("I6", fact, "an event of an execution that was never started")
             return
-        run.adopted_through = self.adopted_through
-        self._event_of(run, fact)
+        self._event_of(
+            RunSeen(fact.key, run, self.runs, self.published, self.report, self.adopted_through), fact
+        )
 
     def _event_of(self, run: RunSeen, fact: Fact) -> None:
-        if run.state in CLOSED and fact.type in ("ToolCallProposed", "GrantConsumed", *LIFECYCLE):
-            self._say("I4", fact, f"{fact.type} in an execution that is {run.state}")
-        if run.state == "paused" and fact.type == "GrantConsumed":
+        if run.facts.state in CLOSED and fact.type in ("ToolCallProposed", "GrantConsumed", *LIFECYCLE):
+            self._say("I4", fact, f"{fact.type} in an execution that is {run.facts.state}")
+        if run.facts.state == "paused" and fact.type == "GrantConsumed":
             self._say("I5", fact, "consumed in an execution that is paused")
         if fact.type in PERMITTED:
             run.call(fact)
@@ -153,17 +158,8 @@ class PartitionSeen:
         elif fact.type == "ReservationSettled":
             self.published.rules.settled(fact)
         elif fact.type == "RuleContradicted":
-            run.memory.discard(fact.body.rule_id)
-        run.state = LIFECYCLE.get(fact.type, run.state)
+            run.facts.memory.discard(fact.body.rule_id)
+        run.facts.state = LIFECYCLE.get(fact.type, run.facts.state)
 
     def _say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
         self.report(Violation(invariant, fact.where, what, (fact.key, *map(str, evidence))))
-
-
-def traces(facts: Sequence[Fact]) -> Mapping[tuple[str, str], list[Fact]]:
-    """The counting facts by the key and the id of the command that caused them."""
-    found: dict[tuple[str, str], list[Fact]] = {}
-    for fact in facts:
-        if fact.type not in LOG_EVENTS:
-            found.setdefault((fact.key, fact.command_id), []).append(fact)
-    return found

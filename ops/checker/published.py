@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ops.checker.facts import Fact
@@ -40,18 +39,14 @@ class Published:
                 return found[-1]
         return UNKNOWN
 
-
-def published(facts: Iterable[Fact]) -> Published:
-    """Fold the counting facts of the definitions topic."""
-    book = Published()
-    for fact in facts:
-        book.record_ids[fact.offset] = fact.event_id
-        place = book.rules.project_of(fact)
-        book.rules.published(fact, book.people.at(fact.tenant, place, fact.offset))
+    def read(self, fact: Fact) -> None:
+        """Take the next counting fact of the definitions topic."""
+        self.record_ids[fact.offset] = fact.event_id
+        place = self.rules.project_of(fact)
+        self.rules.published(fact, self.people.at(fact.tenant, place, fact.offset))
         if fact.type == "ToolPublished":
             idempotent = json.loads(fact.body.definition).get("idempotent") is True
             tool = Tool(fact.offset, fact.body.tool_version, idempotent)
-            book._tools.setdefault((fact.tenant, fact.body.project, fact.body.name), []).append(tool)
+            self._tools.setdefault((fact.tenant, fact.body.project, fact.body.name), []).append(tool)
         elif fact.type == "PrincipalPublished":
-            book.people.read(fact)
-    return book
+            self.people.read(fact)

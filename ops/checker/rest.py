@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
 from ops.checker.calls import CallSeen, HoldSeen, RunSeen
 from ops.checker.partition import CLOSED
@@ -12,15 +12,15 @@ from ops.checker.violations import Violation
 GRACE_MS = 30_000
 
 
-def check_rest(runs: Mapping[str, RunSeen], now_ms: int, report: Callable[[Violation], None]) -> None:
+def check_rest(runs: Iterable[tuple[str, RunSeen]], now_ms: int, report: Callable[[Violation], None]) -> None:
     """Look for what is neither ended nor waiting.
 
     Args:
-        runs: the executions of one partition, by key.
+        runs: the executions, with their keys.
         now_ms: the log's time when everything should have come to rest.
         report: takes the violations.
     """
-    for key, run in runs.items():
+    for key, run in runs:
         for call_id, call in run.calls.items():
             if problem := _unsettled(run, call_id, call, now_ms):
                 report(Violation("I12", f"{key}/{call_id}", problem, (call.state, f"now {now_ms}")))
@@ -37,17 +37,17 @@ def _unsettled(run: RunSeen, call_id: str, call: CallSeen, now_ms: int) -> str:
         return "a release outlived its time"
     if call.state == "consumed" and call.run_deadline_at_ms <= due_ms:
         return "a run outlived its deadline"
-    if call.state == "proposed" and run.state != "paused":
+    if call.state == "proposed" and run.facts.state != "paused":
         return "a call was never judged"
     if call.state in ("held", "outcome_unknown") and not _waits(run, call_id):
         return "a call waits, but nobody is asked"
-    if call.state in ("proposed", "held", "released") and run.state in CLOSED and not call.attempts:
+    if call.state in ("proposed", "held", "released") and run.facts.state in CLOSED and not call.attempts:
         return "a call that never ran outlived its execution"
     return ""
 
 
 def _waits(run: RunSeen, call_id: str) -> bool:
-    return any(hold.state == "open" and hold.opened.call_id == call_id for hold in run.holds.values())
+    return any(hold.state == "open" and hold.opened.call_id == call_id for _, hold in run.holds.items())
 
 
 def _leaked(run: RunSeen, hold: HoldSeen, now_ms: int) -> str:
@@ -58,6 +58,6 @@ def _leaked(run: RunSeen, hold: HoldSeen, now_ms: int) -> str:
     call = run.calls.get(hold.opened.call_id)
     if call is not None and call.state not in ("held", "outcome_unknown"):
         return f"a hold is open for a call that is {call.state}"
-    if run.state in CLOSED and hold.opened.cause != "outcome_unknown":
-        return f"a hold is open in an execution that is {run.state}"
+    if run.facts.state in CLOSED and hold.opened.cause != "outcome_unknown":
+        return f"a hold is open in an execution that is {run.facts.state}"
     return ""

@@ -11,13 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ops.checker.arguments import is_about
 from ops.checker.facts import Fact
 from ops.checker.people import TENANTS, PeopleAt
+from ops.checker.scratch import Scratch, Shelf, short
 from ops.checker.violations import Violation
 
 Report = Callable[[Violation], None]
 Name = tuple[str, str]  # tenant and rule id
+Use = tuple[str, str, int]  # rule id, call id and revision that a use was given to
 
 USES = "rule"
 OF_RUN = "execution:"
@@ -51,16 +55,19 @@ class RuleSeen:
         return people.person(by) in {who(name) for name in accounts for who in (people.person, people.meant)}
 
 
-@dataclass(slots=True)
+@dataclass
 class RulesSeen:
     """All rules, with every use and every release by one, across the partitions."""
 
+    scratch: Scratch = field(default_factory=Scratch)
     rules: dict[Name, RuleSeen] = field(default_factory=dict)
     _alone: list[Fact] = field(default_factory=list)
-    _reserved: dict[str, Fact] = field(default_factory=dict)
-    _answered: set[str] = field(default_factory=set)
-    _settled: list[Fact] = field(default_factory=list)
+    _numbered: Counter[str] = field(default_factory=Counter)
     _released: Counter[Name] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._reserved = Shelf(self.scratch, "use", Use)
+        self._answered: Shelf[bool] = Shelf(self.scratch, "answered", bool)
 
     def project_of(self, fact: Fact) -> str:
         """The project of the rule that a fact of the definitions is about; `*` for none."""
@@ -82,9 +89,9 @@ class RulesSeen:
         """Take a fact of the uses of a rule."""
         if fact.type not in ("RuleUseReserved", "RuleUseRefused"):
             return
-        if fact.body.reservation_id in self._answered:
+        if self._answered.get(fact.body.reservation_id) is not None:
             _say(report, "I2", fact, "one reservation is answered twice", fact.body.reservation_id)
-        self._answered.add(fact.body.reservation_id)
+        self._answered.put(fact.body.reservation_id, True)
         if fact.type == "RuleUseReserved":
             self._given(fact, adopted_through, report)
 
@@ -98,15 +105,19 @@ class RulesSeen:
             _say(report, "I5", fact, "a use of a rule that has expired", body.rule_id)
         elif (rule.document["uses"] or 0) < body.number:
             _say(report, "I2", fact, "more uses of a rule than it has", rule.document["uses"], body.number)
-        given = [f for f in self._reserved.values() if f.key == fact.key]
-        if body.number != len(given) + 1:
-            _say(report, "I2", fact, "the uses of a rule are not counted one by one", len(given), body.number)
-        self._reserved[body.reservation_id] = fact
+        given = self._numbered[fact.key]
+        if body.number != given + 1:
+            _say(report, "I2", fact, "the uses of a rule are not counted one by one", given, body.number)
+        self._numbered[fact.key] += self._reserved.get(body.reservation_id) is None
+        self._reserved.put(body.reservation_id, (body.rule_id, body.call_id, body.revision))
 
     def settled(self, fact: Fact) -> None:
         """Take an answer as its call got it."""
         if fact.body.granted:
-            self._settled.append(fact)
+            body, where = fact.body, (fact.where, fact.key)
+            asked = (body.rule_id, body.call_id, body.revision)
+            row = (_call_of(fact), body.reservation_id, msgspec.msgpack.encode((*where, asked)))
+            self.scratch.add("INSERT INTO uses VALUES (?, ?, ?)", [row])
 
     def released(self, fact: Fact, tenant: str, call: Any, adopted_through: int, report: Report) -> None:
         """Take a release by a standing rule: it must be in force, and be about this very call."""
@@ -133,11 +144,13 @@ class RulesSeen:
         """Compare what was given with what was used, once every partition was read."""
         for fact in self._alone:
             _say(report, "I10", fact, "a rule activated by one of those who wanted it", fact.body.by)
-        for fact in self._settled:
-            use = self._reserved.get(fact.body.reservation_id)
-            asked = (fact.body.rule_id, fact.body.call_id, fact.body.revision)
-            if use is None or (use.body.rule_id, use.body.call_id, use.body.revision) != asked:
-                _say(report, "I2", fact, "a use that was never given to this call", fact.body.reservation_id)
+        for reservation_id, value in self.scratch.rows(
+            "SELECT reservation_id, value FROM uses ORDER BY rowid"
+        ):
+            where, key, asked = msgspec.msgpack.decode(value)
+            if self._reserved.get(reservation_id) != tuple(asked):
+                what = "a use that was never given to this call"
+                report(Violation("I2", where, what, (key, reservation_id)))
         for name, count in self._released.items():
             limit = self.rules[name].document["uses"] if name in self.rules else None
             if limit is not None and count > limit:
@@ -147,12 +160,12 @@ class RulesSeen:
                 )
 
     def _has_use(self, fact: Fact) -> bool:
-        body = fact.body
-        return any(
-            (settled.key, settled.body.call_id, settled.body.revision, settled.body.rule_id)
-            == (fact.key, body.call_id, body.revision, body.rule_id)
-            for settled in self._settled
-        )
+        return self.scratch.one("SELECT 1 FROM uses WHERE call = ?", (_call_of(fact),)) is not None
+
+
+def _call_of(fact: Fact) -> bytes:
+    body = fact.body
+    return short("\n".join((fact.key, body.call_id, str(body.revision), body.rule_id)))
 
 
 def _say(report: Report, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
