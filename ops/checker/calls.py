@@ -116,9 +116,9 @@ class Runs:
     """All executions, with their calls and holds."""
 
     def __init__(self, scratch: Scratch) -> None:
-        self.facts = Shelf(scratch, "run", RunFacts)
-        self.calls = Shelf(scratch, "call", CallSeen)
-        self.holds = Shelf(scratch, "hold", HoldSeen)
+        self.facts: Shelf[RunFacts] = Shelf(scratch, "run", RunFacts)
+        self.calls: Shelf[CallSeen] = Shelf(scratch, "call", CallSeen)
+        self.holds: Shelf[HoldSeen] = Shelf(scratch, "hold", HoldSeen)
 
 
 class RunSeen:

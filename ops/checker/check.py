@@ -139,7 +139,7 @@ async def _bounds(log: Log) -> Bounds:
 
 
 def _in_order(partitions: Iterable[TopicPartition], names: Topics) -> list[TopicPartition]:
-    """What is spoken of before what speaks of it: letters, definitions, each partition's commands before its events."""
+    """What is spoken of before what speaks of it: letters, definitions, then each partition's commands and events."""
     rank = {names.dead_letters: 0, names.definition_commands: 1, names.definitions: 2}
     known = {*rank, names.commands, names.executions}
     return sorted(

@@ -51,7 +51,7 @@ class Reading:
         self._scratch = Scratch()
         self._published = Published(rules=RulesSeen(self._scratch))
         self._runs = Runs(self._scratch)
-        self._versions = Shelf(self._scratch, "version", int)
+        self._versions: Shelf[int] = Shelf(self._scratch, "version", int)
         self._heard = Heard(histories)
         self._asked: dict[TopicPartition, Asked] = {}
         self._events: _Events | None = None

@@ -66,7 +66,7 @@ class RulesSeen:
     _released: Counter[Name] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._reserved = Shelf(self.scratch, "use", Use)
+        self._reserved: Shelf[Use] = Shelf(self.scratch, "use", Use)
         self._answered: Shelf[bool] = Shelf(self.scratch, "answered", bool)
 
     def project_of(self, fact: Fact) -> str:

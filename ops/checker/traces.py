@@ -1,7 +1,7 @@
 """What commands left in the log: each is decided once, and none is passed over.
 
-Facts of one command stand side by side, so that one row is kept for all of them; another one is only needed where the same
-command left something elsewhere.
+Facts of one command stand side by side, so that one row is kept for all of them; another one is only needed where
+the same command left something elsewhere.
 """
 
 from __future__ import annotations
