@@ -18,7 +18,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 MOMENT = "to_timestamp({} / 1000.0)"
 # Type jsonb takes no U+0000, which canonical JSON may have: it is shown as U+FFFD, as in text.
 _JSONB = (
-    "(CASE WHEN position('\\u0000' in {0}) = 0 THEN {0} "
+    "(CASE WHEN position('\\u0000' in {0}) = 0 THEN NULLIF({0}, '') "
     "ELSE regexp_replace({0}, '(?<!\\\\)((?:\\\\\\\\)*)\\\\u0000', '\\1\ufffd', 'g') END)::jsonb"
 )
 _COLUMNS = (
