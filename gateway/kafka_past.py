@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, TopicAuthorizationFailedError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.live.past import PastGone
@@ -18,6 +18,10 @@ POLL_MS = 200
 FETCH_BYTES = 256 * 1024
 
 Chunk = tuple[int, list[RawRecord]]
+
+
+class KafkaForbidden(KafkaUnreachable):
+    """The cluster does not let this principal read the topic."""
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class KafkaPast:
         """Records of lanes from offsets on, in the order of each lane, until the reader closes.
 
         Raises:
+            KafkaForbidden: this principal may not read them.
             KafkaUnreachable: they do not come.
             PastGone: they were deleted.
         """
@@ -66,6 +71,9 @@ class KafkaPast:
         except OffsetOutOfRangeError as error:
             await stop(consumer)
             raise PastGone(str(error)) from error
+        except TopicAuthorizationFailedError as error:
+            await stop(consumer)
+            raise KafkaForbidden(f"Kafka does not let this principal read it ({error})") from error
         except (KafkaError, OSError, TimeoutError) as error:
             await stop(consumer)
             raise KafkaUnreachable(

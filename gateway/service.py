@@ -24,7 +24,7 @@ from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
 from gateway.identity.jwks import IssuerKeys
-from gateway.identity.keys import ISSUERS, Keys, PublicKeyFile, load_or_create
+from gateway.identity.keys import GATEWAYS, ISSUERS, Keys, PublicKeyFile, load_or_create
 from gateway.identity.oidc import OidcIssuer
 from gateway.identity.oidc_settings import OidcSettings
 from gateway.kafka_client import KafkaConfig
@@ -54,6 +54,7 @@ from gateway.sockets.catching_up import CatchUps
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
 from gateway.sockets.seats import Seats
+from gateway.undecided import Undecided, no_tokens
 from gateway.vault.desk import Desk
 from gateway.vault.keeper import Keeper
 from gateway.vault.store import open_database
@@ -65,7 +66,7 @@ from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from projections.store.port import Position, ViewUnavailable
 from schemas.audit import AUDIT_KEYS
-from schemas.envelope import Signer
+from schemas.envelope import Signer, Verifier
 from schemas.record import Event
 from vitals.heart import Heart
 from vitals.kafka_voice import KafkaVoice
@@ -174,6 +175,7 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._gate is not None:
             self._gate.live.waiters.close()
+            await self._gate.undecided.close()
         if self._tail is not None:
             await self._tail.close()
         await self.desk.stop()
@@ -246,7 +248,14 @@ class Gateway:
             self.definitions,
             CatchUps(live, self.hub, past, self.views.state_before, tail.rule_at),
             self.work,
+            self._undecided(live, tail.config),
         )
+
+    def _undecided(self, live: Live, config: KafkaConfig) -> Undecided:
+        topic, partitions = self.settings.topics.commands, self.settings.partitions
+        past = KafkaPast(config, [Start(topic, number).tp for number in range(partitions)])
+        gateways = PublicKeyFile(self.settings.keys_dir / GATEWAYS)
+        return Undecided(past, live, Verifier(gateways.get, no_tokens), self.views, partitions)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -22,7 +22,7 @@ from gateway.live.ring import Ring
 from gateway.live.waiters import Waiters
 from gateway.live.watch import Watch
 from gateway.sockets.cursor import CursorKey, Position, Vector, mark_of
-from schemas.events.log import DefinitionsAdopted
+from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.ids import split_rule_uses_key
 from schemas.record import Event
 
@@ -41,7 +41,8 @@ class Live:
     """The live state of one gateway.
 
     `read_through` is, per lane, the first offset not read; `adopted` the definitions' offset that each
-    partition of the executions is known to judge by. `starting` are executions that this gateway was asked to
+    partition of the executions is known to judge by. `decided` is, per such partition, the last command that is known
+    to be dealt with. `starting` are executions that this gateway was asked to
     open lately, with their agents: a client need not wait for the answer before it goes on with them.
     """
 
@@ -55,6 +56,7 @@ class Live:
     waiters: Waiters = field(default_factory=Waiters)
     watch: Watch = field(default_factory=Watch)
     starting: dict[bytes, str] = field(default_factory=dict)
+    decided: dict[int, int] = field(default_factory=dict)
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
@@ -119,7 +121,12 @@ class Live:
         event = fact.event
         if lane == DEFINITIONS_LANE:
             self.definitions.apply(event)
-        elif isinstance(event.body, DefinitionsAdopted):
+            return
+        through = (
+            event.body.commands_through if isinstance(event.body, WriterAlive) else event.meta.command_offset
+        )
+        self.decided[event.partition] = max(self.decided.get(event.partition, -1), through)
+        if isinstance(event.body, DefinitionsAdopted):
             self.adopted[event.partition] = max(self.adopted[event.partition], event.body.through_offset)
         elif not event.key.startswith(b"_log/") and split_rule_uses_key(event.key) is None:
             self.cache.apply(fact)

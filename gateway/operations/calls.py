@@ -107,7 +107,7 @@ def _plan_proposal(
     ask = gate.execution_ask(execution_id, command, actor, name)
 
     def unanswered() -> Reply:
-        return gate.json(_proposed(actor, agent, execution_id, command), 202)
+        return undecided_reply(gate, actor, agent, execution_id, command)
 
     subject = subject_of(actor, execution_id, call_id)
     return Plan(ask, subject, _render(gate, actor), unanswered, VERDICT_WAIT_S)
@@ -215,6 +215,13 @@ def _render(gate: Gate, actor: Actor) -> Any:
         return call_reply(gate, row or {}, actor)
 
     return render
+
+
+def undecided_reply(
+    gate: Gate, actor: Actor, agent: str, execution_id: str, command: k.ProposeToolCall
+) -> Reply:
+    """The answer about a call that waits for its verdict."""
+    return gate.json(_proposed(actor, agent, execution_id, command), 202)
 
 
 def _proposed(actor: Actor, agent: str, execution_id: str, command: k.ProposeToolCall) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from gateway.policy import GatewayPolicy
 from gateway.problems import Problem, not_found
 from gateway.quotas import ProposalQuotas
 from gateway.sockets.catching_up import CatchUps
+from gateway.undecided import Undecided
 from gateway.vault.desk import Desk
 from gateway.work import Work
 from projections.folds.rows import Row
@@ -99,6 +100,7 @@ class Gate(NamedTuple):
     definitions: DefinitionDesk
     catch_ups: CatchUps
     work: Work
+    undecided: Undecided
 
     def row(self, subject: Subject) -> Row:
         """The row of a subject.

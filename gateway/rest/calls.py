@@ -22,12 +22,15 @@ from gateway.operations.calls import (
     plan_result,
     plan_revoke,
     subject_of,
+    undecided_reply,
 )
+from gateway.problems import Problem
 from gateway.rest.documented import AFTER, WAIT, answers, change, documented
 from gateway.rest.door import Door, answer, door_of
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
 from projections.queries import lists
+from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions/{execution_id}/tool-calls", tags=["tool calls"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -84,7 +87,16 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     wait_s = door.seconds("wait", 0.0)
     await door.settle_after()
     subject = subject_of(door.actor, execution_id, call_id)
-    row = await door.gate.reader.read(subject)
+    try:
+        row = await door.gate.reader.read(subject)
+    except Problem as problem:
+        if problem.code is not Refusal.NOT_FOUND:
+            raise
+        pending = await _undecided(door, execution_id, call_id)
+        decided = await _decided(door, subject, wait_s) if pending is not None and wait_s else None
+        if decided is None:
+            return _known(pending, problem)
+        row = decided
     check_sees(door.actor, row)
     if wait_s and row["status"] in PENDING:
         row = await _decided(door, subject, wait_s) or row
@@ -125,6 +137,23 @@ async def revoke(door: AtDoor, execution_id: str, call_id: str) -> Response:
     return await door.perform(
         lambda: plan_revoke(door.gate, door.claims, execution_id, call_id, given, door.key)
     )
+
+
+def _known(pending: Response | None, problem: Problem) -> Response:
+    if pending is None:
+        raise problem
+    return pending
+
+
+async def _undecided(door: Door, execution_id: str, call_id: str) -> Response | None:
+    """A call that was proposed, and that no decider has come to yet; None where it was not."""
+    execution = await door.gate.reader.read(executions.subject_of(door.actor, execution_id))
+    check_sees(door.actor, execution)
+    key = subject_of(door.actor, execution_id, call_id).key
+    command = await door.gate.undecided.proposal(key, call_id)
+    if command is None:
+        return None
+    return answer(undecided_reply(door.gate, door.actor, execution["agent"], execution_id, command))
 
 
 async def _decided(door: Door, subject: Subject, wait_s: float) -> Row | None:

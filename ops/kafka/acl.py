@@ -61,7 +61,7 @@ def grants(topics: Topics) -> tuple[Grant, ...]:
         *_reads(SNAPSHOTS, topics.executions, topics.snapshots),
         *_writes(SNAPSHOTS, topics.snapshots),
         *_reads(PROJECTOR, topics.executions, topics.definitions, topics.dead_letters),
-        *_reads(GATEWAY, topics.executions, topics.definitions, topics.trust),
+        *_reads(GATEWAY, topics.commands, topics.executions, topics.definitions, topics.trust),
         *_writes(GATEWAY, topics.commands, topics.definition_commands),
         *_reads(TRUST, topics.executions, topics.trust),
         *_writes(TRUST, topics.trust),

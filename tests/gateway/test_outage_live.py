@@ -45,6 +45,35 @@ def test_propose_decider_away_is_proposed_and_judged_later(doors: Doors, bot: Ca
     assert bot.post(path, body).json()["digest"] == judged.json()["digest"]
 
 
+async def test_call_that_nobody_has_decided_yet_is_proposed_at_every_gateway(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    """Also at one that was started since; and never one that nobody proposed, or that was refused."""
+    execution_id = await asyncio.to_thread(bot.execution)
+    path = f"/v1/executions/{execution_id}/tool-calls"
+    refused = {"call_id": "wrong", "tool": "send_money", "arguments": {"amount": "much"}}
+    assert (await asyncio.to_thread(bot.post, path, refused)).status_code == 422
+    with stopped(doors, "decider"):
+        body = {"call_id": "c1", "tool": "read_file", "arguments": {"a": 1}}
+        assert (await asyncio.to_thread(bot.post, f"{path}?wait=0", body)).status_code == 202
+        shown = [await asyncio.to_thread(bot.get, f"{path}/c1{wait}") for wait in ("", "?wait=0.2")]
+        unknown = [await asyncio.to_thread(bot.get, f"{path}/{name}") for name in ("c2", "wrong")]
+        stranger = doors.caller("other", "agent", agent="other")
+        forbidden = await asyncio.to_thread(stranger.get, f"{path}/c1")
+        async with another_gateway(doors) as url:
+            there = replace(bot, url=url)
+            shown.append(await asyncio.to_thread(there.get, f"{path}/c1"))
+            unknown.append(await asyncio.to_thread(there.get, f"{path}/wrong"))
+    judged = await asyncio.to_thread(bot.get, f"{path}/c1?wait=20")
+
+    for seen in shown:
+        assert (seen.status_code, seen.json()["status"]) == (202, "proposed"), seen.text
+        assert (seen.json()["agent"], seen.json()["arguments"]) == ("billing", {"a": 1})
+    assert [answer.status_code for answer in unknown] == [404, 404, 404]
+    assert forbidden.status_code == 403
+    assert (judged.status_code, judged.json()["status"]) == (200, "released")
+
+
 def test_decide_decider_away_is_unavailable_and_the_repeat_gets_the_answer(
     doors: Doors, bot: Caller, anna: Caller
 ) -> None:

@@ -1,0 +1,112 @@
+"""Proposals that stand in the log and that nobody has decided yet, found by whichever gateway is asked.
+
+Only a call that is nowhere else is looked for, in what the partition's decider has still before it, and a bounded
+piece of that. Believed is what a gateway signed, and nothing that was answered already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from gateway.asking import Answers
+from gateway.kafka_client import KafkaUnreachable
+from gateway.kafka_past import KafkaForbidden, KafkaPast
+from gateway.live.live import Live
+from gateway.live.past import PastGone
+from gateway.problems import Problem
+from schemas.actor import Actor
+from schemas.commands import ProposeToolCall
+from schemas.envelope import Verifier
+from schemas.record import Command, RawRecord, UnreadableRecord
+from schemas.refusals import Refusal
+from schemas.topics import partition_of
+
+LOOK_BACK = 2_000
+TIMEOUT_S = 3.0
+AT_ONCE = 2
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Undecided:
+    """Looks for proposals among the commands that wait.
+
+    Attributes:
+        past: reads the commands; a lane is a partition.
+        live: knows how far the deciders have come.
+        verifier: proves who sent a command.
+        answers: the views' memory of answered commands.
+        partitions: of the commands.
+    """
+
+    past: KafkaPast
+    live: Live
+    verifier: Verifier
+    answers: Answers
+    partitions: int
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    async def proposal(self, key: bytes, call_id: str) -> ProposeToolCall | None:
+        """The first proposal of a call that waits to be decided; None where there is none.
+
+        Raises:
+            Problem: 503, it cannot be told now.
+        """
+        try:
+            async with asyncio.timeout(TIMEOUT_S), self._turns:
+                return await self._find(partition_of(key, self.partitions), key, call_id)
+        except KafkaForbidden as error:
+            # A cluster whose ACLs are of an earlier version: what waits is told of once it is decided.
+            logger.warning("this gateway may not read the commands (docs/log-contract.md): %s", error)
+            return None
+        except (KafkaUnreachable, PastGone, TimeoutError) as error:
+            raise _cannot_tell() from error
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self.past.close()
+
+    async def _find(self, partition: int, key: bytes, call_id: str) -> ProposeToolCall | None:
+        first, end = (await self.past.bounds([partition]))[partition]
+        start = max(first, end - LOOK_BACK, self.live.decided.get(partition, -1) + 1)
+        if start >= end:
+            return None
+        async with aclosing(self.past.read({partition: start})) as chunks:
+            async for _, raws in chunks:
+                for raw in raws:
+                    if raw.key == key and (found := await self._waiting(raw, call_id)) is not None:
+                        return found
+                    if raw.offset >= end - 1:
+                        return None
+        return None
+
+    async def _waiting(self, raw: RawRecord, call_id: str) -> ProposeToolCall | None:
+        """The proposal in a record; None where it is another one, nobody's, or answered."""
+        try:
+            command = self.verifier.read(raw)
+        except UnreadableRecord:
+            return None
+        body = command.body
+        if not isinstance(body, ProposeToolCall) or body.call_id != call_id:
+            return None
+        return None if await self._is_answered(command) else body
+
+    async def _is_answered(self, command: Command) -> bool:
+        if self.live.ring.of_command(command.command_id, command.digest) is not None:
+            return True
+        wanted = (command.actor.tenant, command.actor.project, command.command_id)
+        return bool(await self.answers.answers([wanted]))
+
+
+def _cannot_tell() -> Problem:
+    detail = "whether it waits to be decided cannot be told now: try again in a moment"
+    return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
+
+
+def no_tokens(text: str, at_ms: int) -> Actor:
+    """Believe no service by its token: what it wrote to the log it was not told of here."""
+    raise UnreadableRecord("unbelievable", "sent with a token")
