@@ -22,7 +22,7 @@ from projections.audit.heads import HeadKeeper, check_all
 from projections.log_errors import LogChanged, TopicMissing
 from projections.projector import Projector
 from projections.store.urls import open_view
-from projections.tail_kafka import KafkaAddress, KafkaTail
+from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.key_files import load_published
 from schemas.topics import Topics
@@ -72,6 +72,13 @@ def offsets(filler: Filler) -> dict[tuple[str, int], int]:
 
 def ends(topics: Topics, builder: LogBuilder) -> dict[tuple[str, int], int]:
     return {(topics.executions, number): len(records) for number, records in enumerate(builder.records)}
+
+
+async def delete_before(kafka: str, topic: str, offset: int) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=offset)})
+    await admin.close()
 
 
 async def test_projector_follows_both_topics_and_makes_the_view_of_the_log(
@@ -184,12 +191,52 @@ async def test_log_whose_beginning_was_deleted_cannot_start_a_new_view(
 ) -> None:
     topics = await fresh_topics(kafka, topic_prefix)
     await produce(kafka, topics.executions, a_log().records)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
-    await admin.start()
-    await admin.delete_records({TopicPartition(topics.executions, 0): RecordsToDelete(before_offset=3)})
-    await admin.close()
+    await delete_before(kafka, topics.executions, 3)
     with pytest.raises(LogChanged, match="need it from 0"):
         await _run_once(kafka, topic_prefix, f"sqlite:///{tmp_path}/views.db")
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+async def test_log_that_begins_later_than_the_views_position_ends_the_process_with_exit_3(
+    kafka: str, topic_prefix: str, tmp_path: Path, beyond: int
+) -> None:
+    """Also where the very next record is there: the one before it, by which the log is known again, is not."""
+    topics = await fresh_topics(kafka, topic_prefix)
+    builder = a_log()
+    url = f"sqlite:///{tmp_path}/views.db"
+    known = Filler(open_view(url), topics)
+    known.fill(builder, topic_id=None)
+    known.store.close()
+    read_up_to = len(builder.records[0])
+    later = many_runs(builder, 20, seed=7)
+    await produce(kafka, topics.executions, later.records)
+    await delete_before(kafka, topics.executions, read_up_to + beyond)
+    settings = {"bootstrap_servers": kafka, "topic_prefix": topic_prefix, "database_url": url}
+    status = {"status_file": str(tmp_path / "status.json")}
+    process = _start({**settings, **status, **_dirs(tmp_path)}, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 3
+    sentence = said.decode().splitlines()[-1]
+    assert f"holds offsets {read_up_to + beyond} up to" in sentence
+    assert f"the view has read up to {read_up_to}: restore the log, or rebuild" in sentence
+    assert _status(tmp_path)[1] != "ready"
+
+
+async def test_log_that_loses_what_comes_next_stops_the_projector_that_follows_it(
+    kafka: str, topic_prefix: str
+) -> None:
+    topics = await fresh_topics(kafka, topic_prefix)
+    await produce(kafka, topics.executions, a_log().records)
+    await delete_before(kafka, topics.executions, 3)
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    try:
+        tail.stand_at({Partition(topics.executions, 0): 1})
+        with pytest.raises(LogChanged, match="no longer holds offset 1"):
+            await asyncio.wait_for(_poll_on(tail), 60)
+    finally:
+        await tail.close()
 
 
 async def test_missing_topic_is_said_by_name(
@@ -237,6 +284,11 @@ async def test_process_beside_heads_of_a_longer_log_ends_with_one_sentence_and_e
     assert process.returncode == 3
     assert "its tail was cut off. Rebuild it with placet replay" in said.decode().splitlines()[-1]
     assert [head.number for head in files.after("acme", 0, 9)] == [1]
+
+
+async def _poll_on(tail: KafkaTail) -> None:
+    while True:
+        await tail.poll()
 
 
 def _is_whole(filler: Filler, topics: Topics, builder: LogBuilder) -> bool:
