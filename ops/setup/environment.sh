@@ -74,7 +74,9 @@ say "Installing what $lock names, by version and hash"
 trap '[ $? = 0 ] || about_certificates' EXIT
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
     --requirement requirements/bootstrap.lock
-.venv/bin/uv pip install --python .venv/bin/python --require-hashes --requirement "$lock"
+# Compiled once, here: where PYTHONDONTWRITEBYTECODE is set, every process would else compile all of it at its start.
+.venv/bin/uv pip install --python .venv/bin/python --compile-bytecode --require-hashes --requirement "$lock"
 .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable . --editable sdk
+.venv/bin/python -m compileall -q gateway ops projections schemas sdk services vitals
 .venv/bin/python -m ops.kafka.jars
 fingerprint >"$stamp"

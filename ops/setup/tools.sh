@@ -20,7 +20,7 @@ fi
 echo "Installing the tools that check the published documents" >&2
 rm -rf "$home"
 .venv/bin/uv venv --quiet --python .venv/bin/python "$home"
-.venv/bin/uv pip install --quiet --python "$home/bin/python" --require-hashes --requirement requirements/tools.lock
+.venv/bin/uv pip install --quiet --python "$home/bin/python" --compile-bytecode --require-hashes --requirement requirements/tools.lock
 mkdir "$home/node"
 cp tests/clients/package.json tests/clients/package-lock.json "$home/node"
 # npm is a script of the Node.js beside it.
