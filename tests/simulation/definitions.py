@@ -89,11 +89,23 @@ def policy(strictness: int) -> dict[str, Any]:
     }
 
 
+# Tess with both of her accounts.
+BOTH_ACCOUNTS: dict[str, Any] = {
+    "principal": "tess-t",
+    "subjects": ["tess", "tess@old"],
+    "roles": ["treasurer", "reviewer"],
+}
+
+
 def principal(rng: random.Random) -> dict[str, Any]:
-    """Tess with both of her accounts, and the roles that she has for a while."""
+    """Tess with the roles that she has for a while."""
     roles = rng.choice((["treasurer", "reviewer"], ["reviewer"], ["analyst"], []))
-    document = {"principal": "tess-t", "subjects": ["tess", "tess@old"], "roles": roles}
-    return {**document, "disabled": rng.random() < 0.1, "agents": ["bot"] if rng.random() < 0.3 else []}
+    return {
+        **BOTH_ACCOUNTS,
+        "roles": roles,
+        "disabled": rng.random() < 0.1,
+        "agents": ["bot"] if rng.random() < 0.3 else [],
+    }
 
 
 def some_change(rng: random.Random) -> tuple[str, dict[str, Any]]:

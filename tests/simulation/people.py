@@ -17,6 +17,7 @@ from schemas.message import Message
 from schemas.record import Event
 from services.runtime.log import LogUnreachable, TopicPartition
 from tests.simulation.definitions import (
+    BOTH_ACCOUNTS,
     NEIGHBOUR,
     OPERATOR,
     PROJECT,
@@ -123,6 +124,7 @@ class Operator:
         for name in ("read_file", "drop_table", "send_money", "move_stock", "halt_plant", "retry_mail"):
             await self._publish("tool", tool(name))
         await self._publish("policy", policy(1))
+        await self._publish("principal", BOTH_ACCOUNTS)
         await self._publish_next_door()
 
     async def run(self, keys: list[bytes]) -> None:
