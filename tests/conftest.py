@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import signal
 import uuid
 from collections.abc import Iterator
 
@@ -33,6 +34,8 @@ def pytest_configure() -> None:
     hypothesis.settings.register_profile("placet", deadline=None, print_blob=True)
     hypothesis.settings.load_profile("placet")
     watch_answers()
+    # A shell has what runs in its background ignore this signal, and every process of a test would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

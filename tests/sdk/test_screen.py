@@ -121,4 +121,5 @@ def test_interrupt_ends_what_follows_without_a_traceback(script: Scripted, comma
         _, said = process.communicate(timeout=WITHIN_S)
     finally:
         process.kill()
+        process.stdout.close()
     assert (process.returncode, said) == (130, b"")

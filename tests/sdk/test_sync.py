@@ -2,6 +2,7 @@ import gc
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
@@ -127,6 +128,26 @@ def test_events_follow_and_leave_nothing_behind() -> None:
         stream = placet_.events(("holds",))
         assert [next(stream).cursor for _ in range(3)] == ["k0", "k1", "k2"]
         stream.close()
+
+
+def test_events_interrupted_before_they_are_waited_for_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit = LoopThread.submit
+
+    def interrupted(self: LoopThread, work: Any) -> Any:
+        monkeypatch.setattr(LoopThread, "submit", submit)
+        submit(self, work)
+        raise KeyboardInterrupt
+
+    async def tell(peer: Peer, message: dict[str, Any]) -> None:
+        if message["type"] == "subscribe":
+            await peer.say(type="event", event_id="1", cursor="k1")
+
+    with serving_thread(Scripted(on_frame=tell)) as script, client(script) as placet_:
+        stream = placet_.events()
+        assert next(stream).body["event_id"] == "1"
+        monkeypatch.setattr(LoopThread, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
 
 
 def test_close_ends_the_thread_and_further_use_says_so() -> None:

@@ -13,6 +13,7 @@ from placet.errors import PlacetError
 
 T = TypeVar("T")
 STOP_S = 5.0
+GIVE_UP_S = 1.0
 
 
 class WrongProcess(PlacetError):
@@ -25,7 +26,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="placet", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="placet", daemon=True)
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
@@ -55,6 +56,15 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def _serve(self) -> None:
+        self._loop.run_forever()
+        # What is left, such as a connection whose other side does not answer its end, is given up in order.
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self._loop.run_until_complete(asyncio.wait(left, timeout=GIVE_UP_S))
 
     def stop(self) -> None:
         """Stop the loop and its thread; harmless when repeated."""

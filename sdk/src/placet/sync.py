@@ -39,6 +39,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
 CLOSE_S = 2.0
+CANCEL_AGAIN_S = 1.0
 
 
 def _blocking(
@@ -305,12 +306,12 @@ class Placet(_Blocking):
         self, channels: Sequence[str] = ("events",), *, cursor: str | None = None
     ) -> Generator[Event, None, None]:
         """Follow the live stream; see `AsyncPlacet.events`."""
-        stream = self._inner.events(channels, cursor=cursor)
+        stream = _Stream(self._inner.events(channels, cursor=cursor))
         try:
             while True:
-                yield self._thread.run(_next(stream))
+                yield self._thread.run(stream.next())
         finally:
-            self._thread.run(_end(stream))
+            self._thread.run(stream.end())
 
 
 async def _made(
@@ -323,16 +324,24 @@ async def _made(
     return AsyncPlacet(url, token=token, agent=agent, transport=transport, patience=patience)
 
 
-async def _next(stream: Any) -> Event:
-    event: Event = await stream.__anext__()
-    return event
+class _Stream:
+    """A stream of events on the client's thread, which may be ended while a step of it is under way."""
 
+    def __init__(self, events: Any) -> None:
+        self._events = events
+        self._step: asyncio.Task[Any] | None = None
 
-async def _end(stream: Any) -> None:
-    # A step that was interrupted ends first: it was cancelled, but from another thread.
-    while stream.ag_running:  # noqa: ASYNC110 - nobody tells when that is
-        await asyncio.sleep(0.001)
-    await stream.aclose()
+    async def next(self) -> Event:
+        self._step = asyncio.current_task()
+        event: Event = await self._events.__anext__()
+        return event
+
+    async def end(self) -> None:
+        # Who waited for the step may have been interrupted before it could cancel it.
+        while self._step is not None and not self._step.done():
+            self._step.cancel()
+            await asyncio.wait((self._step,), timeout=CANCEL_AGAIN_S)
+        await self._events.aclose()
 
 
 def _shut(inner: AsyncPlacet, thread: LoopThread) -> None:
