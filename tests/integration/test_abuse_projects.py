@@ -114,7 +114,7 @@ def test_case_35_person_disabled_in_another_project_still_decides_here(tenant: T
 
     assert tenant.decide(call).status_code == 200
     there = tenant.caller("rita", "reviewer", project=OTHER)
-    assert there.get("/holds").status_code == 403
+    assert there.get("/executions").status_code == 403
 
 
 def test_case_35_roles_given_in_another_project_count_there_alone(tenant: Tenant) -> None:
