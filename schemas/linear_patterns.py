@@ -54,6 +54,17 @@ def bounded_pattern(pattern: str) -> Any:
     return _compiled(pattern)
 
 
+@lru_cache(maxsize=8192)
+def bounded_size(pattern: str) -> int:
+    """How large such a pattern is, in RE2's instructions.
+
+    Raises:
+        PatternRefused: as `linear_pattern`.
+    """
+    # The program is not kept: it may be of a policy that is refused, and a large one takes a hundred kilobytes.
+    return int(_compiled(pattern).programsize)
+
+
 @lru_cache(maxsize=4096)
 def glob_matcher(pattern: str) -> Callable[[str], bool]:
     """A test for a whole name by `*`, `?` and `[...]` (`[!...]`: none of them), case counting.
@@ -65,8 +76,24 @@ def glob_matcher(pattern: str) -> Callable[[str], bool]:
         return lambda _name: True
     if _WILDCARD.search(pattern) is None:
         return pattern.__eq__
-    compiled = _compiled(f"(?s)^(?:{''.join(_glob_parts(pattern))})$")
+    compiled = _glob_program(pattern)
     return lambda name: compiled.search(name) is not None
+
+
+def glob_size(pattern: str) -> int:
+    """How large such a pattern is, in RE2's instructions; 0 for a plain name and for `*`.
+
+    Raises:
+        PatternRefused: as `glob_matcher`.
+    """
+    if pattern == "*" or _WILDCARD.search(pattern) is None:
+        return 0
+    return int(_glob_program(pattern).programsize)
+
+
+@lru_cache(maxsize=4096)
+def _glob_program(pattern: str) -> Any:
+    return _compiled(f"(?s)^(?:{''.join(_glob_parts(pattern))})$")
 
 
 def _compiled(text: str) -> Any:

@@ -30,6 +30,7 @@ from services.domain import standing_rules
 from services.domain.context import Tool
 from services.domain.input_schema import SchemaCheck, misfit_in_place
 from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
+from services.domain.policy.programs import program_problems
 from services.domain.proposals import parsed
 from services.domain.standing_rules import (
     ApprovedValues,
@@ -290,7 +291,7 @@ def _published(
     if isinstance(command, PublishPolicy):
         document = _canonical(command.document)
         model = policy_from_value(parse_strict(document))
-        if problems := size_problems(model):
+        if problems := size_problems(model) or program_problems(model):
             raise PolicyRefused(problems)
         definitions.policies.with_policy(actor.tenant, name, version, model, project)
         return PolicyPublished(name=name, version=version, document=document, by=by, project=project)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from schemas.envelope import Signer, Verifier
 from schemas.seals import LogSeals, Sealer
@@ -106,14 +106,15 @@ class Assembly:
     ) -> PartitionWriter:
         definitions = DefinitionsPartition(self.empty)
         events_tp = TopicPartition(self.log.topics.definitions, commands_tp.partition)
-        ledger = Ledger(definitions, rule_of(self.seals, events_tp.topic))
+        ledger = Ledger(definitions, rule_of(self.seals, events_tp.topic), apart=self.book.apart)
         return PartitionWriter(
             log=self.log,
             appender=appender,
             commands_tp=commands_tp,
             events_tp=events_tp,
             worker_id=self.worker_id,
-            rounds=Rounds(ledger, self.verifier, commands_tp.partition, 1),
+            # It reads commands where the definitions are decided: what it remembers is its own.
+            rounds=Rounds(ledger, replace(self.verifier), commands_tp.partition, 1),
             adoption=None,
             sealer=self.sealer,
             trial=self.trial,

@@ -19,8 +19,7 @@ async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) ->
     """
     async with aclosing(log.read(tp, ledger.next_offset, stop)) as chunks:
         async for chunk in chunks:
-            for raw in chunk:
-                ledger.read(raw)
+            await ledger.read_all(chunk)
     # Offsets may end in a gap (a compacted or control record): the next record still comes at `stop` or later.
     ledger.next_offset = max(ledger.next_offset, stop)
 

@@ -16,6 +16,7 @@ from services.domain.definitions import Definitions
 from services.domain.policy import Verdict
 from services.domain.standing_rules import StandingRule, StandingRules, never
 from services.domain.state import Call, Execution
+from services.runtime.apart import Apart, in_place
 from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
@@ -32,19 +33,27 @@ def unknown_trust(tenant: str, project: str, agent: str, tool: str) -> None:
 
 @dataclass(slots=True)
 class DefinitionsBook:
-    """Follows `placet.definitions` under the term rule and tells who listens."""
+    """Follows `placet.definitions` under the term rule and tells who listens.
+
+    Records are folded `apart`, since compiling them may take long; what others see of them changes at once, on the
+    event loop, when a chunk of them was folded.
+    """
 
     log: Log
     empty: Definitions
     listeners: set[Callable[[], None]] = field(default_factory=set)
     seals: LogSeals | None = None
+    apart: Apart = in_place
     _ledger: Ledger = field(init=False)
     _folded: DefinitionsPartition = field(init=False)
+    _current: Definitions = field(init=False)
+    _through_record: tuple[str, int] = field(init=False)
     _read: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
         self._folded = DefinitionsPartition(self.empty)
-        self._ledger = Ledger(self._folded, rule_of(self.seals, self.tp.topic))
+        self._ledger = Ledger(self._folded, rule_of(self.seals, self.tp.topic), apart=self.apart)
+        self._show()
 
     @property
     def tp(self) -> TopicPartition:
@@ -54,12 +63,12 @@ class DefinitionsBook:
     @property
     def current(self) -> Definitions:
         """Everything published so far, as an immutable value."""
-        return self._folded.current
+        return self._current
 
     @property
     def through_record(self) -> tuple[str, int]:
         """The id and the term of the newest definition's record."""
-        return self._folded.through_record
+        return self._through_record
 
     def answered(self, command_id: str) -> bool:
         """Whether a command for the definitions is known to have left its trace."""
@@ -78,8 +87,8 @@ class DefinitionsBook:
     async def _take(self, raws: Sequence[RawRecord]) -> None:
         async with self._read:
             before = self.current.through_offset
-            for raw in raws:
-                self._ledger.read(raw)
+            await self._ledger.read_all(raws)
+            self._show()
             self._read.notify_all()
         if self.current.through_offset != before:
             for listener in tuple(self.listeners):
@@ -89,6 +98,10 @@ class DefinitionsBook:
         """Read once up to the high watermark, before anything is followed."""
         _, end = await self.log.bounds(self.tp)
         await read_up_to(self.log, self.tp, self._ledger, end)
+        self._show()
+
+    def _show(self) -> None:
+        self._current, self._through_record = self._folded.current, self._folded.through_record
 
     async def catch_up(self) -> None:
         """Wait until everything below the present high watermark was read by `follow`."""

@@ -6,7 +6,9 @@ cannot be folded ends its writer before it is recorded, a recorded fact must not
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
@@ -15,6 +17,7 @@ from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecord
 from schemas.term import TermRule
 from services.runtime.answered import Seen
+from services.runtime.apart import Apart, in_place
 from services.runtime.log import LogFromNewerVersion
 
 SPARED_MAX = 10
@@ -75,6 +78,7 @@ class Ledger:
         idle_claims: claims that won since the last progress that was not made one by one.
         events_since_snapshot: how many records were read since the fold began or its snapshot.
         unreadable: how many records could not be read at all.
+        apart: where records are folded, and commands on them decided, where that may take long.
     """
 
     aggregates: Aggregates
@@ -91,6 +95,15 @@ class Ledger:
     idle_claims: int = 0
     events_since_snapshot: int = 0
     unreadable: int = 0
+    apart: Apart = field(default=in_place, compare=False, repr=False)
+
+    async def read_all(self, raws: Sequence[RawRecord]) -> None:
+        """Take the next records of the partition."""
+        await self.apart(partial(self._read_all, raws))
+
+    def _read_all(self, raws: Sequence[RawRecord]) -> None:
+        for raw in raws:
+            self.read(raw)
 
     def read(self, raw: RawRecord) -> Event | None:
         """Take the next record of the partition; the event if it counts."""

@@ -24,6 +24,7 @@ from schemas.seals import load_seals, sealer_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from services.runtime.apart import on_thread
 from services.runtime.assembly import Assembly
 from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
@@ -87,7 +88,7 @@ async def _work(
 ) -> None:
     seals = load_seals(settings)
     later = Later()
-    book = DefinitionsBook(log, empty, seals=seals)
+    book = DefinitionsBook(log, empty, seals=seals, apart=on_thread)
     await book.load()
     trust = TrustTail(log)
     await trust.load()

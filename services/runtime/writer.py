@@ -277,7 +277,7 @@ class PartitionWriter:
             await self._append(round_)
             round_ = self._begin()
             deaths = await self._tried(round_, raw, deaths)
-            self.rounds.decide_alone(round_, raw, deaths)
+            await self.ledger.apart(partial(self.rounds.decide_alone, round_, raw, deaths))
             await self._finish(round_)
             await self._say_alive(raw.offset)
         self._careful -= 1
@@ -297,7 +297,7 @@ class PartitionWriter:
 
     async def _round(self, raws: Iterator[RawRecord]) -> None:
         round_ = self._begin()
-        self.rounds.decide(round_, raws)
+        await self.ledger.apart(partial(self.rounds.decide, round_, raws))
         await self._finish(round_)
 
     async def _finish(self, round_: Round) -> None:

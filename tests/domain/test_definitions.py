@@ -86,3 +86,24 @@ def test_publish_of_a_policy_that_does_not_compile_names_every_fault() -> None:
     ).detail
 
     assert [f"rules[{n}].when: it ends" in detail for n in range(3)] == [True] * 3
+
+
+def test_case_31_publish_of_a_policy_whose_patterns_are_too_large_together_says_what_to_shorten() -> None:
+    rules = [
+        {"id": f"r{n}", "then": "hold", "when": f"args.a.matches('{n:03d}.{{600}}')"} for n in range(400)
+    ]
+    document = json.dumps({"policy": "p", "rules": rules})
+
+    refused = the(
+        decide(
+            EMPTY,
+            definition_key(TENANT, "policy", "p", PROJECT),
+            k.PublishPolicy(name="p", document=document),
+            OLGA,
+        ),
+        "CommandRefused",
+    )
+
+    assert refused.code == "invalid"
+    assert "rules[0].when" in refused.detail
+    assert "shorten this one first" in refused.detail

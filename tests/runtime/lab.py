@@ -4,8 +4,10 @@ import asyncio
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -15,12 +17,16 @@ from schemas.commands import PublishPolicy, PublishTool
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.headers import read_event
 from schemas.ids import definition_key, derived_id, execution_key
+from schemas.key_files import DECIDERS
 from schemas.message import Message
+from schemas.public_keys import PublicKeyFile
 from schemas.record import Event, OutRecord, UnreadableRecord
-from schemas.term import TermRule
+from schemas.seals import LogSeals, Sealer, sealer_of
+from schemas.term import rule_of
 from schemas.topics import partition_of
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from services.runtime.apart import Apart, in_place
 from services.runtime.assembly import Assembly
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.log import Log, TopicPartition
@@ -80,7 +86,10 @@ class Running:
 
 @dataclass
 class Lab:
-    """One log with everything that is needed to ask it something."""
+    """One log with everything that is needed to ask it something.
+
+    Its deciders sign once they have a `sealer`, and believe what is signed alone once they have `seals`.
+    """
 
     log: Log
     partitions: int
@@ -88,6 +97,9 @@ class Lab:
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     decider_key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     local_ms: Any = None
+    sealer: Sealer | None = None
+    seals: LogSeals | None = None
+    apart: Apart = in_place
     agent: Actor = AGENT
     olga: Actor = OLGA
     rita: Actor = RITA
@@ -97,6 +109,24 @@ class Lab:
     @property
     def signer(self) -> Signer:
         return Signer("gateway-1", self.key)
+
+    def sign(self, keys_dir: Path, since: dict[str, tuple[int, ...]] | None = None) -> None:
+        """From now on signatures are owed, on each topic from these offsets on."""
+        self.sealer = sealer_of({"keys_dir": str(keys_dir)})
+        self.seals = LogSeals(PublicKeyFile(keys_dir / DECIDERS), since or {})
+
+    async def append(self, tp: TopicPartition, records: Sequence[OutRecord], base: int | None = None) -> int:
+        """Write facts as a decider does that believes to know where the log ends; the first one's offset.
+
+        Args:
+            tp: of events.
+            records: unsigned.
+            base: the place that they are signed for, where signatures are owed; None: where the log ends now.
+        """
+        if self.sealer is not None:
+            end = (await self.log.bounds(tp))[1] if base is None else base
+            records = self.sealer.seal(*tp, end, records)
+        return await (await self.log.appender()).append(tp, records)
 
     def verifier(self) -> Verifier:
         keys = {"gateway-1": self.key.public_key()}
@@ -111,7 +141,7 @@ class Lab:
     ) -> Running:
         log = log or self.log
         empty = Definitions(policies=PolicySet())
-        book = DefinitionsBook(log, empty)
+        book = DefinitionsBook(log, empty, seals=self.seals, apart=self.apart)
         await book.load()
         # A log in memory stamps by a clock of its own: whoever is not told otherwise has the same.
         local_ms = self.local_ms or getattr(log, "_now_ms", None)
@@ -125,6 +155,8 @@ class Lab:
             partitions=self.partitions,
             fresh_id=lambda: derived_id(name, self.rng.random()),
             signer=Signer("decider-1", self.decider_key, b"/placet/decider"),
+            sealer=self.sealer,
+            seals=self.seals,
             trial=trial,
             **clock,
         )
@@ -240,15 +272,19 @@ class Lab:
 
     async def facts(self, tp: TopicPartition) -> list[Event]:
         """The accepted events of a partition, in order, by the term rule."""
-        rule = TermRule()
-        return [event for event in await self.every_event(tp) if rule.admits(event)]
+        rule = rule_of(self.seals, tp.topic)
+        return [event for event, raw in await self.records(tp) if rule.admits(event, raw)]
 
     async def every_event(self, tp: TopicPartition) -> list[Event]:
         """All readable events of a partition, zombies' as well."""
+        return [event for event, _ in await self.records(tp)]
+
+    async def records(self, tp: TopicPartition) -> list[tuple[Event, Any]]:
+        """All readable events of a partition, each with its record."""
         found = []
         for raw in await self.raws(tp):
             try:
-                found.append(read_event(raw))
+                found.append((read_event(raw), raw))
             except UnreadableRecord:
                 continue
         return found

@@ -12,6 +12,7 @@ from typing import Any
 
 from schemas.canonical import MAX_SAFE_INTEGER
 from schemas.limits import JSON_MAX_DEPTH
+from schemas.linear_patterns import bounded_pattern
 from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.cel_shape import Read
@@ -19,6 +20,8 @@ from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.paths import PathResolver, real_path
 from services.domain.policy.urls import url_host
 
+# What `matches()` is called in a program: the binding has a function of that name already.
+RE2_MATCHES = "re2_matches"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -106,11 +109,12 @@ class Bindings:
             self._context = cel.Context(variables=variables, functions=self._functions())
         return self._context
 
-    def _functions(self) -> dict[str, Callable[..., str | None]]:
+    def _functions(self) -> dict[str, Callable[..., Any]]:
         return {
             "url_host": partial(self._call, url_host),
             "real_path": partial(self._call, partial(real_path, resolve=self.resolve_path)),
             "sql_kind": partial(self._call, sql_kind),
+            RE2_MATCHES: _matches,
         }
 
     def _call(self, function: Callable[..., str], *arguments: Any) -> str | None:
@@ -120,6 +124,13 @@ class Bindings:
         except Exception as error:
             self.failures.append(error)
             return None
+
+
+def _matches(text: Any, pattern: str) -> bool:
+    """`text.matches(pattern)`; an error is one of CEL's own, which `error || true` absorbs."""
+    if not isinstance(text, str):
+        raise TypeError("matches() is of texts")
+    return bounded_pattern(pattern).search(text) is not None
 
 
 def sql_kind(sql: str, dialect: str = "") -> str:

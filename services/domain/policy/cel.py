@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from schemas.linear_patterns import bounded_pattern
 from schemas.plain_words import did_you_mean
-from services.domain.policy.bindings import Bindings
+from services.domain.policy.bindings import RE2_MATCHES, Bindings
 from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import without_calls
-from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, check_words, shape_of
+from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, check_words, patterns_of, shape_of
 from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, tokenize
 from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge
 from services.domain.policy.sql_dialects import OFFERED
@@ -79,12 +80,29 @@ def compile_expression(source: str) -> CompiledExpression:
     used = set(program.functions())
     if unknown := sorted(used - _KNOWN_FUNCTIONS):
         raise DoesNotCompile(f"unknown function {unknown[0]!r}")
+    if "matches" in used:
+        program = cel.compile(_by_re2(tokens))
     _check_dialects(tokens)
     own = tuple(name for name in OWN_FUNCTIONS if name in used)
     expression = CompiledExpression(source, shape, program, own)
     if not shape.reads:
         _check_constant(expression)
     return expression
+
+
+def _by_re2(tokens: tuple[Token, ...]) -> str:
+    """The expression with `matches()` by RE2: the binding's own engine compiles a pattern at each evaluation.
+
+    Thirty characters of a pattern may take it half a second, and what RE2 takes for small may be too large for it.
+    """
+    for pattern in patterns_of(tokens):
+        # Compiled where there is time for it, not at the first evaluation.
+        bounded_pattern(pattern)
+    texts = [token.text for token in tokens]
+    for index in range(1, len(texts) - 1):
+        if texts[index - 1 : index + 2] == [".", "matches", "("]:
+            texts[index] = RE2_MATCHES
+    return " ".join(texts)
 
 
 def _plain(error: Exception) -> str:

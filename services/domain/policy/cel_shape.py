@@ -4,9 +4,10 @@ The binding holds the interpreter while it evaluates and cannot be interrupted, 
 beforehand: it grows at most with size ** exponent (docs/policy.md, "Bounded evaluation").
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from schemas.linear_patterns import PatternRefused, bounded_pattern
+from schemas.linear_patterns import PatternRefused, bounded_size
 from schemas.plain_words import did_you_mean
 from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
@@ -110,6 +111,15 @@ def _is_member(tokens: tuple[Token, ...], index: int) -> bool:
     return True
 
 
+def patterns_of(tokens: tuple[Token, ...]) -> Iterator[str]:
+    """The patterns of the calls of matches(), each once a call; of a call in another form, nothing."""
+    for index, token in enumerate(tokens):
+        if token.text == "matches" and _text(tokens, index + 1) == "(":
+            arguments = call_arguments(tokens, index + 1)
+            if len(arguments) == 1 and [part.kind for part in arguments[0]] == ["string"]:
+                yield string_value(arguments[0][0].text)
+
+
 def _check_matches(tokens: tuple[Token, ...], index: int) -> None:
     # A pattern taken from the arguments would let the agent choose what matches.
     if _text(tokens, index + 1) == "(":
@@ -117,13 +127,16 @@ def _check_matches(tokens: tuple[Token, ...], index: int) -> None:
         if len(arguments) != 1 or [token.kind for token in arguments[0]] != ["string"]:
             raise Unreadable("matches() takes its pattern as one string in quotes")
         try:
-            bounded_pattern(string_value(arguments[0][0].text))
+            bounded_size(string_value(arguments[0][0].text))
         except PatternRefused as error:
             raise Unreadable(f"the pattern of matches() cannot be used: {error}") from error
 
 
 def _check_call(tokens: tuple[Token, ...], index: int) -> None:
     name = tokens[index].text
+    if name == "matches":
+        # As a function it would take any pattern, an agent's too.
+        raise Unreadable("write value.matches('pattern'), not matches(value, …)")
     if name not in OWN_FUNCTIONS:
         return
     arguments = call_arguments(tokens, index + 1)

@@ -8,6 +8,7 @@ from schemas.policy_document import PolicyDocument, Rule, policy_from_value, pol
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
 from services.domain.policy.patterns import is_exact, matcher
+from services.domain.policy.programs import program_problems
 from services.domain.policy.shadowing import Standing, shadows
 
 
@@ -65,7 +66,7 @@ def check(
         known_tools: the published tools' names; None: patterns are not compared with them.
         tenant: the publisher's; None: the scope is not compared with it.
     """
-    problems: list[Problem] = [*size_problems(document)]
+    problems: list[Problem] = [*size_problems(document), *program_problems(document)]
     try:
         compile_policy(document)
     except PolicyRefused as error:

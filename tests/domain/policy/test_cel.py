@@ -1,5 +1,6 @@
 import contextlib
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -52,6 +53,14 @@ def test_evaluate_arithmetic_depends_on_the_literal_and_not_on_the_number(amount
         ("'x' in args && args.y == 2", {"args": {"x": 1, "y": 2}}, True),
         ("int(args.n) % 2 == 0", {"args": {"n": 4}}, True),
         ("args.s.matches('^a+$')", {"args": {"s": "aaa"}}, True),
+        (
+            "args.s.matches('\\\\d') && args.matches == 'matches(1)'",
+            {"args": {"s": "a1", "matches": "matches(1)"}},
+            True,
+        ),
+        ("args.s.matches('\\\\d')", {"args": {"s": "٣"}}, False),
+        ("args.l.all(x, !x.matches('^b'))", {"args": {"l": ["a", "ab"]}}, True),
+        ("args.n.matches('a') || true", {"args": {"n": 5}}, True),
         ("args.l.exists(x, x.k == 'b' && x.n > 1)", {"args": {"l": [{"k": "b", "n": 2}]}}, True),
         (
             "agent == 'bot' && user == '' && workspace == 'w'",
@@ -154,6 +163,8 @@ def test_bindings_after_a_failed_reading_fail_again() -> None:
         ("sql_kind(args.s, 'postgrs') == 'select'", "unknown SQL dialect"),
         ("sql_kind(args.s, args.d) == 'select'", "in quotes"),
         ("args.s.matches(args.pattern)", "in quotes"),
+        ("matches(args.s, args.pattern)", "write value.matches"),
+        ("matches(args.s, 'a')", "write value.matches"),
         ("'a'.matches('(')", "pattern of matches.. cannot be used"),
         ("args.s.matches('\\\\pL{900}')", "pattern of matches"),
         ("1 + 1", "neither true nor false"),
@@ -278,3 +289,19 @@ def test_memory_that_is_large_costs_as_much_as_it_is() -> None:
         {"args": {"to": "x"}, "memory": {"to": ["y"] * 10_000}}, NOW_MS, expression.shape.reads
     )
     assert cost_of(expression, bindings) > 10_000
+
+
+def test_case_31_pattern_that_is_large_for_other_engines_is_evaluated_at_once() -> None:
+    """The binding's own engine took half a second to say, at each evaluation, that this is too large for it."""
+    expression = compile_expression("args.s.matches('(\\\\w{1,30}\\\\s){30}')")
+    reads = expression.shape.reads
+    start = time.process_time()
+
+    assert evaluate_in_process(expression, Bindings({"args": {"s": "ab " * 30}}, 0, reads))
+    assert not evaluate_in_process(expression, Bindings({"args": {"s": "ab " * 29}}, 0, reads))
+    assert time.process_time() - start < 0.1
+
+
+def test_evaluate_matches_of_what_is_no_text_fails() -> None:
+    with pytest.raises(EvaluationFailed):
+        evaluate("args.n.matches('a')", args={"n": 5})

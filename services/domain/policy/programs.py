@@ -1,0 +1,81 @@
+r"""How large the patterns of a policy are together, as programs of RE2: what every decider takes to compile them.
+
+Twenty characters may be a program of ten thousand instructions (`\pL{100}`), so the length of a document does not
+bound it. What is in force is not measured.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from schemas.linear_patterns import PatternRefused, bounded_size, glob_size
+from schemas.policy_document import PolicyDocument, Rule
+from schemas.policy_problems import Problem
+from services.domain.policy.cel_shape import patterns_of
+from services.domain.policy.cel_tokens import Unreadable, tokenize
+
+# An instruction takes some 0.3 µs to compile, the most costly ones three. A plain `https://[a-z.]+/` has nine.
+MATCHES_MAX = 200_000
+# `mcp__github__*` has eleven, a question mark seven.
+TOOLS_MAX = 300_000
+# What a pattern that is refused may have cost: the engine gives up where a program outgrows its memory.
+REFUSED = 10_000
+
+
+class _Sized(NamedTuple):
+    """A part of the document with the size of its patterns."""
+
+    path: str
+    size: int
+
+
+def program_problems(document: PolicyDocument) -> tuple[Problem, ...]:
+    """What of a document's patterns is too large together to be compiled; nothing is measured beyond that."""
+    kinds = (
+        (_of_conditions(document.rules), MATCHES_MAX, "the patterns of matches() in a policy's conditions"),
+        (_of_tools(document.rules), TOOLS_MAX, "the tool patterns of a policy's rules"),
+    )
+    found = (_too_large(sizes, most, what) for sizes, most, what in kinds)
+    return tuple(problem for problem in found if problem is not None)
+
+
+def _too_large(sizes: Iterable[_Sized], most: int, what: str) -> Problem | None:
+    total = 0
+    largest = _Sized("", 0)
+    for sized in sizes:
+        total += sized.size
+        largest = max(largest, sized, key=lambda one: one.size)
+        if total > most:
+            message = (
+                f"{what} have at most {most} instructions together, and are past that at {sized.path}; shorten "
+                f"this one first ({largest.size}): its repetitions, classes and question marks; or split the policy"
+            )
+            return Problem(path=largest.path, code="too_large", message=message)
+    return None
+
+
+def _of_conditions(rules: Iterable[Rule]) -> Iterator[_Sized]:
+    for index, rule in enumerate(rules):
+        if rule.when is not None and "matches" in rule.when:
+            for pattern in _patterns(rule.when):
+                yield _Sized(f"rules[{index}].when", _size(bounded_size, pattern))
+
+
+def _patterns(condition: str) -> list[str]:
+    try:
+        return list(patterns_of(tokenize(condition)))
+    except Unreadable:
+        # It does not compile, which is told by whoever compiles it.
+        return []
+
+
+def _of_tools(rules: Iterable[Rule]) -> Iterator[_Sized]:
+    for index, rule in enumerate(rules):
+        for number, pattern in enumerate(rule.match.tools or ()):
+            yield _Sized(f"rules[{index}].match.tools[{number}]", _size(glob_size, pattern))
+
+
+def _size(measured: Callable[[str], int], pattern: str) -> int:
+    try:
+        return measured(pattern)
+    except PatternRefused:
+        return REFUSED
