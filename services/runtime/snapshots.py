@@ -149,7 +149,8 @@ class Snapshots:
             signed = SignedText(**json.loads(data))
             if signed.is_good(self._context, self.keys):
                 return _manifest_of(signed.text.encode())
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            # Whatever a stranger wrote: a decider that starts must not end of it.
             pass
         logger.warning("the snapshot of %s is not signed by a decider: reading the log", self.events_tp)
         return None
@@ -237,6 +238,6 @@ def _manifest_of(data: bytes | None) -> Manifest | None:
     try:
         row = json.loads(data)
         return Manifest(**{**row, "chunk_hashes": tuple(row["chunk_hashes"])})
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         logger.warning("a snapshot's manifest cannot be read: %s", error)
         return None

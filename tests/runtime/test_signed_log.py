@@ -1,0 +1,154 @@
+"""A log that is signed from somewhere on, and snapshots that strangers write beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ops.config import StackConfig
+from ops.install import install_keys, install_seals
+from schemas import commands as k
+from schemas.key_files import SigningKey
+from schemas.record import OutRecord
+from schemas.seals import (
+    HEADER,
+    OFF,
+    SIGNED_FROM,
+    Sealer,
+    SignedText,
+    load_seals,
+    read_signed_from,
+    sealer_of,
+)
+from schemas.term import rule_of
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
+from services.runtime import snapshots
+from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.ledger import Ledger
+from services.runtime.log import TopicPartition
+from services.runtime.snapshots import Snapshots
+from tests.runtime.lab import Lab, said, types
+from tests.runtime.logs import PARTITIONS, KafkaWorld
+from tests.runtime.test_snapshots import folded, restart, some_history
+from tests.runtime.test_writer_fencing import zombie_record
+
+
+async def forge(lab: Lab, tp: TopicPartition) -> int:
+    """A pause in the term in force, by who may produce and has no decider's key; where it stands."""
+    term = (await lab.facts(tp))[-1].meta.term
+    return await (await lab.log.appender()).append(tp, [zombie_record(lab, "x", term, "forged")])
+
+
+class ForAnotherPlace(Sealer):
+    """A decider's pen, as what it wrote looks that was moved here from another partition."""
+
+    def sign_text(self, context: bytes, text: str) -> SignedText:
+        return Sealer.sign_text(self, context + b"1", text)
+
+
+async def test_case_32_decider_that_starts_believes_no_forged_snapshot(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "WORTHWHILE_EVENTS", 1)
+    lab.sign(tmp_path)
+    assert lab.sealer is not None
+    assert lab.seals is not None
+    await some_history(lab)
+    await restart(lab, "two")
+    tp = lab.events_tp("x")
+    await forge(lab, tp)
+    # What a decider would believe that checks no signatures: the execution is paused.
+    state = await folded(lab, tp, (await lab.log.bounds(tp))[1])
+    assert state[1].live[lab.key_of("x")].state.lifecycle == "paused"
+    stranger = Ed25519PrivateKey.generate()
+    forgers = {
+        "unsigned": None,
+        "a key of its own": Sealer(SigningKey("stranger", stranger)),
+        "under a decider's name": Sealer(SigningKey(lab.sealer.key.kid, stranger)),
+        "a decider's for another place": ForAnotherPlace(lab.sealer.key),
+    }
+    for name, pen in forgers.items():
+        await Snapshots(lab.log, tp, pen).save(*state, name)
+    for text in (b"[" * 100_000, b'{"text":1,"kid":[],"signature":null}', b"\xff"):
+        await lab.log.send(
+            Snapshots(lab.log, tp).tp, OutRecord(f"manifest/{tp.partition}".encode(), text, ())
+        )
+
+    rules = Definitions(policies=PolicySet())
+    executions = ExecutionsPartition(lambda: rules)
+    ledger = Ledger(executions, rule_of(lab.seals, tp.topic))
+    assert await Snapshots(lab.log, tp, keys=lab.seals.keys).restore(ledger, executions), (
+        "a decider's is there"
+    )
+    assert executions.live[lab.key_of("x")].state.lifecycle == "running"
+    await lab.start_worker("three")
+    trace = await lab.ask("x", k.ResumeExecution(), actor=lab.olga)
+
+    assert said(trace[0]).code == "not_open", "the forged pause would have made this resume succeed"
+    assert "ExecutionPaused" not in types(await lab.facts(tp))
+
+
+@pytest.mark.broker
+async def test_case_32_upgrade_keeps_what_was_unsigned_and_owes_signatures_from_there_on(
+    kafka_log_world: KafkaWorld, tmp_path: Path, seed: int
+) -> None:
+    log = kafka_log_world.log
+    config = StackConfig(
+        data_dir=str(tmp_path),
+        bootstrap_servers=kafka_log_world.bootstrap_servers,
+        embedded_kafka=False,
+        database_url="",
+        gateway_port=0,
+        url="",
+        topic_prefix=log.topics.prefix,
+        partitions=PARTITIONS,
+    )
+    install_keys(config.directory)
+    written = config.directory.keys / SIGNED_FROM
+    settings = {"keys_dir": str(config.directory.keys)}
+    lab = Lab(log, PARTITIONS, random.Random(seed))
+    tp = lab.events_tp("x")
+    try:
+        hold = await some_history(lab)
+        before = types(await lab.facts(tp))
+        ends = {
+            topic: tuple([(await log.bounds(TopicPartition(topic, n)))[1] for n in range(count)])
+            for topic, count in ((log.topics.executions, PARTITIONS), (log.topics.definitions, 1))
+        }
+        await asyncio.to_thread(install_seals, replace(config, log_signatures=OFF))
+        assert not written.exists(), "nothing is owed where the operator wants no signatures"
+
+        await asyncio.to_thread(install_seals, config)
+
+        assert read_signed_from(written) == ends
+        text = written.read_bytes()
+        forged = [await forge(lab, tp)]
+        lab.sealer, lab.seals = sealer_of(settings), load_seals(settings)
+        running = await lab.start_worker("new")
+        trace = await lab.ask(
+            "x", k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest), lab.rita
+        )
+        assert types(trace) == ["DecisionRecorded", "ToolCallReleased"], (
+            "what was held unsigned can be decided"
+        )
+        await running.stop()
+        forged.append(await forge(lab, tp))
+        # Every later start runs the installation again.
+        await asyncio.to_thread(install_seals, config)
+
+        assert written.read_bytes() == text
+        lab.seals = load_seals(settings)
+        counted = await lab.facts(tp)
+        assert types(counted)[: len(before)] == before
+        assert "ExecutionPaused" not in types(counted)
+        later = [raw for raw in await lab.raws(tp) if raw.offset >= ends[tp.topic][tp.partition]]
+        unsigned = [raw.offset for raw in later if HEADER not in dict(raw.headers)]
+        assert unsigned == forged
+    finally:
+        await lab.close()
