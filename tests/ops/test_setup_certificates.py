@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import io
-import ssl
 import subprocess
 import sys
 import zipfile
@@ -13,16 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from pathlib import Path
-from threading import Thread
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+
+from tests.servers.authority import make_authority
+from tests.servers.threaded import serving
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -46,20 +40,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     (home / "simple" / "small-thing" / WHEEL).write_bytes(wheel)
     page = f'<a href="{WHEEL}#sha256={hashlib.sha256(wheel).hexdigest()}">{WHEEL}</a>'
     (home / "simple" / "small-thing" / "index.html").write_text(page)
-    authority, served = home / "authority.pem", home / "served.pem"
-    _certificates(authority, served)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(served)
+    authority = make_authority(home)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(home)))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield Index(f"https://127.0.0.1:{server.server_port}/simple", authority)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    server.socket = authority.server_context().wrap_socket(server.socket, server_side=True)
+    with serving(server):
+        yield Index(f"https://127.0.0.1:{server.server_port}/simple", authority.ca_file)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -79,36 +64,6 @@ def _wheel() -> bytes:
             archive.writestr(name, text)
         archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD")))
     return buffer.getvalue()
-
-
-def _certificates(authority: Path, served: Path) -> None:
-    """An authority, and a certificate of it for 127.0.0.1 with its key."""
-    now = datetime.datetime.now(datetime.UTC)
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
-    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("Acme CA", "127.0.0.1")]
-
-    def made(of: int) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(names[of])
-            .issuer_name(names[0])
-            .public_key(keys[of].public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=of == 0, path_length=None), critical=True)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(keys[0].public_key()), critical=False
-            )
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(keys[of].public_key()), critical=False)
-        )
-
-    root = made(0).sign(keys[0], SHA256())
-    alternative = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    leaf = made(1).add_extension(alternative, critical=False).sign(keys[0], SHA256())
-    authority.write_bytes(root.public_bytes(Encoding.PEM))
-    key = keys[1].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    served.write_bytes(key + leaf.public_bytes(Encoding.PEM))
 
 
 def installed(

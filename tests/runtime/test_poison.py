@@ -107,16 +107,9 @@ async def test_poison_command_with_workers_that_take_turns_is_abandoned_after_as
     assert len(deaths) == IN_A_BATCH + ABANDON_AFTER_DEATHS
 
 
-async def forever(self: Worker, failures: int) -> None:
-    await asyncio.Event().wait()
-
-
-async def test_poison_that_kills_whoever_reads_it_goes_to_the_dead_letters_unread(
-    memory_lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Giving a command up needs its key: so a writer may die of that, too, but not for ever."""
-    lab, read = memory_lab, Verifier.read
-    reads = list[int]()
+def deadly_to_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let a poisonous command end whoever reads it, also to give it up; returns the offsets that were read."""
+    read, reads = Verifier.read, list[int]()
 
     def dies(self: Verifier, raw: RawRecord) -> Any:
         if b"poison" in raw.value:
@@ -126,6 +119,18 @@ async def test_poison_that_kills_whoever_reads_it_goes_to_the_dead_letters_unrea
 
     monkeypatch.setattr(Verifier, "read", dies)
     monkeypatch.setattr(Rounds, "_abandon", lambda self, round_, raw, deaths: dies(self.verifier, raw))
+    return reads
+
+
+async def forever(self: Worker, failures: int) -> None:
+    await asyncio.Event().wait()
+
+
+async def test_poison_that_kills_whoever_reads_it_goes_to_the_dead_letters_unread(
+    memory_lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Giving a command up needs its key: so a writer may die of that, too, but not for ever."""
+    lab, reads = memory_lab, deadly_to_read(monkeypatch)
     await lab.send("x", k.StartExecution(agent="poison"))
     after = await lab.send("y", k.StartExecution(agent="bot"))
     await lab.start_worker("one")

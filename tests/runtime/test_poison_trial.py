@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 
 from schemas import commands as k
-from schemas.envelope import Verifier
 from schemas.events.log import WriterAlive
-from schemas.record import RawRecord
 from services.domain import executions
 from services.runtime.log import TopicPartition
-from services.runtime.rounds import ABANDON_AFTER_DEATHS, Rounds
+from services.runtime.rounds import ABANDON_AFTER_DEATHS
 from services.runtime.trial import ForkedTrial
 from tests.runtime.lab import Lab, body_of, types
-from tests.runtime.test_poison import IN_A_BATCH, deadly
+from tests.runtime.test_poison import IN_A_BATCH, deadly, deadly_to_read
 
 
 async def test_case_25_poison_is_tried_in_a_child_and_ends_one_writer_alone(
@@ -35,16 +33,7 @@ async def test_case_25_poison_is_tried_in_a_child_and_ends_one_writer_alone(
 async def test_case_25_poison_that_kills_whoever_reads_it_ends_one_writer_alone(
     memory_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab, read, reads = memory_lab, Verifier.read, list[int]()
-
-    def dies(self: Verifier, raw: RawRecord) -> Any:
-        if b"poison" in raw.value:
-            reads.append(raw.offset)
-            raise SystemError("not even an exception that somebody catches")
-        return read(self, raw)
-
-    monkeypatch.setattr(Verifier, "read", dies)
-    monkeypatch.setattr(Rounds, "_abandon", lambda self, round_, raw, deaths: dies(self.verifier, raw))
+    lab, reads = memory_lab, deadly_to_read(monkeypatch)
     await lab.send("x", k.StartExecution(agent="poison"))
     after = await lab.send("y", k.StartExecution(agent="bot"))
     await lab.start_worker("one", trial=ForkedTrial())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from tests.servers.threaded import serving
 
 HOST = "localhost"
 
@@ -40,11 +41,12 @@ def make_authority(directory: Path) -> Authority:
     directory.mkdir(parents=True, exist_ok=True)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Example Company CA")])
-    ca = _certificate(ca_name, ca_key.public_key(), ca_name, True).sign(ca_key, hashes.SHA256())
+    by = ca_key.public_key()
+    ca = _certificate(ca_name, by, ca_name, by, is_ca=True).sign(ca_key, hashes.SHA256())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     leaf = (
-        _certificate(name, key.public_key(), ca_name, False)
+        _certificate(name, key.public_key(), ca_name, by, is_ca=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST), address]), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
@@ -60,7 +62,12 @@ def make_authority(directory: Path) -> Authority:
 
 
 def _certificate(
-    name: x509.Name, key: ec.EllipticCurvePublicKey, issuer: x509.Name, is_ca: bool
+    name: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    issuer: x509.Name,
+    issued_by: ec.EllipticCurvePublicKey,
+    *,
+    is_ca: bool,
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
@@ -72,6 +79,8 @@ def _certificate(
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issued_by), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 
@@ -120,11 +129,5 @@ def serving_tls(authority: Authority, body: bytes = b"{}") -> Iterator[TlsServer
         server.socket, server_side=True, do_handshake_on_connect=False
     )
     found.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 
 from ops.ports import free_port
+from tests.servers.threaded import serving
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 TOLERANCE_S = 300
@@ -110,14 +110,8 @@ def receiving(receiver: Receiver | None = None, port: int = 0) -> Iterator[Recei
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     found.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class Mailbox:
