@@ -1,7 +1,8 @@
 """Proposals that stand in the log and that nobody has decided yet, found by whichever gateway is asked.
 
 Only a call that is nowhere else is looked for, in what the partition's decider has still before it, and a bounded
-piece of that. Believed is what a gateway signed, and nothing that was answered already.
+piece of that: where more waits, it cannot be told. Believed is what a gateway signed, and nothing that was answered
+already.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import asyncio
 import logging
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from gateway.asking import Answers
 from gateway.kafka_client import KafkaUnreachable
 from gateway.kafka_past import KafkaForbidden, KafkaPast
 from gateway.live.live import Live
 from gateway.live.past import PastGone
+from gateway.live.reader import Reader, Subject
 from gateway.problems import Problem
+from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.commands import ProposeToolCall
 from schemas.envelope import Verifier
@@ -72,9 +76,16 @@ class Undecided:
 
     async def _find(self, partition: int, key: bytes, call_id: str) -> ProposeToolCall | None:
         first, end = (await self.past.bounds([partition]))[partition]
-        start = max(first, end - LOOK_BACK, self.live.decided.get(partition, -1) + 1)
-        if start >= end:
-            return None
+        waiting = max(first, self.live.decided.get(partition, -1) + 1)
+        start = max(waiting, end - LOOK_BACK)
+        found = await self._read(partition, start, end, key, call_id) if start < end else None
+        if found is None and waiting < start:
+            raise _cannot_tell()
+        return found
+
+    async def _read(
+        self, partition: int, start: int, end: int, key: bytes, call_id: str
+    ) -> ProposeToolCall | None:
         async with aclosing(self.past.read({partition: start})) as chunks:
             async for _, raws in chunks:
                 for raw in raws:
@@ -100,6 +111,29 @@ class Undecided:
             return True
         wanted = (command.actor.tenant, command.actor.project, command.command_id)
         return bool(await self.answers.answers([wanted]))
+
+
+class Waiting(Protocol):
+    """Finds proposals that wait to be decided."""
+
+    async def proposal(self, key: bytes, call_id: str) -> ProposeToolCall | None:
+        """As `Undecided.proposal`."""
+        ...
+
+
+async def row_or_proposal(reader: Reader, waiting: Waiting, subject: Subject) -> Row | ProposeToolCall:
+    """A call as it stands, or its proposal where nobody has decided it yet.
+
+    Raises:
+        Problem: 404, there is neither; 503, it cannot be told now.
+    """
+    try:
+        return await reader.read(subject)
+    except Problem as problem:
+        if problem.code is not Refusal.NOT_FOUND:
+            raise
+    # It may have been decided between the two looks, so the first one is taken again.
+    return await waiting.proposal(subject.key, subject.id) or await reader.read(subject)
 
 
 def _cannot_tell() -> Problem:

@@ -24,13 +24,13 @@ from gateway.operations.calls import (
     subject_of,
     undecided_reply,
 )
-from gateway.problems import Problem
 from gateway.rest.documented import AFTER, WAIT, answers, change, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.undecided import row_or_proposal
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
 from projections.queries import lists
-from schemas.refusals import Refusal
+from schemas.commands import ProposeToolCall
 
 router = APIRouter(prefix="/v1/executions/{execution_id}/tool-calls", tags=["tool calls"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -87,16 +87,17 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     wait_s = door.seconds("wait", 0.0)
     await door.settle_after()
     subject = subject_of(door.actor, execution_id, call_id)
-    try:
-        row = await door.gate.reader.read(subject)
-    except Problem as problem:
-        if problem.code is not Refusal.NOT_FOUND:
-            raise
-        pending = await _undecided(door, execution_id, call_id)
-        decided = await _decided(door, subject, wait_s) if pending is not None and wait_s else None
-        if decided is None:
-            return _known(pending, problem)
-        row = decided
+    row = door.gate.reader.at_hand(subject)
+    if row is None:
+        execution = await door.gate.reader.read(executions.subject_of(door.actor, execution_id))
+        check_sees(door.actor, execution)
+        found = await row_or_proposal(door.gate.reader, door.gate.undecided, subject)
+        if isinstance(found, ProposeToolCall):
+            row = await _decided(door, subject, wait_s)
+            if row is None:
+                return answer(undecided_reply(door.gate, door.actor, execution["agent"], execution_id, found))
+        else:
+            row = found
     check_sees(door.actor, row)
     if wait_s and row["status"] in PENDING:
         row = await _decided(door, subject, wait_s) or row
@@ -137,23 +138,6 @@ async def revoke(door: AtDoor, execution_id: str, call_id: str) -> Response:
     return await door.perform(
         lambda: plan_revoke(door.gate, door.claims, execution_id, call_id, given, door.key)
     )
-
-
-def _known(pending: Response | None, problem: Problem) -> Response:
-    if pending is None:
-        raise problem
-    return pending
-
-
-async def _undecided(door: Door, execution_id: str, call_id: str) -> Response | None:
-    """A call that was proposed, and that no decider has come to yet; None where it was not."""
-    execution = await door.gate.reader.read(executions.subject_of(door.actor, execution_id))
-    check_sees(door.actor, execution)
-    key = subject_of(door.actor, execution_id, call_id).key
-    command = await door.gate.undecided.proposal(key, call_id)
-    if command is None:
-        return None
-    return answer(undecided_reply(door.gate, door.actor, execution["agent"], execution_id, command))
 
 
 async def _decided(door: Door, subject: Subject, wait_s: float) -> Row | None:
