@@ -25,7 +25,7 @@ from ops.kafka.acl import INSTALLATION
 from ops.kafka.security import client_settings
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
-from ops.topics import ensure_topics
+from ops.topics import count_partitions, ensure_topics
 from schemas.ids import TENANT_WIDE
 from schemas.key_files import DECIDER_KEY, DECIDERS, load_published, locked
 from schemas.seals import REQUIRED, SIGNED_FROM, read_signed_from, write_signed_from
@@ -93,6 +93,22 @@ def install_topics(config: StackConfig) -> None:
             replication_factor=config.replication_factor,
             min_insync_replicas=min(2, config.replication_factor),
             security=client_settings(config.kafka_settings_of(INSTALLATION)),
+        )
+    )
+
+
+def partitions_there(config: StackConfig) -> int | None:
+    """The partition count of the log that is there already; None where there is none yet.
+
+    Raises:
+        OpsError: The cluster does not answer.
+    """
+    topics = Topics(prefix=config.topic_prefix)
+    return asyncio.run(
+        count_partitions(
+            config.bootstrap_servers,
+            topics.executions,
+            client_settings(config.kafka_settings_of(INSTALLATION)),
         )
     )
 

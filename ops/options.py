@@ -33,7 +33,7 @@ class UpOptions:
     bootstrap_servers: str | None = None
     kafka_settings: Path | None = None
     database_url: str | None = None
-    partitions: int = DEFAULT_PARTITIONS
+    partitions: int | None = None
     replication_factor: int = 1
     topic_prefix: str = "placet"
     gateway_policy: Path | None = None
@@ -87,7 +87,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         audit_head_seconds=options.audit_head_seconds,
         notifications_file=_absolute(options.notifications),
         topic_prefix=options.topic_prefix,
-        partitions=options.partitions,
+        partitions=options.partitions or DEFAULT_PARTITIONS,
         replication_factor=options.replication_factor,
         log_signatures=_log_signatures(options.log_signatures),
         log_level=options.log_level,

@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import BinaryIO
 
 PR_SET_PDEATHSIG = 1
 # As in gateway/vault/wrapping.py, which this small module does not load.
@@ -17,36 +19,42 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 def spawn(
     command: Sequence[str],
-    log: Path,
+    log: Path | None = None,
     environ: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
     cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own, its output appended to `log`, killed with its parent.
+    """Start a child in a session of its own, killed with its parent; its output is appended to `log`.
 
     The death signal follows the thread that spawned: call it from one that lives as long as the child may.
 
     Args:
         command: Program and arguments.
-        log: The file that takes standard output and error; its directory is made.
+        log: The file that takes standard output and error; its directory is made. None leaves them the parent's.
         environ: The child's environment; the parent's by default, without what is the gateway's alone.
         pass_fds: File descriptors that stay open in the child.
         cwd: Its working directory; the parent's by default.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
     parent = os.getpid()
-    with log.open("ab") as output:
+    with _opened(log) as output:
         return subprocess.Popen(  # noqa: S603 - the command is built by this program
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=output and subprocess.STDOUT,
             env=without_master_key(os.environ) if environ is None else dict(environ),
             pass_fds=tuple(pass_fds),
             cwd=cwd,
             start_new_session=True,
             preexec_fn=lambda: _die_with(parent),
         )
+
+
+def _opened(log: Path | None) -> AbstractContextManager[BinaryIO | None]:
+    if log is None:
+        return nullcontext()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log.open("ab")
 
 
 def without_master_key(environ: Mapping[str, str]) -> dict[str, str]:

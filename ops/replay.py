@@ -147,3 +147,7 @@ def _table(outcome: Outcome) -> Table:
         first = "\n".join(f"{row.key} {row.problem} {' '.join(row.columns)}" for row in found.differences)
         table.add_row(found.name, f"{found.rows:,}", found.digest[:12], f"{found.differing:,}", first)
     return table
+
+
+if __name__ == "__main__":
+    typer.run(replay)

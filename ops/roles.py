@@ -20,15 +20,19 @@ from schemas.outgoing_tls import TlsRefused, outgoing_tls
 
 Run = Callable[[Mapping[str, str]], None]
 
+PROJECTOR = "projector"
 ROLES: Mapping[str, str] = {
     "decider": "services.runtime.main:run",
-    "projector": "projections.main:run",
+    PROJECTOR: "projections.main:run",
     "gateway": "gateway.main:run",
     "trust": "services.processors.main:run",
 }
 # Run only where the stack was asked for what they do.
 NOTIFIER = "notifier"
 OPTIONAL_ROLES: Mapping[str, str] = {NOTIFIER: "services.processors.notifications.main:run"}
+
+# What they do may come late: nobody's decision waits for it.
+FOLLOWERS = frozenset({"trust", NOTIFIER})
 
 # Statistics may lag behind under load; decisions and what people see must not.
 NICENESS: Mapping[str, int] = {"trust": 10}

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
 from types import FrameType
 from typing import Any
@@ -20,14 +21,15 @@ from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError
 from ops.files import unusable
-from ops.install import install_keys, install_seals, install_topics
+from ops.install import install_keys, install_seals, install_topics, partitions_there
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
 from ops.options import UpOptions, check_port, settle
 from ops.ports import reachable
 from ops.private import keep_private
-from ops.roles import roles_of
+from ops.renewal import are_outdated, start_renewal
+from ops.roles import FOLLOWERS, PROJECTOR, roles_of
 from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
 from schemas.topics import Topics
 
@@ -36,6 +38,7 @@ TICK_S = 0.1
 FAILURES_BEFORE_READY = 3
 READYZ_TIMEOUT_S = 5.0
 WRITE_AGAIN_S = 1.0
+RENEWAL_GRACE_S = 10.0
 
 
 class StopRequested(BaseException):
@@ -95,7 +98,7 @@ class Supervisor:
         check_port(self.options)
         install_keys(self.directory)
         bootstrap_servers = self.options.bootstrap_servers or self._start_kafka()
-        self.config = settle(self.options, bootstrap_servers)
+        self.config = self._settled(bootstrap_servers)
         install_topics(self.config)
         install_seals(self.config)
         save_config(self.config)
@@ -103,9 +106,19 @@ class Supervisor:
             RoleChild(role, role_command(role, self.directory), self.directory)
             for role in roles_of(self.config)
         )
+        outdated = are_outdated(self.config.database_url)
         for role in self._roles:
-            role.start()
+            if role.name != PROJECTOR or not outdated:
+                role.start()
+        if outdated:
+            self._renew_views()
         self._wait_ready(self.config)
+
+    def _settled(self, bootstrap_servers: str) -> StackConfig:
+        config = settle(self.options, bootstrap_servers)
+        if self.options.partitions is not None:
+            return config
+        return replace(config, partitions=partitions_there(config) or config.partitions)
 
     def _start_kafka(self) -> str:
         self._say("Starting Kafka")
@@ -114,16 +127,42 @@ class Supervisor:
         )
         return self._kafka.start()
 
+    def _renew_views(self) -> None:
+        """Make the views anew while those who need none of them work, and only then let them be written."""
+        self._say("Another version of Placet built the views: making them anew from the log")
+        renewal = start_renewal(self.directory)
+        try:
+            while renewal.poll() is None:
+                self._tick()
+                self._report(STARTING)
+                time.sleep(TICK_S)
+        finally:
+            process.stop(renewal, RENEWAL_GRACE_S)
+        if renewal.returncode != 0:
+            raise RoleFailedError(
+                "The views could not be made anew, and the old ones are as they were: see what is printed above, "
+                f"with --detach in {self.directory.log('supervisor')}."
+            )
+        for role in self._roles:
+            if role.name == PROJECTOR:
+                role.start()
+
     def _wait_ready(self, config: StackConfig) -> None:
         self._say("Starting " + ", ".join(role.name for role in self._roles))
         deadline = time.monotonic() + START_TIMEOUT_S
         while not (self._all_ready() and answers_ready(config)):
             self._tick()
+            is_late = time.monotonic() > deadline
+            late = [role for role in self._roles if is_late and role.component.state != READY]
             for role in self._roles:
-                is_late = time.monotonic() > deadline and role.component.state != READY
-                if is_late or role.failures >= FAILURES_BEFORE_READY:
+                if (role in late and role.name not in FOLLOWERS) or role.failures >= FAILURES_BEFORE_READY:
                     raise _not_ready(role, self.directory)
-            if time.monotonic() > deadline:
+            if late and answers_ready(config):
+                self._say(
+                    f"Not ready yet: {', '.join(role.name for role in late)}; decisions are made without"
+                )
+                return
+            if is_late:
                 raise RoleFailedError(f"The gateway at {config.url} does not answer /readyz: read its log.")
             self._report(STARTING)
             time.sleep(TICK_S)

@@ -67,8 +67,9 @@ async def ensure_topics(
         TopicMismatchError: One exists with another partition count.
     """
     specs = (topics or Topics()).specs()
+    names = [spec.name for spec in specs]
     async with admin_client(bootstrap_servers, security) as admin:
-        there = await partition_counts(admin, specs)
+        there = await partition_counts(admin, names)
         new = [
             _new_topic(spec, spec.partitions or partitions, replication_factor, min_insync_replicas)
             for spec in specs
@@ -76,7 +77,7 @@ async def ensure_topics(
         ]
         if new:
             _raise_refused(await admin.create_topics(new))
-            there = await _wait_visible(admin, specs)
+            there = await _wait_visible(admin, names)
     check_partitions(specs, there, partitions)
 
 
@@ -95,14 +96,27 @@ async def validate_topics(
         TopicMismatchError: One has another partition count.
     """
     specs = (topics or Topics()).specs()
+    names = [spec.name for spec in specs]
     async with admin_client(bootstrap_servers, security) as admin:
-        there = await partition_counts(admin, specs)
+        there = await partition_counts(admin, names)
     check_partitions(specs, there, partitions)
 
 
-async def partition_counts(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> dict[str, int]:
-    """Topic name → partition count, for those of the given topics that exist."""
-    described = await admin.describe_topics([spec.name for spec in specs])
+async def count_partitions(
+    bootstrap_servers: str, name: str, security: Mapping[str, Any] | None = None
+) -> int | None:
+    """The partitions of a topic; None where it does not exist.
+
+    Raises:
+        KafkaUnreachableError: No broker answers.
+    """
+    async with admin_client(bootstrap_servers, security) as admin:
+        return (await partition_counts(admin, [name])).get(name)
+
+
+async def partition_counts(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
+    """Topic name → partition count, for those of the given names that exist."""
+    described = await admin.describe_topics(list(names))
     return {found["topic"]: len(found["partitions"]) for found in described if _is_served(found)}
 
 
@@ -146,12 +160,12 @@ def settings_of(spec: TopicSpec, min_insync_replicas: int) -> dict[str, str]:
     }
 
 
-async def _wait_visible(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> dict[str, int]:
+async def _wait_visible(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
     """A created topic reaches the broker's own metadata a moment after the answer to its creation."""
     deadline = time.monotonic() + VISIBLE_WITHIN_S
     while True:
-        there = await partition_counts(admin, specs)
-        if len(there) == len(specs) or time.monotonic() > deadline:
+        there = await partition_counts(admin, names)
+        if len(there) == len(names) or time.monotonic() > deadline:
             return there
         await asyncio.sleep(POLL_S)
 

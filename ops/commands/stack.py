@@ -35,7 +35,14 @@ BootstrapServers = Annotated[
 DatabaseUrl = Annotated[
     str | None, typer.Option(envvar="DATABASE_URL", help="Where views live, else SQLite.")
 ]
-Partitions = Annotated[int, typer.Option(min=1, help="Partitions of a new log; fixed for its life.")]
+Partitions = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help=f"Partitions of a new log, fixed for its life ({DEFAULT_PARTITIONS}).",
+        show_default=False,
+    ),
+]
 KafkaSettings = Annotated[
     Path | None,
     typer.Option(help="JSON file of SASL and TLS settings for the cluster, or a directory with ROLE.json."),
@@ -79,7 +86,7 @@ def up(
     port: Annotated[int, typer.Option(help="The gateway's port; 0 picks a free one.")] = DEFAULT_PORT,
     host: Annotated[str, typer.Option(help="The address that the gateway listens on.")] = LOOPBACK,
     database_url: DatabaseUrl = None,
-    partitions: Partitions = DEFAULT_PARTITIONS,
+    partitions: Partitions = None,
     replication_factor: Annotated[int, typer.Option(min=1, help="Copies of a new topic.")] = 1,
     topic_prefix: Annotated[str, typer.Option(help="First word of the topics' names.")] = "placet",
     gateway_policy: GatewayPolicy = None,

@@ -23,7 +23,7 @@ async def _settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, str]:
 
 async def test_ensure_topics_fresh_cluster_creates_every_topic(kafka: str, topics: Topics) -> None:
     async with admin_client(kafka) as admin:
-        counts = await partition_counts(admin, topics.specs())
+        counts = await partition_counts(admin, [spec.name for spec in topics.specs()])
     assert counts == {spec.name: spec.partitions or TEST_PARTITIONS for spec in topics.specs()}
 
 

@@ -1,0 +1,32 @@
+"""Views that another version of Placet built: made anew from the log when a stack is started by this one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ops import process
+from ops.config import DataDir
+from projections.store.port import ViewError, ViewOutdated
+from projections.store.urls import exists, open_view
+
+PACKAGE_ROOT = Path(__file__).resolve().parent.parent
+
+
+def are_outdated(database_url: str) -> bool:
+    """Whether another version built the views; False also where nobody can tell, since the projector tells why."""
+    try:
+        if exists(database_url):
+            open_view(database_url).close()
+    except ViewOutdated:
+        return True
+    except ViewError:
+        return False
+    return False
+
+
+def start_renewal(directory: DataDir) -> subprocess.Popen[bytes]:
+    """Start `placet replay` for the stack in a directory; what it prints goes where this process prints."""
+    command = (sys.executable, "-m", "ops.replay", "--data-dir", str(directory.root))
+    return process.spawn(command, cwd=PACKAGE_ROOT)

@@ -1,0 +1,79 @@
+"""A start waits for whoever decides and is read; what only follows may come later."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from ops import supervisor as supervisor_module
+from ops.child import RoleChild
+from ops.config import StackConfig
+from ops.errors import RoleFailedError
+from ops.options import UpOptions, settle
+from ops.supervisor import Supervisor
+from tests.ops.test_child import SAYS_READY
+
+Starting = Callable[[dict[str, str], list[str]], Supervisor]
+NEVER_READY = "import time; time.sleep(600)"
+
+
+class _Ready(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[StackConfig]:
+    """A stack whose gateway says that it is ready."""
+    settled = settle(UpOptions(tmp_path, port=0), "127.0.0.1:1")
+    server = HTTPServer((settled.gateway_host, settled.gateway_port), _Ready)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield settled
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "START_TIMEOUT_S", 2.0)
+
+
+@pytest.fixture
+def starting(config: StackConfig) -> Iterator[Starting]:
+    """Makes a supervisor whose roles are programs that were started; they are stopped at the end."""
+    roles: list[RoleChild] = []
+
+    def make(programs: dict[str, str], said: list[str]) -> Supervisor:
+        supervisor, directory = Supervisor(UpOptions(config.directory.root), said.append), config.directory
+        for name, program in programs.items():
+            command = (sys.executable, "-c", program, str(directory.status(name)))
+            roles.append(RoleChild(name, command, directory))
+            roles[-1].start()
+        supervisor._roles = tuple(roles)
+        return supervisor
+
+    yield make
+    for role in roles:
+        role.stop()
+
+
+def test_start_with_late_statistics_is_ready_and_says_so(config: StackConfig, starting: Starting) -> None:
+    said: list[str] = []
+    supervisor = starting({"decider": SAYS_READY, "trust": NEVER_READY}, said)
+    supervisor._wait_ready(config)
+    assert said[-1] == "Not ready yet: trust; decisions are made without"
+
+
+def test_start_with_late_decider_is_refused(config: StackConfig, starting: Starting) -> None:
+    supervisor = starting({"decider": NEVER_READY, "trust": SAYS_READY}, [])
+    with pytest.raises(RoleFailedError, match="decider did not start"):
+        supervisor._wait_ready(config)
