@@ -8,7 +8,7 @@ import apprise
 from apprise.plugins.email import NotifyEmail
 
 from services.processors.notifications.channel import Undelivered
-from services.processors.notifications.refusal import Said, Secrets, reason
+from services.processors.notifications.refusal import Said, Secrets, is_permanent, reason
 from services.processors.notifications.render import Outgoing
 
 
@@ -52,7 +52,7 @@ class AppriseChannel:
         self._is_mail = isinstance(target, NotifyEmail)
         self._timeout_s = timeout_s
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apprise")
-        self._running: Future[str | None] | None = None
+        self._running: Future[Undelivered | None] | None = None
 
     @property
     def kind(self) -> str:
@@ -71,9 +71,9 @@ class AppriseChannel:
         except TimeoutError:
             raise Undelivered(f"no answer within {self._timeout_s:g} s") from None
         if refusal is not None:
-            raise Undelivered(refusal)
+            raise refusal
 
-    def _notify(self, outgoing: Outgoing) -> str | None:
+    def _notify(self, outgoing: Outgoing) -> Undelivered | None:
         """Why it was not taken; None where it was."""
         try:
             result = self._apprise.notify(
@@ -86,11 +86,12 @@ class AppriseChannel:
         except Exception as error:  # a plugin's own mistake must not end what others wait for
             # Its name only: its text may hold the address.
             logging.getLogger(__name__).warning("a plugin of apprise failed (%s)", type(error).__name__)
-            return f"a plugin of apprise failed ({type(error).__name__})"
+            return Undelivered(f"a plugin of apprise failed ({type(error).__name__})")
         if result:
             return None
         log = [Said(entry.level, entry.message) for found in result.results for entry in found.logs()]
-        return reason(log, self._secrets, self._is_mail)
+        is_final = is_permanent(log, self._is_mail)
+        return Undelivered(reason(log, self._secrets, self._is_mail), is_final=is_final)
 
 
 def silence_libraries() -> None:

@@ -24,6 +24,10 @@ _RAISED = "Socket Exception: "
 # As smtplib's errors print an answer: (550, b'5.1.1 unknown user', 'from@…'), some of them by recipient.
 _ANSWER = re.compile(r"\((\d{3}), b(?P<quote>['\"])(.*?)(?P=quote)(?:, [^()]*)?\)")
 _RECIPIENT = re.compile(r"SMTP recipient .* was refused: (\d{3}) b(?P<quote>['\"])(.*)(?P=quote)")
+# RFC 5321, 4.2.1: a 5yz answer stays the same when it is asked for again. Those of RFC 4954, 6 are about the sign-in,
+# which an operator may mend meanwhile.
+_PERMANENT = re.compile(r"5\d\d")
+_ABOUT_SIGN_IN = frozenset({"530", "534", "535", "538"})
 _SYSTEM_ERROR = re.compile(r"\[(?:SSL: [A-Z0-9_]+|Errno -?\d+)\] [A-Za-z ,-]+")
 
 
@@ -62,6 +66,17 @@ class Secrets:
         return self._pattern.sub(LEFT_OUT, text)
 
 
+def is_permanent(log: Iterable[Said], is_mail: bool) -> bool:
+    """Whether a mail server said of every recipient that it will never take the message.
+
+    Args:
+        log: as for `reason`.
+        is_mail: likewise.
+    """
+    codes = [code for line in log for code in _codes(line.message)] if is_mail else []
+    return bool(codes) and all(_PERMANENT.fullmatch(code) and code not in _ABOUT_SIGN_IN for code in codes)
+
+
 def reason(log: Iterable[Said], secrets: Secrets, is_mail: bool) -> str:
     """One bounded line that says why a message was not taken.
 
@@ -74,6 +89,13 @@ def reason(log: Iterable[Said], secrets: Secrets, is_mail: bool) -> str:
     text = secrets.removed_from("; ".join(dict.fromkeys(told)) or NO_REASON)
     shown = revealed(" ".join(text.split()))
     return shown if len(shown) <= REASON_MAX_CHARS else f"{shown[: REASON_MAX_CHARS - 1]}{LEFT_OUT}"
+
+
+def _codes(message: str) -> list[str]:
+    if refused := _RECIPIENT.fullmatch(message):
+        return [refused[1]]
+    raised = message.removeprefix(_RAISED)
+    return [found[1] for found in _ANSWER.finditer(raised)] if raised != message else []
 
 
 def _told(line: Said, is_mail: bool) -> str:

@@ -109,13 +109,48 @@ async def test_send_mail_to_an_unknown_person_tells_why_and_no_part_of_the_addre
         with pytest.raises(Undelivered, match=r"(?i)auth.* not supported") as refused:
             await channel.send(MESSAGE)
         assert "hunter2" not in str(refused.value)
+        assert not refused.value.is_final
         channel = AppriseChannel(address, 10.0)
         channel._secrets = Secrets(signed_in)
         with pytest.raises(Undelivered, match=r"^550 5\.1\.1 <…> is unknown to … with … ") as refused:
             await channel.send(MESSAGE)
+    assert refused.value.is_final
     for secret in ("ann@example.com", "s3cret", "hunter2", "AHMz", "\x1b"):
         assert secret not in str(refused.value)
         assert secret not in quiet.text
+
+
+class HalfWelcome(Mailbox):
+    """A mail server that knows one person and will know the other later, that knows none, or wants a sign-in."""
+
+    def __init__(self, answers: dict[str, str]) -> None:
+        super().__init__()
+        self.answers = answers
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: Any) -> str:
+        envelope.rcpt_tos.append(address)
+        return self.answers[address]
+
+
+@pytest.mark.parametrize(
+    ("ann", "bob", "is_final"),
+    [
+        ("550 no such person", "550 no such person", True),
+        ("550 no such person", "451 later", False),
+        ("451 later", "451 later", False),
+        ("530 sign in first", "530 sign in first", False),
+    ],
+)
+async def test_send_mail_refused_for_good_is_not_tried_again(
+    ann: str, bob: str, is_final: bool, quiet: Printed
+) -> None:
+    people = "to=ann@example.com"
+    with (
+        mail_server(HalfWelcome({"ann@example.com": ann, "bob@example.com": bob})) as address,
+        pytest.raises(Undelivered) as refused,
+    ):
+        await AppriseChannel(address.replace(people, f"{people},bob@example.com"), 10.0).send(MESSAGE)
+    assert refused.value.is_final is is_final, str(refused.value)
 
 
 async def test_send_mail_to_nobody_who_listens_says_so(quiet: Printed) -> None:
