@@ -89,7 +89,7 @@ def test_what_was_done_stays_done_and_what_ran_out_meanwhile_is_never_released(
         lambda: {name: read(upgraded, path.format(name))["status"] for name in ("may", "june")},
         lambda found: not {"released", "held"} & set(found.values()),
     )
-    assert late == {"may": "expired", "june": "denied"}
+    assert late == {"may": "expired", "june": "expired"}
 
 
 def test_execution_of_before_goes_on_with_the_policy_of_before(upgraded: RunningStack) -> None:
