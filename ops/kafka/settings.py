@@ -27,6 +27,8 @@ _FIXED = {
     "num.recovery.threads.per.data.dir": "2",
     "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
     "message.max.bytes": str(MAX_MESSAGE_BYTES),
+    # As of new topics (ops/topics.py), also for those that an earlier version made.
+    "compression.type": "uncompressed",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
