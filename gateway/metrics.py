@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -78,8 +79,8 @@ class Metrics:
     def see(self, parts: Sequence[Part], own: Word, *, is_ready: bool) -> None:
         """Take in what is known of the installation's processes; of those of one name, the worst."""
         self._ready.set(is_ready)
-        if own.kafka_age_ms is not None:
-            self._kafka_age.set(own.kafka_age_ms / 1000)
+        # Never is longer than any bound of an alert; 0 would say that it has just answered.
+        self._kafka_age.set(math.inf if own.kafka_age_ms is None else own.kafka_age_ms / 1000)
         families = self._part_ready, self._part_silent, self._part_lag
         for family in families:
             family.clear()

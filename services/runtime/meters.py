@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -9,6 +10,15 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 ROUND_BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 APPEND_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 RECOVERY_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class WriterEnd(StrEnum):
+    """What ends a writer that was not told to."""
+
+    APPEND_FAILED = "AppendFailed"
+    DEPOSED = "Deposed"
+    LOG_UNREACHABLE = "LogUnreachable"
+    ERROR = "error"
 
 
 class Meters:
@@ -54,6 +64,9 @@ class Meters:
             ["cause"],
             registry=registry,
         )
+        # Shown from the start: to Prometheus a counter that begins with the first end has not grown.
+        for cause in WriterEnd:
+            self._deaths.labels(cause)
 
     def decided(self, commands: int, events: int, dead_letters: int) -> None:
         """A round is through."""
@@ -82,7 +95,7 @@ class Meters:
         self._claims.inc()
         self._term.labels(topic, str(partition)).set(term)
 
-    def ended(self, cause: str) -> None:
+    def ended(self, cause: WriterEnd) -> None:
         """A writer ended that was not told to."""
         self._deaths.labels(cause).inc()
 

@@ -24,6 +24,7 @@ from services.runtime.log import (
     TopicMissing,
     TopicPartition,
 )
+from services.runtime.meters import WriterEnd
 from services.runtime.writer import Deposed, PartitionWriter
 
 GROUP = "placet-decider"
@@ -198,17 +199,17 @@ class Worker:
                 raise
             except AppendFailed as error:
                 logger.warning("%s", error)
-                self._count_end(slot, type(error).__name__)
+                self._count_end(slot, WriterEnd.APPEND_FAILED)
                 if appender is not None:
                     await self._appenders.spoiled(appender)
             except (Deposed, LogUnreachable) as error:
                 logger.warning("%s: %s", slot.tp, error)
-                self._count_end(slot, type(error).__name__)
                 deposed = isinstance(error, Deposed)
+                self._count_end(slot, WriterEnd.DEPOSED if deposed else WriterEnd.LOG_UNREACHABLE)
             except Exception:
                 # A command that kills its writer is tried again under new claims, then alone, then given up.
                 logger.exception("the writer of %s died", slot.tp)
-                self._count_end(slot, "error")
+                self._count_end(slot, WriterEnd.ERROR)
                 if slot.writer is not None and slot.writer.ledger.attempting >= 0:
                     self._died_of[slot.tp][slot.writer.ledger.attempting] += 1
             # Two that both believe to own a partition must not depose each other at every turn.
@@ -219,7 +220,7 @@ class Worker:
                 await self._back_off(failures)
 
     @staticmethod
-    def _count_end(slot: Slot, cause: str) -> None:
+    def _count_end(slot: Slot, cause: WriterEnd) -> None:
         if slot.writer is not None:
             slot.writer.meters.ended(cause)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from services.runtime.meters import WriterEnd
 from tests.integration.doors import Tenant, new_tenant
 from tests.integration.frozen import component, frozen, readiness, told_by_status, until_told, until_well
 from tests.integration.site import Site
@@ -121,6 +123,22 @@ def test_doctor_on_a_stack_with_notifications_looks_at_the_file(told: Told) -> N
     done = told.site.stack.placet("doctor", "--json")
     assert '"check": "notifications"' in done.stdout
     assert done.returncode == 0, done.stdout
+
+
+def test_every_series_of_the_alerts_is_told_before_there_is_anything_to_count(told: Told) -> None:
+    """A counter that begins with the first loss has not grown: the first loss would be told to nobody."""
+    until_well(told.site)
+    parts = told.site.stack.components().values()
+    addresses = [part["address"] for part in parts if str(part["address"]).startswith("http")]
+    told_by_all = "".join(httpx.get(f"{address}/metrics", timeout=5.0).text for address in addresses)
+    series = {sample.partition(" ")[0].partition("{")[0] for sample in told_by_all.splitlines()}
+    rules = (Path(__file__).parents[2] / "ops" / "prometheus" / "placet.rules.yml").read_text()
+    named = set(re.findall(r"placet_(?:[a-z]+_)+[a-z]+|placet_ready", rules))
+    assert named - series == set()
+    # What listens never loses a message, and nothing ended a writer.
+    expected = ['placet_notifier_given_up_total{endpoint="n0/1"} 0.0']
+    expected += [f'placet_decider_writer_ends_total{{cause="{cause}"}} 0.0' for cause in WriterEnd]
+    assert [line for line in expected if line not in told_by_all] == []
 
 
 def test_case_39_frozen_notifier_is_told_and_keeps_nobody_from_deciding(told: Told) -> None:

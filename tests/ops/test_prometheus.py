@@ -49,9 +49,25 @@ def test_alert_is_on_metrics_that_there_are_and_says_what_to_do(rule: dict[str, 
     assert {"summary", "action"} <= set(rule["annotations"])
 
 
+def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    found = shutil.which("promtool") or str(RULES.parents[2] / ".venv" / "bin" / "promtool")
+    return subprocess.run([found, *arguments], capture_output=True, text=True, timeout=60)
+
+
 def test_rules_are_taken_by_prometheus_itself() -> None:
-    promtool = shutil.which("promtool") or str(RULES.parents[2] / ".venv" / "bin" / "promtool")
-    done = subprocess.run(
-        [promtool, "check", "rules", str(RULES)], capture_output=True, text=True, timeout=60
-    )
+    done = promtool("check", "rules", str(RULES))
     assert done.returncode == 0, done.stderr
+
+
+def test_alerts_on_counters_tell_the_first_of_what_they_count_and_not_what_is_long_past() -> None:
+    done = promtool("test", "rules", str(Path(__file__).with_name("placet.rules.test.yml")))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_gateway_that_kafka_never_answered_does_not_say_that_it_just_did() -> None:
+    metrics, pulse = Metrics(), Pulse("gateway", "gateway")
+    metrics.see([], pulse.word(), is_ready=False)
+    assert "placet_kafka_age_seconds +Inf" in metrics.text().decode()
+    pulse.acknowledged()
+    metrics.see([], pulse.word(), is_ready=False)
+    assert "placet_kafka_age_seconds 0.0" in metrics.text().decode()

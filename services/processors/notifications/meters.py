@@ -1,6 +1,6 @@
 """What the notifier counts of its work, for Prometheus."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -25,6 +25,12 @@ class NotifierMeters:
             registry=registry,
         )
         self._waiting = Gauge("placet_notifier_waiting", "Messages that wait.", by, registry=registry)
+
+    def expect(self, endpoints: Iterable[str]) -> None:
+        """Show each endpoint's counters at 0: to Prometheus one that begins with the first loss has not grown."""
+        for endpoint in endpoints:
+            for family in (self.taken, self.failed, self.given_up, self.overtaken, self._waiting):
+                family.labels(endpoint)
 
     def waiting(self, found: Mapping[str, int], endpoints: list[str]) -> None:
         """Say how many messages wait for each endpoint."""

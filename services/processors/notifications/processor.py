@@ -83,6 +83,7 @@ class Notifier:
     def count_with(self, meters: NotifierMeters) -> None:
         """Let meters count what is told and what becomes of it."""
         self._meters = meters
+        meters.expect(sender.endpoint.key for sender in self._senders)
         for sender in self._senders:
             sender.meters = meters
 
