@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import duckdb_extension_sqlite_scanner
 import psycopg
 import pytest
 
@@ -28,6 +30,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cookbook.md").read_text()
 BLOCKS = re.findall(r"^```sql(?: (\w+))?\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 QUESTIONS = [text for engine, text in BLOCKS if not engine]
 OF_POSTGRES = [text for engine, text in BLOCKS if engine == "postgres"]
+(PYTHON,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 OF_DUCKDB = [text for engine, text in BLOCKS if engine == "duckdb"]
 TITLES = re.findall(r"^## \d+\. (.*)$", PAGE, re.MULTILINE)
 
@@ -52,10 +55,14 @@ def on_sqlite(directory: Path) -> Iterator[Ask]:
 
 def on_duckdb(directory: Path) -> Iterator[Ask]:
     filled(f"sqlite:///{directory}/views.sqlite")
-    extensions = Path(duckdb_extension_sqlite_scanner.__file__).parent / "extensions"
-    (extension,) = extensions.glob("*/sqlite_scanner.duckdb_extension")
-    with duckdb.connect() as connection:
-        connection.load_extension(str(extension))
+    # The page's own step, in a home directory in which no extension was ever installed.
+    subprocess.run([sys.executable, "-c", PYTHON], env={**os.environ, "HOME": str(directory)}, check=True)
+    # A repository that nobody answers: what the step did not install is not fetched.
+    config = {
+        "home_directory": str(directory),
+        "custom_extension_repository": "http://127.0.0.1:1",
+    }
+    with duckdb.connect(config=config) as connection:
         for text in OF_DUCKDB:
             connection.execute(text.replace("'views.sqlite'", f"'{directory}/views.sqlite'"))
         yield lambda text: plain(connection.execute(text).fetchall())
