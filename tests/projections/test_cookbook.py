@@ -58,7 +58,7 @@ def on_duckdb(directory: Path) -> Iterator[Ask]:
     # The page's own step, in a home directory in which no extension was ever installed.
     subprocess.run([sys.executable, "-c", PYTHON], env={**os.environ, "HOME": str(directory)}, check=True)
     # A repository that nobody answers: what the step did not install is not fetched.
-    config = {
+    config: dict[str, Any] = {
         "home_directory": str(directory),
         "custom_extension_repository": "http://127.0.0.1:1",
     }
