@@ -107,9 +107,14 @@ class MatchAnnotations(PolicyModel):
 
 
 class Match(PolicyModel):
-    """Which calls the rule is about; both keys must agree."""
+    """Which calls the rule is about; all keys must agree.
+
+    `tools` are patterns of the name itself, `tools_like` of the name however it is spelt: lower-case words with `_`
+    between them (`send_money` for `sendMoney`, `Send-Money` and `mcp__bank__send_money`).
+    """
 
     tools: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=200)] | None = None
+    tools_like: Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=200)] | None = None
     annotations: MatchAnnotations | None = None
 
 
@@ -243,7 +248,9 @@ def policy_to_json(document: PolicyDocument) -> str:
 def size_problems(document: PolicyDocument) -> tuple[Problem, ...]:
     """What of a document is too much to be compiled, as every decider does. What is in force is not measured."""
     conditions = sum(len(rule.when or "") for rule in document.rules)
-    patterns = sum(len(rule.match.tools or ()) for rule in document.rules)
+    patterns = sum(
+        len((*(rule.match.tools or ()), *(rule.match.tools_like or ()))) for rule in document.rules
+    )
     limits = (
         (len(policy_to_json(document)), DOCUMENT_MAX_CHARS, "characters as JSON"),
         (conditions, CONDITIONS_MAX_CHARS, "characters in its conditions together"),

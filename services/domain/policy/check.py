@@ -1,15 +1,18 @@
 """Everything that is wrong or doubtful about a document: what `placet policy check` prints."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from schemas.linear_patterns import PatternRefused
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
-from services.domain.policy.patterns import is_exact, matcher
+from services.domain.policy.patterns import is_exact, like_matcher, matcher
 from services.domain.policy.programs import program_problems
 from services.domain.policy.shadowing import Standing, shadows
+
+Patterns = tuple[str, ...] | None
+Compiled = Callable[[str], Callable[[str], bool]]
 
 
 class Beside(NamedTuple):
@@ -108,8 +111,11 @@ def _warning(path: str, code: str, message: str) -> Problem:
 
 
 def _takes_all(rule: Rule) -> bool:
-    everything = rule.match.tools is None or "*" in rule.match.tools
-    return everything and rule.match.annotations is None and rule.when is None
+    return _names_all(rule) and rule.match.annotations is None and rule.when is None
+
+
+def _names_all(rule: Rule) -> bool:
+    return all(names is None or "*" in names for names in (rule.match.tools, rule.match.tools_like))
 
 
 def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Problem]:
@@ -127,21 +133,26 @@ def _takes_all_of(before: Rule, rule: Rule) -> bool:
         return False
     if before.match.annotations is not None and before.match.annotations != rule.match.annotations:
         return False
-    if before.match.tools is None or "*" in before.match.tools:
-        return True
-    return rule.match.tools is not None and all(
-        pattern in before.match.tools or _takes_name(before.match.tools, pattern)
-        for pattern in rule.match.tools
+    return _takes_names(before.match.tools, rule.match.tools, matcher) and _takes_names(
+        before.match.tools_like, rule.match.tools_like, like_matcher
     )
 
 
-def _takes_name(patterns: tuple[str, ...], name: str) -> bool:
-    return is_exact(name) and any(_is_usable(pattern) and matcher(pattern)(name) for pattern in patterns)
+def _takes_names(before: Patterns, after: Patterns, compiled: Compiled) -> bool:
+    if before is None or "*" in before:
+        return True
+    return after is not None and all(
+        pattern in before or (is_exact(pattern) and _fits_any(before, pattern, compiled)) for pattern in after
+    )
 
 
-def _is_usable(pattern: str) -> bool:
+def _fits_any(patterns: Collection[str], name: str, compiled: Compiled) -> bool:
+    return any(_is_usable(pattern, compiled) and compiled(pattern)(name) for pattern in patterns)
+
+
+def _is_usable(pattern: str, compiled: Compiled) -> bool:
     try:
-        matcher(pattern)
+        compiled(pattern)
     except PatternRefused:
         # It has been told as an error; what it would match is no question any more.
         return False
@@ -153,7 +164,15 @@ def _doubts(rule: Rule, path: str, known_tools: Collection[str] | None) -> Itera
         yield _warning(
             path, "allows_all", "this rule allows every call that reaches it; narrow it by match or when"
         )
-    for number, pattern in enumerate(rule.match.tools or ()):
-        if known_tools is not None and _is_usable(pattern) and not any(map(matcher(pattern), known_tools)):
+    if known_tools is not None:
+        yield from _typos(rule.match.tools, matcher, f"{path}.match.tools", known_tools)
+        yield from _typos(rule.match.tools_like, like_matcher, f"{path}.match.tools_like", known_tools)
+
+
+def _typos(
+    patterns: Patterns, compiled: Compiled, path: str, known_tools: Collection[str]
+) -> Iterator[Problem]:
+    for number, pattern in enumerate(patterns or ()):
+        if _is_usable(pattern, compiled) and not any(map(compiled(pattern), known_tools)):
             message = f"the pattern {pattern!r} matches no known tool; look for a typo, or publish the tool"
-            yield _warning(f"{path}.match.tools[{number}]", "no_known_tool", message)
+            yield _warning(f"{path}[{number}]", "no_known_tool", message)

@@ -20,7 +20,7 @@ from schemas.policy_document import (
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
 from services.domain.policy.cel_shape import Read
-from services.domain.policy.patterns import matcher
+from services.domain.policy.patterns import like_matcher, matcher
 from services.domain.policy.question import BadTemplate, parse_template
 from services.domain.policy.scopes import DIMENSIONS, ScopeFacts, select_policy
 
@@ -29,16 +29,20 @@ _CACHE_SIZE = 4096
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule with its tests; `annotations` are (hint, value) pairs that must all agree."""
+    """A rule with its tests; `annotations` are (hint, value) pairs that must all agree.
+
+    `tools` and `tools_like` are tests of which one must fit, empty where the rule names none.
+    """
 
     rule: Rule
     tools: tuple[Callable[[str], bool], ...]
+    tools_like: tuple[Callable[[str], bool], ...]
     annotations: tuple[tuple[str, bool], ...]
     when: CompiledExpression | None
 
     def fits_tool(self, tool: str) -> bool:
         """Whether the rule is about this tool's name."""
-        return not self.tools or any(test(tool) for test in self.tools)
+        return all(not tests or any(test(tool) for test in tests) for tests in (self.tools, self.tools_like))
 
     def fits_hints(self, hints: Mapping[str, bool]) -> bool:
         """Whether the rule is about tools with these hints."""
@@ -127,6 +131,8 @@ def _rule_problems(rule: Rule, path: str) -> Iterator[Problem]:
         yield from _fault(f"{path}.when", compile_expression, rule.when)
     for number, pattern in enumerate(rule.match.tools or ()):
         yield from _fault(f"{path}.match.tools[{number}]", matcher, pattern)
+    for number, pattern in enumerate(rule.match.tools_like or ()):
+        yield from _fault(f"{path}.match.tools_like[{number}]", like_matcher, pattern)
     if rule.hold is not None and rule.hold.question is not None:
         yield from _fault(f"{path}.hold.question", parse_template, rule.hold.question)
 
@@ -140,13 +146,13 @@ def raw_problems(value: Any) -> Iterator[Problem]:
     rules = value.get("rules") if isinstance(value, dict) else None
     for index, rule in enumerate(rules[:MAX_RULES] if isinstance(rules, list) else ()):
         match, hold = (_mapping(rule, name) for name in ("match", "hold"))
-        tools = match.get("tools")
         parts: list[tuple[str, Callable[[str], Any], Any]] = [
             ("when", compile_expression, rule.get("when") if isinstance(rule, dict) else None),
             ("hold.question", parse_template, hold.get("question")),
             *(
-                (f"match.tools[{number}]", matcher, pattern)
-                for number, pattern in enumerate(tools[:PATTERNS_MAX] if isinstance(tools, list) else ())
+                (f"match.{key}[{number}]", compiled, pattern)
+                for key, compiled in (("tools", matcher), ("tools_like", like_matcher))
+                for number, pattern in enumerate(_list(match, key)[:PATTERNS_MAX])
             ),
         ]
         for path, compile_part, text in parts:
@@ -157,6 +163,11 @@ def raw_problems(value: Any) -> Iterator[Problem]:
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     inner = value.get(name) if isinstance(value, dict) else None
     return inner if isinstance(inner, dict) else {}
+
+
+def _list(value: Mapping[str, Any], name: str) -> list[Any]:
+    inner = value.get(name)
+    return inner if isinstance(inner, list) else []
 
 
 def _fault(path: str, compile_part: Callable[[str], Any], text: str) -> Iterator[Problem]:
@@ -184,6 +195,7 @@ def _compiled_rule(rule: Rule) -> CompiledRule:
     return CompiledRule(
         rule=rule,
         tools=tuple(matcher(pattern) for pattern in rule.match.tools or ()),
+        tools_like=tuple(like_matcher(pattern) for pattern in rule.match.tools_like or ()),
         annotations=tuple(hints.items()),
         when=compile_expression(rule.when) if rule.when is not None else None,
     )

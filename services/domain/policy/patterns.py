@@ -3,16 +3,57 @@
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from unicodedata import normalize
 
-from schemas.linear_patterns import glob_matcher
+from schemas.linear_patterns import PatternRefused, glob_matcher
 
 _PART = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
 _WILDCARD = re.compile(r"[*?\[]")
+# Where a name's words meet: at what is no letter and no digit, and before a capital (`sendMoney`, `HTTPRequest`).
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+_BEFORE_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# What tool servers put behind their own name: `mcp__bank__pay`, `bank.pay`, `bank/pay`, `bank:pay`.
+_BEHIND_SERVER = re.compile(r"__|[./:]")
+# A name of many parts costs no more: beside the whole, only this many endings are looked at.
+_ENDINGS_MAX = 3
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
     """A test for the pattern: `*`, `?` and `[...]`, the whole name, case counting."""
     return glob_matcher(pattern)
+
+
+def like_matcher(pattern: str) -> Callable[[str], bool]:
+    """A test for the pattern over a name however it is spelt: any of its `spellings` fits.
+
+    Raises:
+        PatternRefused: as `matcher`; or no spelling could ever fit.
+    """
+    literal = re.sub(r"\[[^\]]*\]|[*?]", "", pattern)
+    if re.search(r"[^\w]|__", literal) or literal != _folded(literal):
+        raise PatternRefused("tools_like is written in lower-case words with single '_' between them")
+    test = matcher(pattern)
+    return lambda name: any(map(test, spellings(name)))
+
+
+@lru_cache(maxsize=4096)
+def spellings(name: str) -> tuple[str, ...]:
+    """A tool's name as lower-case words with `_` between them, and likewise without a server's name before it.
+
+    `SQLQuery` is `sql_query`; since `SQLquery` could be split in the wrong place, each is there without the splits at
+    capitals too.
+    """
+    plain = normalize("NFKC", name)
+    ends = [found.end() for found in _BEHIND_SERVER.finditer(plain)][-_ENDINGS_MAX:]
+    forms: dict[str, None] = {}
+    for part in (plain, *(plain[end:] for end in ends)):
+        for spelt in (_BEFORE_CAPITAL.sub("_", part), part):
+            forms[_folded(_BETWEEN_WORDS.sub("_", spelt).strip("_"))] = None
+    return tuple(forms)
+
+
+def _folded(text: str) -> str:
+    return normalize("NFKC", text).casefold()
 
 
 def is_exact(pattern: str) -> bool:

@@ -70,8 +70,9 @@ def _patterns(condition: str) -> list[str]:
 
 def _of_tools(rules: Iterable[Rule]) -> Iterator[_Sized]:
     for index, rule in enumerate(rules):
-        for number, pattern in enumerate(rule.match.tools or ()):
-            yield _Sized(f"rules[{index}].match.tools[{number}]", _size(glob_size, pattern))
+        for key, patterns in (("tools", rule.match.tools), ("tools_like", rule.match.tools_like)):
+            for number, pattern in enumerate(patterns or ()):
+                yield _Sized(f"rules[{index}].match.{key}[{number}]", _size(glob_size, pattern))
 
 
 def _size(measured: Callable[[str], int], pattern: str) -> int:

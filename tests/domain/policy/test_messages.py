@@ -91,7 +91,7 @@ def test_every_part_of_a_rule_that_does_not_compile_is_named() -> None:
         (
             "match: {colour: red}",
             "rules[0].match.colour",
-            "unknown field 'colour'; remove it, or write one of annotations, tools",
+            "unknown field 'colour'; remove it, or write one of annotations, tools, tools_like",
         ),
     ],
 )
