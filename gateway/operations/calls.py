@@ -160,7 +160,8 @@ def plan_result(
         duration_ms=body.duration_ms or 0,
     )
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/result"
-    name = name_of(actor, route, key, (body.attempt_id,))
+    # Who else names the attempt is refused, and that must not become the answer to whose attempt it is.
+    name = name_of(actor, route, key, (body.attempt_id, actor.subject))
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 
@@ -178,7 +179,7 @@ def plan_heartbeat(
     body = read_body(bodies.RenewLease, given())
     command = k.RenewLease(call_id=call_id, attempt_id=body.attempt_id)
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/heartbeat"
-    name = name_of(actor, route, None, (body.attempt_id, *_part_of_lease(row)))
+    name = name_of(actor, route, None, (body.attempt_id, actor.subject, *_part_of_lease(row)))
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 

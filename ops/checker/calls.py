@@ -53,6 +53,8 @@ class CallSeen:
     run_deadline_at_ms: int = 0
     latest_end_at_ms: int = 0
     attempts: list[str] = field(default_factory=list)
+    # Who consumed for the attempt that runs.
+    runner: str = ""
     proposers: list[str] = field(default_factory=list)
     allowed_by: str = ""
 
@@ -234,6 +236,8 @@ class RunSeen:
             self._say("I2", fact, "consumed twice though the tool is not idempotent", *call.attempts)
         if call.state == "released" and fact.at_ms >= call.expires_at_ms:
             self._say("I5", fact, "consumed after the release had expired", call.expires_at_ms, fact.at_ms)
+        if call.state == "consumed" and body.by != call.runner:
+            self._say("I2", fact, "consumed by another than whose attempt runs it", call.runner, body.by)
         if body.attempt_id in call.attempts:
             self._say("I2", fact, "the same attempt consumed twice", body.attempt_id)
         call.state, call.run_deadline_at_ms = "consumed", body.run_deadline_at_ms
@@ -241,11 +245,14 @@ class RunSeen:
             call.run_deadline_at_ms = min(call.run_deadline_at_ms, fact.at_ms + body.lease_ms)
         call.latest_end_at_ms = body.run_deadline_at_ms
         call.attempts.append(body.attempt_id)
+        call.runner = body.by
 
     def _renewed(self, call: CallSeen, fact: Fact) -> None:
         body = fact.body
         if call.attempts and body.attempt_id != call.attempts[-1]:
             self._say("I2", fact, "a sign of life of another attempt than the one that runs", body.attempt_id)
+        if call.attempts and body.by != call.runner:
+            self._say("I2", fact, "a sign of life from another than who consumed", call.runner, body.by)
         if fact.at_ms >= call.run_deadline_at_ms:
             self._say("I5", fact, "renewed after its lease had ended", call.run_deadline_at_ms, fact.at_ms)
         call.run_deadline_at_ms = min(call.latest_end_at_ms, body.lease_until_ms)
@@ -253,6 +260,9 @@ class RunSeen:
     def _ended(self, call: CallSeen, fact: Fact) -> None:
         if call.attempts and fact.body.attempt_id != call.attempts[-1]:
             self._say("I2", fact, "a result of another attempt than the one that runs", fact.body.attempt_id)
+        is_settled = call.state == "outcome_unknown" and self.decision_of(fact)[1]
+        if call.attempts and fact.body.by != call.runner and not is_settled:
+            self._say("I2", fact, "a result from another than who consumed", call.runner, fact.body.by)
         call.state = _ENDS[fact.type]
 
 

@@ -19,6 +19,8 @@ from services.domain.secrets import ERASED, handover
 from services.domain.state import Call, Execution
 from services.domain.verdicts import judged_events, outcome_unknown_events
 
+SOMEBODY_ELSES = "somebody else's attempt consumed it"
+
 
 def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Events:
     """ProposeToolCall: record the call and judge it; while the execution is paused only record it."""
@@ -81,8 +83,8 @@ def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
     call = state.calls.get(command.call_id)
     if call is None or not may_run(ctx.actor, call):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
-    if call.attempt_id and call.attempt_id != command.attempt_id:
-        return refuse(ctx, command, Refusal.ALREADY_CONSUMED, "another attempt runs this call", call.call_id)
+    if (foreign := _not_theirs(call, command.attempt_id, ctx)) is not None:
+        return refuse(ctx, command, Refusal.ALREADY_CONSUMED, foreign, call.call_id)
     if call.status != "consumed":
         return refuse(ctx, command, Refusal.NOT_RELEASED, f"the call is {call.status}", call.call_id)
     if (call.lease_until_ms - ctx.now_ms) * 2 > call.lease_ms or not call.lease_ms:
@@ -98,7 +100,10 @@ def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
 
 
 def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
-    """ReportResult: how the one attempt ended. It is taken even after the run was closed, or came late."""
+    """ReportResult: how the one attempt ended, from who consumed.
+
+    It is taken even after the run was closed, or came late.
+    """
     call = state.calls.get(command.call_id)
     if call is None or not may_run(ctx.actor, call):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
@@ -106,8 +111,8 @@ def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
         return refuse(ctx, command, Refusal.MALFORMED, f"output: {malformed}", call.call_id)
     if not call.attempt_id or call.status == "released":
         return refuse(ctx, command, Refusal.NOT_RELEASED, "the call was not consumed", call.call_id)
-    if call.attempt_id != command.attempt_id:
-        return refuse(ctx, command, Refusal.ALREADY_CONSUMED, "another attempt runs this call", call.call_id)
+    if (foreign := _not_theirs(call, command.attempt_id, ctx)) is not None:
+        return refuse(ctx, command, Refusal.ALREADY_CONSUMED, foreign, call.call_id)
     if call.status not in ("consumed", "outcome_unknown"):
         if (command.outcome, result_digest(_reported(command))) == (call.status, call.result_digest):
             return refuse(ctx, command, Refusal.DUPLICATE, f"the call has ended: {call.status}", call.call_id)
@@ -178,7 +183,7 @@ def _consumption_problem(
     if call.attempt_id == command.attempt_id and call.digest == command.digest:
         # An attempt's id is no secret, and what it was given may be one.
         if call.consumed_by != ctx.actor.subject:
-            return Refusal.ALREADY_CONSUMED, "somebody else's attempt consumed it"
+            return Refusal.ALREADY_CONSUMED, SOMEBODY_ELSES
         return Refusal.DUPLICATE, "this attempt has consumed it already"
     if call.status == "expired":
         return Refusal.EXPIRED, "the release or its hold has expired"
@@ -197,11 +202,27 @@ def _consumption_problem(
     return None, ""
 
 
+def _not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:
+    """Why the actor may not speak for the attempt that runs the call, or None.
+
+    An attempt's id is shown to whoever reads the call, so it proves nothing: who consumed is asked for as well.
+    """
+    if call.attempt_id and call.attempt_id != attempt_id:
+        return "another attempt runs this call"
+    if call.attempt_id and call.consumed_by != ctx.actor.subject:
+        return SOMEBODY_ELSES
+    return None
+
+
 def _may_run_again(call: Call, ctx: Context) -> bool:
-    """An idempotent tool, by the operator's own definition, may be run again by another process."""
+    """An idempotent tool, by the operator's own definition, may be run again by another process of who consumed.
+
+    Another subject would take the attempt over, and with it the word on how it ended.
+    """
     tool = ctx.tool(call.tool)
     unchanged = tool is not None and tool.version == call.tool_version
-    return call.status == "consumed" and unchanged and tool is not None and tool.idempotent
+    repeatable = call.status == "consumed" and unchanged and tool is not None and tool.idempotent
+    return repeatable and call.consumed_by == ctx.actor.subject
 
 
 def _reported(command: k.ReportResult) -> str:

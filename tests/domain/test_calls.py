@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from schemas import commands as k
-from schemas.events.calls import ToolCallReleased
+from schemas.actor import Actor
+from schemas.events.calls import ToolCallFailed, ToolCallReleased
 from schemas.limits import ARGUMENTS_MAX_BYTES
+from services.domain.context import LEASE_MS
+from services.domain.evolve import evolve
 from tests.domain.steps import code, consumed, decided, held, proposed, released, reported, started
-from tests.domain.world import ANNA, BOT, OLGA, OTHER_BOT, RITA, names, the
+from tests.domain.world import ANNA, BOT, OLGA, OTHER_BOT, PROJECT, RITA, TENANT, names, the
 
 LARGE = '{"a":"' + "x" * ARGUMENTS_MAX_BYTES + '"}'
 
@@ -226,3 +229,58 @@ def test_report_of_a_consumed_call_is_taken_after_the_run_was_closed() -> None:
     world.ask(k.CancelExecution(), OLGA)
 
     assert names(reported(world, "succeeded")) == ["ToolCallSucceeded"]
+
+
+BANK = Actor(subject="bank", tenant=TENANT, project=PROJECT, roles=("tool:pay", "tool:again"))
+
+
+@pytest.mark.parametrize("by", [BOT, OLGA], ids=["its agent", "an operator"])
+def test_report_by_another_than_who_consumed_is_refused_and_the_true_result_is_taken(by: Actor) -> None:
+    world = started()
+    world.ask(k.ConsumeGrant(call_id="c", digest=released(world), attempt_id="a"), BANK)
+    before = world.state()
+    for outcome in ("succeeded", "failed", "unknown"):
+        assert code(world.ask(_result(outcome), by)) == "already_consumed"
+    assert world.state() == before
+    assert names(world.ask(_result("succeeded"), BANK)) == ["ToolCallSucceeded"]
+    assert code(world.ask(_result("succeeded"), by)) == "already_consumed", "nor is it confirmed to them"
+
+
+def test_report_on_an_unknown_outcome_is_of_who_consumed_and_a_person_settles_it_otherwise() -> None:
+    world = started()
+    world.ask(k.ConsumeGrant(call_id="c", digest=released(world), attempt_id="a"), BANK)
+    hold = the(world.ask(_result("unknown"), BANK), "HoldOpened")
+    assert code(world.ask(_result("failed"), BOT)) == "already_consumed"
+    assert "ToolCallSucceeded" in names(decided(world, hold, "respond", value='"done"'))
+
+
+def test_renew_by_another_than_who_consumed_is_refused() -> None:
+    world = started()
+    world.ask(k.ConsumeGrant(call_id="c", digest=released(world), attempt_id="a"), BANK)
+    world.later(LEASE_MS // 2000)
+    assert code(world.ask(k.RenewLease(call_id="c", attempt_id="a"), BOT)) == "already_consumed"
+    assert names(world.ask(k.RenewLease(call_id="c", attempt_id="a"), BANK)) == ["LeaseRenewed"]
+
+
+def test_consume_again_of_an_idempotent_tool_is_of_who_consumed() -> None:
+    """Who takes an attempt over has the word on how it ended."""
+    world = started()
+    digest = released(world, "again")
+    assert names(world.ask(k.ConsumeGrant(call_id="c", digest=digest, attempt_id="a"), BANK)) == [
+        "GrantConsumed"
+    ]
+    assert code(consumed(world, digest, "b")) == "already_consumed"
+    assert names(world.ask(k.ConsumeGrant(call_id="c", digest=digest, attempt_id="b"), BANK)) == [
+        "GrantConsumed"
+    ]
+
+
+def test_fold_of_a_result_that_an_earlier_version_took_from_another_is_as_it_was() -> None:
+    world = started()
+    world.ask(k.ConsumeGrant(call_id="c", digest=released(world), attempt_id="a"), BANK)
+    old = ToolCallFailed(call_id="c", attempt_id="a", error="no", duration_ms=1, by="bot")
+    assert evolve(world.state(), old, world.now_ms).calls["c"].status == "failed"
+
+
+def _result(outcome: Any) -> k.ReportResult:
+    return k.ReportResult(call_id="c", attempt_id="a", outcome=outcome)

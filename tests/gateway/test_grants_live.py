@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from placet import AsyncPlacet, NotReleased
-from placet.grants import GatewayConsumer, GrantVerifier, RemoteKeys, read_jwks, verify
+from placet.grants import Attempt, GatewayConsumer, GrantVerifier, RemoteKeys, read_jwks, verify
 from placet.grants.asgi import GrantMiddleware
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
@@ -29,12 +29,15 @@ JWKS = "/.well-known/jwks.json"
 class ToolServer:
     """A tool behind the middleware: what ran, and how it answers to a call."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, consumer: GatewayConsumer) -> None:
         self.client = client
+        self.consumer = consumer
         self.ran: list[Any] = []
+        self.attempts: list[Attempt] = []
 
     async def run(self, request: Request) -> Response:
         attempt = request.state.placet
+        self.attempts.append(attempt)
         self.ran.append((await request.json(), attempt.attempt_id))
         return JSONResponse({"attempt_id": attempt.attempt_id})
 
@@ -47,9 +50,9 @@ async def tool_server(url: str, token: str, tool: str = "send_money") -> AsyncIt
     """A server of one tool, whose own token is `token`."""
     async with httpx.AsyncClient(timeout=10) as outward, httpx.AsyncClient(base_url="http://tool") as client:
         keys = RemoteKeys(f"{url}{JWKS}", client=outward, refetch_every_s=0.0)
-        made = ToolServer(client)
+        made = ToolServer(client, GatewayConsumer(url, outward, token))
         app = Starlette(routes=[Route("/", made.run, methods=["POST"])])
-        guarded = GrantMiddleware(app, GrantVerifier(tool, keys=keys), GatewayConsumer(url, outward, token))
+        guarded = GrantMiddleware(app, GrantVerifier(tool, keys=keys), made.consumer)
         client._transport = httpx.ASGITransport(app=guarded)
         yield made
 
@@ -155,6 +158,45 @@ async def test_tools_server_with_the_role_of_its_tool_runs_that_tool_and_may_do_
     body = {"call_id": "own", "tool": "send_money", "arguments": {"amount": 1}}
     assert server.post(f"/v1/executions/{call['execution_id']}/tool-calls", body).status_code == 403
     assert server.post("/v1/executions", {"agent": "billing"}).status_code == 403
+
+
+@pytest.mark.parametrize("door", ["rest", "websocket"])
+async def test_result_is_taken_from_who_consumed_and_not_from_who_reads_off_the_attempt(
+    doors: Doors, bot: Caller, anna: Caller, door: str
+) -> None:
+    call = released(bot, anna)
+    server = doors.caller("bank", "tool:send_money")
+    async with tool_server(doors.url, server.token) as tool:
+        ran = await tool.call(call["grant"]["token"], call["approved_arguments"])
+        assert ran.status_code == 200, ran.text
+        attempt_id = bot.get(path_of(call)).json()["attempt_id"]
+        assert attempt_id == ran.json()["attempt_id"], "the agent reads it off"
+        ids = {"execution_id": call["execution_id"], "call_id": call["call_id"]}
+        lies = {"attempt_id": attempt_id, "outcome": "succeeded", "output": {"paid": True}, "duration_ms": 0}
+        if door == "rest":
+            told = [
+                (answer.status_code, answer.json()["code"])
+                for who in (bot, doors.caller("olga", "operator"))
+                for answer in (
+                    who.post(f"{path_of(call)}/result", {**lies, "outcome": "failed", "error": "never ran"}),
+                    # The very words that the server will say: under the same id, were it not of its subject.
+                    who.post(f"{path_of(call)}/result", lies),
+                    who.post(f"{path_of(call)}/heartbeat", {"attempt_id": attempt_id}),
+                )
+            ]
+        else:
+            async with open_socket(bot.url, bot.token) as agent:
+                replies = [
+                    await agent.ask("result", **ids, body={**lies, "outcome": "unknown"}),
+                    await agent.ask("result", **ids, body=lies),
+                    await agent.ask("heartbeat", **ids, body={"attempt_id": attempt_id}),
+                ]
+            told = [(reply["status"], reply["body"]["code"]) for reply in replies]
+        assert set(told) == {(409, "already_consumed")}
+        assert bot.get(path_of(call)).json()["status"] == "consumed"
+
+        true = await tool.consumer.report(tool.attempts[0], "succeeded", output={"paid": True})
+        assert (true["status"], true["output"]) == ("succeeded", {"paid": True})
 
 
 def test_token_is_shown_to_who_may_consume_and_to_nobody_else(

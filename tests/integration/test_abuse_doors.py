@@ -143,6 +143,40 @@ async def test_case_10_another_tenants_key_over_kafka_is_a_dead_letter_and_leave
     assert tenant.call(execution_id)["status"] == "held"
 
 
+async def test_report_and_sign_of_life_over_kafka_from_another_than_who_consumed_are_refused_and_change_nothing(
+    site: Site, tenant: Tenant
+) -> None:
+    execution_id, call = tenant.held()
+    assert tenant.decide(call).status_code == 200
+    server = tenant.caller("bank", "tool:send_money")
+    path = f"/executions/{execution_id}/tool-calls/c1"
+    consume = {"digest": call["digest"], "attempt_id": "the-banks"}
+    assert server.post(f"{path}/consume", consume).status_code == 200
+    attempt_id = tenant.call(execution_id)["attempt_id"]
+    key = key_of(tenant, execution_id)
+    token = tenant.token("bot", "agent", agent="bot")
+    lies = [
+        k.ReportResult(call_id="c1", attempt_id=attempt_id, outcome="failed", error="never ran"),
+        k.RenewLease(call_id="c1", attempt_id=attempt_id),
+    ]
+    async with site_log(site) as log:
+        ends = await log.ends(log.log.topics.executions)
+        for lie in lies:
+            draft = Draft(lie, agent_of(tenant), fresh("lie"), key)
+            await log.log.send(log.place(key), with_token(draft, token))
+
+        # It is decided after the lies, since it stands after them.
+        told = server.post(f"{path}/result", {"attempt_id": attempt_id, "outcome": "succeeded", "output": 1})
+
+        assert (told.status_code, told.json()["status"]) == (200, "succeeded")
+        events = events_of(await log.since(ends), tenant.name)
+    assert [(event.type, getattr(event.body, "code", "")) for event in events] == [
+        ("CommandRefused", "already_consumed"),
+        ("CommandRefused", "already_consumed"),
+        ("ToolCallSucceeded", ""),
+    ]
+
+
 async def test_case_10_decision_forged_straight_to_kafka_is_a_dead_letter_and_decides_nothing(
     site: Site, tenant: Tenant
 ) -> None:

@@ -20,6 +20,8 @@ from tests.simulation.gateway import Gateway
 PATIENCE_S = 70.0
 IMPATIENCE_S = 5.0
 AGENT = Actor(subject="bot", tenant=TENANT, project=PROJECT, roles=("agent",), agent="bot")
+# Another account of the same agent: it can read off every attempt's id.
+RIVAL = AGENT.model_copy(update={"subject": "rival"})
 # The same names in another tenant: nothing of acme may ever be theirs.
 STRANGER = AGENT.model_copy(update={"tenant": "evil"})
 
@@ -38,10 +40,12 @@ class Agent:
     asked: int = 0
     ran: set[tuple[str, str]] = field(default_factory=set)
     races: random.Random = field(init=False)
+    lies: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
         # Of its own, so that whether two of its processes race shifts nothing else in a world.
         self.races = random.Random(f"races {self.seed} {self.execution_id}")
+        self.lies = random.Random(f"lies {self.seed} {self.execution_id}")
 
     @property
     def key(self) -> bytes:
@@ -158,6 +162,9 @@ class Agent:
         await asyncio.sleep(self.rng.uniform(0.0, 3.0))
         outcome = self.rng.choice(("succeeded", "succeeded", "failed", "unknown"))
         report = k.ReportResult(call_id=call_id, attempt_id=attempt_id, outcome=outcome)
+        if not self.payments and self.lies.random() < 0.08:
+            lie = report.model_copy(update={"outcome": "failed", "error": "never ran"})
+            await self._ask(lie, RIVAL, call_id=call_id)
         await self._ask(report, call_id=call_id, attempt_id=attempt_id)
 
     async def _misbehave(self, call_id: str, proposal: k.ProposeToolCall) -> None:

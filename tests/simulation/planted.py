@@ -129,6 +129,10 @@ def run_a_consumed_call_again(patch: Patch) -> None:
     patch.setattr(calls, "_may_run_again", lambda call, ctx: True)
 
 
+def take_a_result_from_who_reads_off_the_attempt(patch: Patch) -> None:
+    patch.setattr(calls, "_not_theirs", lambda call, attempt_id, ctx: None)
+
+
 def retry_an_unknown_outcome(patch: Patch) -> None:
     def again(state: Any, call: Any, reason: str, ctx: Any) -> list[Any]:
         return [release(call, call.decision_id, "decision", ctx)]
@@ -281,6 +285,7 @@ BUGS = {
         PlantedBug(release_on_timeout, ("I5",)),
         PlantedBug(take_another_tenants_key, ("I9",)),
         PlantedBug(run_a_consumed_call_again, ("I1", "I2")),
+        PlantedBug(take_a_result_from_who_reads_off_the_attempt, ("I2",)),
         PlantedBug(retry_an_unknown_outcome, ("I1", "I5")),
         PlantedBug(take_a_batch_wherever_it_lands, ("I3", "I6", "I12")),
         PlantedBug(decide_by_a_clock_that_is_behind, ("I5",)),

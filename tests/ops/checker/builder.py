@@ -196,8 +196,8 @@ class Story:
         )
         return plain.model_copy(update=changes)
 
-    def succeeded(self, attempt_id: str = "a") -> c.ToolCallSucceeded:
-        return c.ToolCallSucceeded(call_id="c", attempt_id=attempt_id, output="1", duration_ms=1, by="bot")
+    def succeeded(self, attempt_id: str = "a", by: str = "bot") -> c.ToolCallSucceeded:
+        return c.ToolCallSucceeded(call_id="c", attempt_id=attempt_id, output="1", duration_ms=1, by=by)
 
     def held(self, **changes: Any) -> None:
         """A run with a call that waits for a person."""

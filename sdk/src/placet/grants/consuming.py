@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -16,6 +16,7 @@ from placet.grants.token import Grant
 from placet.ids import InvalidId
 from placet.ids import attempt_id as new_attempt_id
 from placet.lease import lease_of
+from placet.transport.port import Request
 
 TRIES = 2
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
@@ -29,7 +30,7 @@ CONFLICTS: Mapping[str, Code] = {
 
 @dataclass(frozen=True)
 class Attempt:
-    """A grant that was consumed: the tool runs now, and its result is reported under this attempt id.
+    """A grant that was consumed: the tool runs now, and its result is reported (`GatewayConsumer.report`).
 
     `lease_s` is how long it is believed to run without a sign of life (`GatewayConsumer.renew`).
     """
@@ -84,7 +85,42 @@ class GatewayConsumer:
             PlacetError: the gateway refuses it, or nobody answers.
         """
         grant = attempt.grant
-        request = asks.heartbeat(grant.execution_id, grant.call_id, attempt.attempt_id)
+        return await self._told(asks.heartbeat(grant.execution_id, grant.call_id, attempt.attempt_id))
+
+    async def report(
+        self,
+        attempt: Attempt,
+        outcome: Literal["succeeded", "failed", "unknown"],
+        *,
+        output: Any = None,
+        error: str = "",
+        duration_ms: int = 0,
+    ) -> Mapping[str, Any]:
+        """Say how an attempt ended. Nobody else may: the gateway takes it from the subject that consumed.
+
+        Args:
+            attempt: what was consumed.
+            outcome: how it ended; after "unknown" a person is asked.
+            output: what the tool gave, as JSON.
+            error: why it failed, or why nobody knows.
+            duration_ms: how long it ran.
+
+        Returns:
+            The call.
+
+        Raises:
+            PlacetError: the gateway refuses it, or nobody answers.
+        """
+        grant = attempt.grant
+        body: dict[str, Any] = {
+            "attempt_id": attempt.attempt_id,
+            "outcome": outcome,
+            "duration_ms": duration_ms,
+        }
+        body.update({"error": error} if error else {"output": output})
+        return await self._told(asks.result(grant.execution_id, grant.call_id, body))
+
+    async def _told(self, request: Request) -> Mapping[str, Any]:
         try:
             answer = await self._answer(request.path, request.body or {})
         except GrantRefused as error:

@@ -1,0 +1,254 @@
+"""Stories with one thing wrong each, and the number of the invariant that it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from schemas.events import calls as c
+from schemas.events import executions as x
+from schemas.events import holds as h
+from tests.ops.checker.builder import HOLD_MS, Story
+
+Wrong = Callable[[Story], None]
+
+
+def other_digest_released(story: Story) -> None:
+    story.held()
+    story.says(story.decision(), story.release(digest="0" * 64))
+
+
+def other_arguments_released(story: Story) -> None:
+    story.held()
+    story.says(story.decision(), story.release(arguments='{"a":2}'))
+
+
+def released_by_nobody(story: Story) -> None:
+    story.held()
+    story.says(story.release())
+
+
+def released_by_a_vote_that_is_not_enough(story: Story) -> None:
+    story.held(quorum=2)
+    story.says(story.decision(resolves=False), story.release())
+
+
+def quorum_of_one_person(story: Story) -> None:
+    story.held(quorum=2)
+    story.says(story.decision(), story.release())
+
+
+def released_on_timeout(story: Story) -> None:
+    story.held()
+    story.now_ms += HOLD_MS
+    story.says(h.HoldExpired(hold_id="h", on_timeout="deny"), story.release())
+
+
+def approved_after_the_deadline(story: Story) -> None:
+    story.held()
+    story.now_ms += HOLD_MS
+    story.says(story.decision(), story.release())
+
+
+def expired_early(story: Story) -> None:
+    story.held()
+    story.says(h.HoldExpired(hold_id="h", on_timeout="deny"))
+
+
+def consumed_without_release(story: Story) -> None:
+    story.held()
+    story.says(story.consumed())
+
+
+def consumed_when_denied(story: Story) -> None:
+    story.held()
+    denied = c.ToolCallDenied(call_id="c", revision=1, cause="rejected", feedback="", decision_id="d")
+    story.says(story.decision("reject"), denied)
+    story.says(story.consumed())
+
+
+def consumed_twice(story: Story) -> None:
+    story.released()
+    story.says(story.consumed("a"))
+    story.says(story.consumed("b"))
+
+
+def consumed_again_though_the_outcome_is_unknown(story: Story) -> None:
+    story.released()
+    story.says(story.consumed("a"))
+    story.says(c.ToolCallOutcomeUnknown(call_id="c", attempt_id="a", reason="?"))
+    story.says(story.consumed("b"))
+
+
+def consumed_after_the_grant_expired(story: Story) -> None:
+    story.released()
+    story.now_ms += HOLD_MS
+    story.says(story.consumed())
+
+
+def ended_twice(story: Story) -> None:
+    story.released()
+    story.says(story.consumed())
+    story.says(story.succeeded())
+    story.says(c.ToolCallFailed(call_id="c", attempt_id="a", error="", duration_ms=1, by="bot"))
+
+
+def own_request_approved(story: Story) -> None:
+    story.held(exclude_requester=True)
+    story.says(story.decision(by="bot"), story.release())
+
+
+def approved_without_the_role(story: Story) -> None:
+    story.held(roles=("treasurer",))
+    story.says(story.decision(), story.release())
+
+
+def another_tenants_event(story: Story) -> None:
+    story.starts()
+    story.says(x.ExecutionPaused(reason="", by="mallory"), tenant="evil")
+
+
+def lost_record(story: Story) -> None:
+    story.starts()
+    story.version += 1
+    story.says(x.ExecutionPaused(reason="", by="rita"))
+
+
+def command_decided_twice(story: Story) -> None:
+    story.starts()
+    story.says(x.ExecutionPaused(reason="", by="rita"), command_id="pause")
+    story.says(x.ExecutionResumed(feedback="", by="rita"))
+    story.says(x.ExecutionPaused(reason="", by="rita"), command_id="pause")
+
+
+def time_run_backwards(story: Story) -> None:
+    story.starts()
+    story.now_ms -= 1
+    story.says(x.ExecutionPaused(reason="", by="rita"))
+
+
+def adopted_what_is_not_there(story: Story) -> None:
+    story.starts()
+    story.adopts(7, "nothing")
+
+
+def given_up_after_two_writers_had_tried_it(story: Story) -> None:
+    story.starts()
+    story.tries_alone(7)
+    story.tries_alone(7)
+    gives_up(story)
+
+
+def gives_up(story: Story) -> None:
+    """By a writer that says as well which command it takes next, and by its own word does not count."""
+    story.tries_alone(7)
+    story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=3))
+
+
+def quorum_of_two_accounts_of_one_person(story: Story) -> None:
+    story.publishes("mia", "mia@new", "mia@old", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(story.decision(by="mia@new", resolves=False))
+    story.says(story.decision(by="mia@old"), story.release())
+
+
+def quorum_with_a_voice_that_had_lost_its_role(story: Story) -> None:
+    story.publishes("mia-m", "mia", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(story.decision(by="mia", resolves=False))
+    story.publishes("mia-m", "mia", roles=["analyst"])
+    story.says(story.decision(), story.release())
+
+
+def quorum_of_a_delegator_and_their_delegate(story: Story) -> None:
+    story.held(quorum=2)
+    story.says(story.decision(resolves=False))
+    story.says(h.HoldDelegated(hold_id="h", by="rita", to="zoe"))
+    story.says(h.HoldDelegated(hold_id="h", by="zoe", to="amy"))
+    story.says(story.decision(by="amy", roles=("analyst",)), story.release())
+
+
+def quorum_with_a_voice_whose_account_was_taken_away(story: Story) -> None:
+    story.publishes("mia-m", "mia", "mia@old", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(story.decision(by="mia", resolves=False, person="mia-m"))
+    story.publishes("mia-m", "mia@old", roles=["reviewer"])
+    story.says(story.decision(by="mia@old", person="mia-m"), story.release())
+
+
+def approved_with_a_role_that_only_the_token_had(story: Story) -> None:
+    story.publishes("rita-r", "rita", roles=["analyst"])
+    story.held()
+    story.says(story.decision(), story.release())
+
+
+def approved_by_somebody_excluded(story: Story) -> None:
+    story.publishes("rita-r", "rita", roles=["reviewer"])
+    story.held(excluded=("rita-r",))
+    story.says(story.decision(), story.release())
+
+
+def approved_by_a_reviewer_whom_nobody_named(story: Story) -> None:
+    story.held(reviewers=("otto",))
+    story.says(story.decision(), story.release())
+
+
+def approved_by_whom_the_agent_acts_for(story: Story) -> None:
+    story.publishes("rita-r", "rita", roles=["reviewer"], agents=["bot"])
+    story.held(exclude_requester=True)
+    story.says(story.decision(), story.release())
+
+
+def rolled_back_what_never_ran(story: Story) -> None:
+    story.held(on_reject="rollback")
+    denied = c.ToolCallDenied(call_id="c", revision=1, cause="rejected", feedback="", decision_id="d")
+    rollback = h.RollbackStarted(hold_id="h", call_id="c", calls=("c",), by="rita")
+    story.says(story.decision("reject"), denied, rollback)
+
+
+def reported_by_another_than_who_consumed(story: Story) -> None:
+    story.released()
+    story.says(story.consumed(by="bank"))
+    story.says(story.succeeded(by="bot"))
+
+
+def renewed_by_another_than_who_consumed(story: Story) -> None:
+    story.released()
+    story.says(story.consumed(by="bank"))
+    until_ms = story.now_ms + 1
+    story.says(c.LeaseRenewed(call_id="c", attempt_id="a", lease_until_ms=until_ms, by="bot"))
+
+
+WRONGS: list[tuple[Wrong, str]] = [
+    (reported_by_another_than_who_consumed, "I2"),
+    (renewed_by_another_than_who_consumed, "I2"),
+    (quorum_of_two_accounts_of_one_person, "I10"),
+    (quorum_with_a_voice_that_had_lost_its_role, "I10"),
+    (quorum_of_a_delegator_and_their_delegate, "I10"),
+    (quorum_with_a_voice_whose_account_was_taken_away, "I10"),
+    (approved_with_a_role_that_only_the_token_had, "I10"),
+    (approved_by_somebody_excluded, "I10"),
+    (approved_by_a_reviewer_whom_nobody_named, "I10"),
+    (approved_by_whom_the_agent_acts_for, "I10"),
+    (rolled_back_what_never_ran, "I4"),
+    (other_digest_released, "I1"),
+    (other_arguments_released, "I1"),
+    (released_by_nobody, "I5"),
+    (released_by_a_vote_that_is_not_enough, "I5"),
+    (quorum_of_one_person, "I10"),
+    (released_on_timeout, "I5"),
+    (approved_after_the_deadline, "I5"),
+    (expired_early, "I5"),
+    (consumed_without_release, "I1"),
+    (consumed_when_denied, "I5"),
+    (consumed_twice, "I2"),
+    (consumed_again_though_the_outcome_is_unknown, "I2"),
+    (consumed_after_the_grant_expired, "I5"),
+    (ended_twice, "I4"),
+    (own_request_approved, "I10"),
+    (approved_without_the_role, "I10"),
+    (another_tenants_event, "I9"),
+    (lost_record, "I6"),
+    (time_run_backwards, "I5"),
+    (adopted_what_is_not_there, "I7"),
+    (given_up_after_two_writers_had_tried_it, "I3"),
+]
