@@ -221,18 +221,6 @@ class Nothing(Body):
     """No fields."""
 
 
-class ToolDefinition(BaseModel):
-    """An MCP tool definition. Fields of MCP that are not named here are kept as they are."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
-
-    name: ToolName
-    description: Text = ""
-    inputSchema: JsonObject = Field(default_factory=lambda: {"type": "object"})
-    annotations: JsonObject = Field(default_factory=dict)
-    idempotent: bool = False
-
-
 B = TypeVar("B", bound=BaseModel)
 
 

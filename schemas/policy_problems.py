@@ -1,6 +1,7 @@
 """What is wrong with a policy document: problems with a path and a sentence that says what to do."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -8,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from schemas.plain_words import did_you_mean, sentence, shown
 
 IN_FULL_MAX_CHARS = 2_000
+# Each costs a search for what is near it: a document of nothing but faults takes nobody's time for all of them.
+PROBLEMS_MAX = 100
 _NAMED_MAX = 12
 # What pydantic puts into a place to say which of several forms it tried.
 _FORMS = frozenset({"word", "answer", "int", "float", "constrained-int", "constrained-float"})
@@ -37,7 +40,7 @@ class PolicyRefused(ValueError):
         """Every reason, for who hears nothing but one text; of very many the first ones."""
         said: list[str] = []
         for count, problem in enumerate(self.problems):
-            one = f"{problem.path}: {problem.message}"
+            one = f"{problem.path}: {problem.message}"[:IN_FULL_MAX_CHARS]
             if said and sum(map(len, said)) + len(one) > IN_FULL_MAX_CHARS:
                 return "; ".join([*said, f"and {len(self.problems) - count} more"])
             said.append(one)
@@ -45,11 +48,12 @@ class PolicyRefused(ValueError):
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
-    """A validation error as problems with paths like `rules[0].hold.quorum`, one for each place."""
+    """A validation error as problems with paths like `rules[0].hold.quorum`: one for each of the first places."""
     by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
     for item in error.errors(include_url=False):
         by_place.setdefault(_place(item["loc"]), []).append(item)
-    return tuple(_problem_of(place, items, model) for place, items in by_place.items())
+    first = islice(by_place.items(), PROBLEMS_MAX)
+    return tuple(_problem_of(place, items, model) for place, items in first)
 
 
 def _problem_of(
@@ -82,7 +86,7 @@ def path_of(loc: Iterable[int | str]) -> str:
 def _unknown(place: tuple[int | str, ...], model: type[BaseModel]) -> str:
     """What to do about a field that is none: the near one of its place, or where the field belongs."""
     name = str(place[-1])
-    here = {known for found in _models_at(model, place[:-1]) for known in found.model_fields}
+    here = {known for found in _models_at(model, place[:-1]) for known, _ in _fields_of(found)}
     near = did_you_mean(name, here)
     if near == "; remove it":
         elsewhere = sorted({path for path, known in _everywhere(model) if known == name})
@@ -98,9 +102,15 @@ def _models_at(model: type[BaseModel], place: Iterable[int | str]) -> list[type[
     found = [model]
     for part in place:
         if not isinstance(part, int):
-            fields = [one.model_fields[part] for one in found if part in one.model_fields]
-            found = [inner for field in fields for inner in _models_in(field.annotation)]
+            fields = [kind for one in found for name, kind in _fields_of(one) if name == part]
+            found = [inner for kind in fields for inner in _models_in(kind)]
     return found
+
+
+def _fields_of(model: type[BaseModel]) -> Iterator[tuple[str, Any]]:
+    """The fields of a model as they are written, each with its type."""
+    for name, field in model.model_fields.items():
+        yield field.alias or name, field.annotation
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -112,7 +122,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _everywhere(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, str]]:
     """Every field of a document with the path of the mapping that it stands in."""
-    for name, field in model.model_fields.items():
+    for name, kind in _fields_of(model):
         yield path or "the document", name
-        for inner in _models_in(field.annotation):
+        for inner in _models_in(kind):
             yield from _everywhere(inner, f"{path}.{name}" if path else name)

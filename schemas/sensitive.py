@@ -67,16 +67,16 @@ def marking_problem(schema: Any) -> str | None:
     if not _mentions(schema):
         return None
     if isinstance(schema, Mapping) and MARK in schema:
-        return f"inputSchema: {MARK} marks single arguments, not all of them"
+        return f"{MARK} marks single arguments, not all of them"
     found = list(_marks(schema, reached=True))
     everywhere = sum(1 for _ in _marks(schema, reached=False))
     if any(node[MARK] is not True for node in found):
-        return f"inputSchema: {MARK} is true or left out"
+        return f"{MARK} is true or left out"
     if everywhere != len(found):
-        return f"inputSchema: {MARK} may only stand where properties and items lead, without $ref, anyOf and the like"
+        return f"{MARK} may only stand where properties and items lead, without $ref, anyOf and the like"
     for node in found:
         if (unbounded := _unbounded(node)) is not None:
-            return f"inputSchema: under {MARK} the keyword {unbounded} is not allowed"
+            return f"under {MARK} the keyword {unbounded} is not allowed"
     return None
 
 

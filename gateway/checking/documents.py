@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from gateway.bodies import ToolDefinition, read_body
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
-from schemas.json_schema import schema_problem
 from schemas.policy_problems import PolicyRefused
 from schemas.principals import principal_from_value, principal_to_json
 from schemas.refusals import Refusal
+from schemas.tool_definition import tool_to_publish
 
 Kind = Literal["tool", "principal"]
 
@@ -33,14 +32,10 @@ def text_of(kind: Kind, name: str, given: Any) -> str:
 
 
 def _tool(name: str, given: Any) -> str:
-    definition = {"name": name, **given}
-    body = read_body(ToolDefinition, definition)
-    if body.name != name:
-        raise Problem(Refusal.INVALID, f"the definition is of the tool {body.name!r}, not of {name!r}")
-    if (problem := schema_problem(body.inputSchema)) is not None:
-        path = f"inputSchema{problem.path}"
-        errors = [{"path": path, "code": "schema", "message": problem.message}]
-        raise Problem(Refusal.INVALID, f"{path} {problem.message}", errors=errors)
+    try:
+        definition = tool_to_publish(name, given)
+    except PolicyRefused as error:
+        raise _refused(error) from error
     return canonical_text(definition, "definition")
 
 

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from gateway.docs_gen.schemas import add, schemas_of
-from gateway.rest.documented import bodies
+from gateway.rest.documented import bodies, named_by_path
 from schemas.policy_document import PolicyDocument
 
 VERSION = "1.0.0"
@@ -39,7 +39,10 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     for model in bodies().values():
         # The policy document has a Hold and a Decision of its own.
         prefix = "Policy" if model is PolicyDocument else ""
-        add(schemas, _without_defaults(schemas_of(model, model.__name__, prefix)))
+        made = _without_defaults(schemas_of(model, model.__name__, prefix))
+        if model.__name__ in named_by_path():
+            _name_in_path(made[model.__name__], named_by_path()[model.__name__])
+        add(schemas, made)
     components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
     for path, operations in document["paths"].items():
         for operation in operations.values():
@@ -60,6 +63,11 @@ def _without_defaults(schemas: dict[str, Any]) -> dict[str, Any]:
                 said = f"Default: {json.dumps(default, sort_keys=True)}."
                 part["description"] = f"{part['description']} {said}" if "description" in part else said
     return schemas
+
+
+def _name_in_path(schema: dict[str, Any], field: str) -> None:
+    schema["required"] = [name for name in schema["required"] if name != field]
+    schema["properties"][field]["description"] = "The name in the path; it may be left out."
 
 
 def _say_problems(operation: dict[str, Any]) -> None:

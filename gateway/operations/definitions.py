@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from schemas.refusals import Refusal
 from schemas.token import Claims
 
 ADOPTION_WAIT_S = 5.0
+_PATH = re.compile(r"\w+(\[\d+\]|[.-]\w+)*")
 
 Publishing = k.PublishPolicy | k.PublishTool | k.PublishPrincipal
 
@@ -126,8 +128,10 @@ def _version_of(
 
 
 def _with_errors(problem: Problem) -> Problem:
+    """A refusal of the decider, which says where it stands in its text if it says so at all."""
     if problem.code is Refusal.INVALID and "errors" not in problem.fields:
-        path, found, message = problem.detail.partition(": ")
-        entry = {"path": path if found else "", "code": "invalid", "message": message or path}
+        place, _, message = problem.detail.partition(": ")
+        path = place if message and _PATH.fullmatch(place) else ""
+        entry = {"path": path, "code": "invalid", "message": message if path else problem.detail}
         return Problem(problem.code, problem.detail, errors=[entry])
     return problem

@@ -26,15 +26,18 @@ class Published(Resource):
 
 
 class Tool(Resource):
-    """A published tool: the MCP definition as it was given, with what of MCP is not named here, and its version."""
+    """A published tool: its MCP definition, and its version. One that an older Placet published may have more."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={OPEN: True})
 
     name: str
+    title: str | None = None
     description: str | None = None
     inputSchema: dict[str, Any] | None = None
+    outputSchema: dict[str, Any] | None = None
     annotations: dict[str, Any] | None = None
     idempotent: bool | None = None
+    run_timeout_seconds: float | None = None
     lease_seconds: float | None = None
     project: str
     version: int

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
 from gateway.live.definitions import Published, Shelf, newest, principal_json, tool_json
@@ -16,6 +15,7 @@ from gateway.problems import not_found
 from gateway.rest.documented import AFTER, answers, documented
 from gateway.rest.door import Door, answer, door_of
 from schemas.principals import PrincipalDocument
+from schemas.tool_definition import ToolDefinition
 
 router = APIRouter(prefix="/v1", tags=["definitions"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -25,7 +25,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
     "/tools/{name}",
     operation_id="publishTool",
     responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
-    openapi_extra=documented(body=b.ToolDefinition, writes=True),
+    openapi_extra=documented(body=ToolDefinition, named="name", writes=True),
 )
 async def put_tool(door: AtDoor, name: str) -> Response:
     """Publish a tool: 200 when every partition judges by it, 202 with those that do not yet."""
@@ -67,7 +67,7 @@ async def get_tool(door: AtDoor, name: str) -> Response:
     "/principals/{name}",
     operation_id="publishPrincipal",
     responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
-    openapi_extra=documented(body=PrincipalDocument, writes=True),
+    openapi_extra=documented(body=PrincipalDocument, named="principal", writes=True),
 )
 async def put_principal(door: AtDoor, name: str) -> Response:
     """Publish a person or service, its accounts and roles: 200 when every partition judges by it."""

@@ -19,6 +19,8 @@ Query = tuple[str, str, str]
 
 # The models of all bodies that routes take, by name: the document's components are made of them.
 _BODIES: dict[str, type[BaseModel]] = {}
+# Of those that the path names: which field.
+_NAMED: dict[str, str] = {}
 
 
 def bodies() -> Mapping[str, type[BaseModel]]:
@@ -26,9 +28,15 @@ def bodies() -> Mapping[str, type[BaseModel]]:
     return _BODIES
 
 
+def named_by_path() -> Mapping[str, str]:
+    """The field of a body, by the name of its model, that counts as the name in the path where it is left out."""
+    return _NAMED
+
+
 def documented(
     *,
     body: type[BaseModel] | None = None,
+    named: str = "",
     query: Sequence[Query] = (),
     media_types: Sequence[str] = ("application/json",),
     writes: bool = False,
@@ -37,6 +45,7 @@ def documented(
 
     Args:
         body: the model of its body; its schema is added to the document's components.
+        named: the field of the body that the path gives where it is left out.
         query: name, JSON type and description of its query parameters.
         media_types: what the body may be sent as.
         writes: whether it takes an Idempotency-Key.
@@ -49,9 +58,12 @@ def documented(
     if body is not None:
         if _BODIES.setdefault(body.__name__, body) is not body:
             raise ValueError(f"two bodies have the name {body.__name__}")
+        if named:
+            _NAMED[body.__name__] = named
         schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+        needed = {name for name, field in body.model_fields.items() if field.is_required()}
         extra["requestBody"] = {
-            "required": any(field.is_required() for field in body.model_fields.values()),
+            "required": bool(needed - {named}),
             "content": {media_type: {"schema": schema} for media_type in media_types},
         }
     return extra

@@ -8,13 +8,14 @@ from msgspec import Struct
 from schemas.actor import Actor
 from schemas.principals import TenantPeople
 from schemas.standing_rule import StandingRuleDocument
+from schemas.tool_definition import LEASE_S, RUN_TIMEOUT_S
 from services.domain.policy import Verdict
 from services.domain.state import Call, Execution
 
 GRANT_TTL_MS = 15 * 60 * 1000
-RUN_TIMEOUT_MS = 15 * 60 * 1000
+RUN_TIMEOUT_MS = RUN_TIMEOUT_S * 1000
 # So long an attempt is believed to run without a sign of life.
-LEASE_MS = 60 * 1000
+LEASE_MS = LEASE_S * 1000
 
 
 class Tool(Struct, frozen=True):

@@ -26,6 +26,7 @@ from schemas.policy_problems import PolicyRefused, Problem
 from schemas.principals import People, principal_from_value, principal_to_json
 from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
+from schemas.tool_definition import kept, tool_to_publish
 from services.domain import standing_rules
 from services.domain.context import Tool
 from services.domain.input_schema import SchemaCheck, misfit_in_place
@@ -42,7 +43,7 @@ from services.domain.standing_rules import (
     never,
 )
 from services.domain.state import Call, Execution
-from services.domain.tools import ToolRefused, tool_from_definition, tool_to_publish, unreadable_tool
+from services.domain.tools import tool_from_definition, unreadable_tool
 
 UNREADABLE_MAX_CHARS = 300
 
@@ -193,9 +194,9 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
         event = _published(definitions, command, project, actor, version)
     except PolicyRefused as error:
         return [_refused(command, actor, Refusal.INVALID, error.in_full())]
-    except (ToolRefused, MalformedJson) as error:
+    except MalformedJson as error:
         return [_refused(command, actor, Refusal.INVALID, str(error))]
-    if earlier is not None and not earlier.retired and earlier.digest == _digest_of(event):
+    if earlier is not None and not earlier.retired and _says_the_same(definitions, earlier, event, actor):
         return [
             _refused(command, actor, Refusal.DUPLICATE, f"already published as version {earlier.version}")
         ]
@@ -298,10 +299,22 @@ def _published(
     if isinstance(command, PublishPrincipal):
         document = _principal_to_publish(definitions.people, command, project, actor.tenant)
         return PrincipalPublished(name=name, version=version, document=document, by=by, project=project)
-    text = _canonical(command.definition)
-    tool = tool_to_publish(name, text)
+    text = canonical(tool_to_publish(name, parse_new(command.definition)))
+    tool_version = tool_from_definition(name, text).version
     return ToolPublished(
-        name=name, version=version, tool_version=tool.version, definition=text, by=by, project=project
+        name=name, version=version, tool_version=tool_version, definition=text, by=by, project=project
+    )
+
+
+def _says_the_same(definitions: Definitions, earlier: Published, event: Publication, actor: Actor) -> bool:
+    """Whether a definition is the one that is in force; versions of before had in them what is left out now."""
+    if earlier.digest == _digest_of(event):
+        return True
+    if not isinstance(event, ToolPublished):
+        return False
+    tool = definitions.tools.get((actor.tenant, event.project, event.name))
+    return (
+        tool is not None and not tool.unreadable and kept(tool.definition) == parse_strict(event.definition)
     )
 
 

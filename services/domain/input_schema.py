@@ -47,24 +47,8 @@ _TO_PARTS = frozenset(
 )
 
 
-class SchemaRefused(ValueError):
-    """The schema cannot be published; the message says what to mend."""
-
-
 class NotNow(Exception):
     """Nobody can apply the schema at this moment, and a little later somebody can: the arguments may well fit."""
-
-
-def check_schema(schema: dict[str, Any]) -> None:
-    """Look whether a schema may be published.
-
-    Raises:
-        SchemaRefused: it is too large, or no JSON Schema.
-    """
-    from schemas.json_schema import schema_problem
-
-    if (problem := schema_problem(schema)) is not None:
-        raise SchemaRefused(f"inputSchema{problem.path} {problem.message}"[:MISFIT_MAX_CHARS])
 
 
 def misfit_in_place(schema_text: str, arguments: Any) -> str | None:

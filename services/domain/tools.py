@@ -4,32 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.canonical import MalformedJson, canonical, parse_strict, tool_version_of
-from schemas.plain_words import did_you_mean
-from schemas.sensitive import marking_problem, public_check
+from schemas.policy_problems import PolicyRefused
+from schemas.sensitive import public_check
+from schemas.tool_definition import form_problems
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Tool
-from services.domain.input_schema import SchemaCheck, SchemaRefused, check_schema, misfit_in_place
-from services.domain.policy.annotations import annotation_problem
+from services.domain.input_schema import SchemaCheck, misfit_in_place
 
-FIELDS = frozenset(
-    {
-        "name",
-        "title",
-        "description",
-        "inputSchema",
-        "outputSchema",
-        "annotations",
-        "idempotent",
-        "run_timeout_seconds",
-        "lease_seconds",
-    }
+# Nothing is decided by their form: of a definition that was published, under its name, they may have any.
+UNDECIDED = frozenset(
+    {"name", "title", "description", "outputSchema", "annotations.title", "icons", "execution", "_meta"}
 )
-RUN_TIMEOUT_MAX_S = 24 * 60 * 60
-# A shorter one would take a sign of life every other second, and each of them stands in the log.
-LEASE_MIN_S = 5
 
 
 class ToolRefused(ValueError):
-    """The definition cannot be published; the message says what to mend."""
+    """The definition was published, and says what this version cannot read; the message says what."""
 
 
 def tool_from_definition(name: str, text: str, check: SchemaCheck = misfit_in_place) -> Tool:
@@ -46,8 +34,6 @@ def tool_from_definition(name: str, text: str, check: SchemaCheck = misfit_in_pl
     definition = _parsed(text)
     _check_fields(name, definition)
     schema = definition.get("inputSchema", {"type": "object"})
-    if not isinstance(schema, dict):
-        raise ToolRefused("inputSchema must be an object")
     schema_text = canonical(schema)
     return Tool(
         name=name,
@@ -79,22 +65,6 @@ def unreadable_tool(name: str, version: str, why: str) -> Tool:
     )
 
 
-def tool_to_publish(name: str, text: str) -> Tool:
-    """The tool of a definition that somebody asks to publish.
-
-    Raises:
-        ToolRefused: see `tool_from_definition`; or its input schema is too large, or not JSON Schema.
-    """
-    tool = tool_from_definition(name, text)
-    try:
-        check_schema(schema := parse_strict(tool.input_schema))
-    except SchemaRefused as error:
-        raise ToolRefused(str(error)) from error
-    if (problem := marking_problem(schema)) is not None:
-        raise ToolRefused(problem)
-    return tool
-
-
 def _parsed(text: str) -> dict[str, Any]:
     try:
         definition = parse_strict(text)
@@ -106,25 +76,8 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _check_fields(name: str, definition: Mapping[str, Any]) -> None:
-    if unknown := sorted(definition.keys() - FIELDS):
-        near = did_you_mean(unknown[0], FIELDS)
-        raise ToolRefused(f"unknown field {unknown[0]!r}{near}: a typo here would change what is allowed")
+    problems = tuple(one for one in form_problems(definition) if one.path not in UNDECIDED)
+    if problems:
+        raise ToolRefused(PolicyRefused(problems).in_full())
     if definition.get("name") != name:
         raise ToolRefused(f"the definition's name must be {name!r}")
-    annotations = definition.get("annotations", {})
-    if not isinstance(annotations, dict):
-        raise ToolRefused("annotations must be an object")
-    if (problem := annotation_problem(annotations)) is not None:
-        raise ToolRefused(f"annotations.{problem}")
-    if not isinstance(definition.get("idempotent", False), bool):
-        raise ToolRefused("idempotent must be true or false")
-    if not 0 < _seconds(definition, "run_timeout_seconds", 1) <= RUN_TIMEOUT_MAX_S:
-        raise ToolRefused(f"run_timeout_seconds must be above 0 and at most {RUN_TIMEOUT_MAX_S}")
-    if not LEASE_MIN_S <= _seconds(definition, "lease_seconds", LEASE_MIN_S) <= RUN_TIMEOUT_MAX_S:
-        raise ToolRefused(f"lease_seconds must be {LEASE_MIN_S} to {RUN_TIMEOUT_MAX_S}")
-
-
-def _seconds(definition: Mapping[str, Any], name: str, default: float) -> float:
-    """A number of the definition; what is none is -1, which no bound takes."""
-    seconds = definition.get(name, default)
-    return -1.0 if isinstance(seconds, bool) or not isinstance(seconds, int | float) else seconds

@@ -7,6 +7,7 @@ import pytest
 
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.canonical import canonical, parse_strict, tool_version_of
 from schemas.events.definitions import ToolPublished
 from schemas.ids import definition_key
 from schemas.message import Message
@@ -55,6 +56,36 @@ def test_publish_what_cannot_be_meant_is_invalid(definition: Any) -> None:
     assert code(publish(EMPTY, definition)) == "invalid"
 
 
+def test_publish_keeps_what_is_decided_by_and_nothing_that_is_null() -> None:
+    given: Any = {
+        "name": "t",
+        "title": None,
+        "icons": [],
+        "_meta": {"a": 1},
+        "annotations": {"readOnlyHint": None},
+    }
+
+    assert the(publish(EMPTY, given), "ToolPublished").definition == '{"annotations":{},"name":"t"}'
+
+
+def test_definition_that_was_published_with_its_nulls_keeps_its_version_and_is_no_other_one() -> None:
+    text = canonical({"name": "t", "title": None, "description": "x" * 20_000, "outputSchema": []})
+    version = tool_version_of(parse_strict(text))
+    event = ToolPublished(
+        name="t", version=1, tool_version=version, definition=text, by="olga", project=PROJECT
+    )
+    definitions = evolve(EMPTY, event, TENANT, 0)
+
+    tool = definitions.tool(TENANT, "t", PROJECT)
+    assert tool is not None
+    assert (tool.version, tool.unreadable) == (version, "")
+    event = event.model_copy(update={"definition": canonical({"name": "t", "title": None})})
+    definitions = evolve(EMPTY, event, TENANT, 0)
+    assert code(publish(definitions, {"name": "t", "title": None})) == "duplicate"
+    assert code(publish(definitions, {"name": "t"})) == "duplicate"
+    assert the(publish(definitions, {"name": "t", "title": "T"}), "ToolPublished").version == 2
+
+
 def test_published_tool_of_one_tenant_is_unknown_to_another() -> None:
     event = ToolPublished(name="t", version=1, tool_version="-", definition='{"name":"t"}', by="olga")
     definitions = evolve(EMPTY, event, TENANT, 0)
@@ -72,6 +103,9 @@ def test_published_tool_of_one_tenant_is_unknown_to_another() -> None:
             "annotations.readOnlyHint: true or false is needed",
         ),
         ({"name": "t", "idempotend": True}, "did you mean 'idempotent'?"),
+        ({"foo": 1, "lease_seconds": 1, "idempotent": "yes"}, "foo: unknown field"),
+        ({"foo": 1, "lease_seconds": 1, "idempotent": "yes"}, "idempotent: true or false"),
+        ({"foo": 1, "lease_seconds": 1, "idempotent": "yes"}, "lease_seconds: a number from 5 on"),
     ],
 )
 def test_publish_of_a_misspelt_tool_names_the_right_spelling(definition: Any, said: str) -> None:

@@ -97,7 +97,7 @@ def test_lease_is_a_setting_of_the_tool() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 4.9, -1, True, "60", 86_401])
 def test_lease_that_is_none_is_refused(seconds: object) -> None:
-    with pytest.raises(ToolRefused, match="lease_seconds must be 5 to 86400"):
+    with pytest.raises(ToolRefused, match="lease_seconds: a number"):
         tool_from_definition("pay", json.dumps({"name": "pay", "lease_seconds": seconds}))
 
 

@@ -8,9 +8,10 @@ import pytest
 from schemas import commands as k
 from schemas.events.definitions import DataKeyDestroyed
 from schemas.limits import SECRETS_LEASE_MS
+from schemas.policy_problems import PolicyRefused
 from schemas.sensitive import MARK
+from schemas.tool_definition import tool_to_publish
 from services.domain.definitions import decide, evolve
-from services.domain.tools import ToolRefused, tool_to_publish
 from tests.domain.steps import code, consumed, decided, proposed, started
 from tests.domain.world import BOT, OLGA, OTHER_BOT, RITA, World, names, published, the
 
@@ -110,8 +111,8 @@ def test_edit_to_a_plain_sensitive_argument_is_refused_and_not_quoted() -> None:
 def test_tool_whose_marks_cannot_be_kept_to_is_not_published() -> None:
     schema = {"type": "object", "additionalProperties": {MARK: True}}
 
-    with pytest.raises(ToolRefused, match="properties and items"):
-        tool_to_publish("pay", json.dumps({"name": "pay", "inputSchema": schema}))
+    with pytest.raises(PolicyRefused, match="properties and items"):
+        tool_to_publish("pay", {"name": "pay", "inputSchema": schema})
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from projections.folds.holds import hold_json, request_json
 from projections.folds.rows import Row
 from projections.store.tables import AUDIT_ENTRIES, EXECUTIONS, HOLDS, TOOL_CALLS, Table
 from schemas.registry import builtin
+from schemas.tool_definition import NOT_KEPT
 
 ASYNCAPI = asyncapi_document()
 
@@ -88,6 +89,31 @@ def test_openapi_every_reference_leads_somewhere(app: FastAPI) -> None:
     assert "#/components/schemas/ClaimHold" in refs
     for ref in refs:
         assert _resolve(ref, app.state.openapi), ref
+
+
+def test_openapi_says_of_a_definition_what_is_checked(app: FastAPI) -> None:
+    schemas = app.state.openapi["components"]["schemas"]
+    given, served = schemas["ToolDefinition"], schemas["Tool"]
+    assert not given["additionalProperties"]
+    assert Draft202012Validator(given["properties"]["name"]).is_valid("a.b:c-d")
+    assert not Draft202012Validator(given["properties"]["name"]).is_valid("a b")
+    assert given["properties"].keys() - NOT_KEPT <= served["properties"].keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "field"),
+    [
+        ("/v1/tools/{name}", "ToolDefinition", "name"),
+        ("/v1/principals/{name}", "PrincipalDocument", "principal"),
+    ],
+)
+def test_openapi_asks_for_no_name_that_the_path_gives(
+    app: FastAPI, path: str, model: str, field: str
+) -> None:
+    body = app.state.openapi["paths"][path]["put"]["requestBody"]
+    schema = app.state.openapi["components"]["schemas"][model]
+    assert field not in schema["required"]
+    assert body["required"] is bool(schema["required"])
 
 
 @pytest.mark.parametrize(

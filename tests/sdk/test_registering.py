@@ -16,7 +16,7 @@ import placet
 from placet.errors import NotAuthorised
 from placet.registering import declared, definition_of
 from schemas import canonical
-from services.domain.tools import tool_to_publish
+from schemas.tool_definition import tool_to_publish
 from tests.sdk.desk import Desk
 from tests.sdk.runs import running
 from tests.sdk.scripted import Asked, Scripted
@@ -65,7 +65,7 @@ def test_definition_is_made_of_name_docstring_and_signature() -> None:
     found = definition_of(*declared(send_money))
     assert canonical.canonical(found) == canonical.canonical(EXPECTED)
     Draft202012Validator.check_schema(found["inputSchema"])
-    assert tool_to_publish("send_money", canonical.canonical(found)).idempotent
+    assert tool_to_publish("send_money", found) == found
 
 
 def test_definition_of_a_function_that_takes_more_is_open() -> None:
