@@ -11,6 +11,9 @@ import psycopg
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
+from projections.store.encoding import ENCODING, check_encoding
+from projections.store.port import DatabaseUnfit
+
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 
@@ -27,7 +30,7 @@ class PostgresVaultDatabase:
             url: of the database, without the parameter `schema`.
             schema: its name; no view has it.
             tables: statements that make the tables, with `{prefix}` and `{bytes}` in them.
-            unavailable: makes the error of a database that does not answer.
+            unavailable: makes the error of a database that does not answer, or is not of the encoding UTF8.
         """
         self._url = url
         self._schema = schema
@@ -78,7 +81,15 @@ class PostgresVaultDatabase:
 
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._url, autocommit=True, row_factory=tuple_row)
+            found = psycopg.connect(
+                self._url, autocommit=True, row_factory=tuple_row, client_encoding=ENCODING
+            )
+            try:
+                check_encoding(found)
+            except DatabaseUnfit as error:
+                found.close()
+                raise self._unavailable(str(error)) from error
+            self._connection = found
         return self._connection
 
     def _has_schema(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:

@@ -9,6 +9,7 @@ from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from projections.queries.moment import Moment
+from projections.store.encoding import ENCODING, check_encoding
 from projections.store.layout import check_layout
 from projections.store.port import ViewUnavailable
 from projections.store.postgres import DEFAULT_SCHEMA, as_sql, dialect_of
@@ -27,7 +28,7 @@ class PostgresMoments:
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
             connection_class=psycopg.Connection[tuple[Any, ...]],
-            kwargs={"row_factory": tuple_row},
+            kwargs={"row_factory": tuple_row, "client_encoding": ENCODING},
             configure=_configure,
             min_size=1,
             max_size=connections,
@@ -41,6 +42,7 @@ class PostgresMoments:
         self._pool.open()
         try:
             with self._pool.connection() as connection:
+                check_encoding(connection)
                 moment = Moment(self._dialect, lambda text, values: _execute(connection, text, values))
                 self._check(moment)
                 yield moment

@@ -26,6 +26,10 @@ class ViewUnavailable(ViewError):
     """The database cannot be reached, or holds no view yet. Try again; the operator starts or mends it."""
 
 
+class DatabaseUnfit(ViewError):
+    """The database is of a kind in which no view can be kept. The operator names another."""
+
+
 class ViewOutdated(ViewError):
     """The view was built by another version of Placet. The operator rebuilds it."""
 

@@ -20,10 +20,12 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from projections.folds.rows import Row
 from projections.store import facade
+from projections.store.encoding import ENCODING, check_encoding
 from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
 from projections.store.offered import MOMENT
 from projections.store.port import (
     Batch,
+    DatabaseUnfit,
     Key,
     Move,
     Position,
@@ -83,11 +85,18 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
     Raises:
         ViewUnavailable: nobody answers.
+        DatabaseUnfit: the database is not of the encoding UTF8.
     """
     try:
-        return psycopg.connect(url, autocommit=True, row_factory=tuple_row)
+        found = psycopg.connect(url, autocommit=True, row_factory=tuple_row, client_encoding=ENCODING)
     except psycopg.Error as error:
         raise ViewUnavailable(f"The view's database does not answer: {error}".strip()) from error
+    try:
+        check_encoding(found)
+    except DatabaseUnfit:
+        found.close()
+        raise
+    return found
 
 
 class _Recorder(PostgresTrackingRecorder):
@@ -116,11 +125,7 @@ class PostgresViewStore:
         self.url = url
         self.schema = schema
         self._dialect = dialect_of(schema)
-        with connect(url) as connection, connection.transaction():
-            connection.execute(_LOCK, (schema,))
-            if shown_as:
-                facade.move_old_tables(connection, shown_as)
-            connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+        self._make_schema(shown_as)
         self._datastore = _datastore(url, schema)
         self._recorder = _Recorder(self._datastore, self._dialect)
         self._inserts = {table.name: as_sql(insert_statement(table, self._dialect)) for table in TABLES}
@@ -178,6 +183,16 @@ class PostgresViewStore:
     def close(self) -> None:
         """See `ViewStore`."""
         self._datastore.close()
+
+    def _make_schema(self, shown_as: str) -> None:
+        try:
+            with connect(self.url) as connection, connection.transaction():
+                connection.execute(_LOCK, (self.schema,))
+                if shown_as:
+                    facade.move_old_tables(connection, shown_as)
+                connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self.schema)))
+        except psycopg.Error as error:
+            raise ViewUnavailable(f"The view {self.schema} cannot be made: {error}") from error
 
     def _prepare(self) -> int:
         try:
@@ -335,7 +350,7 @@ def _datastore(url: str, schema: str) -> PostgresDatastore:
     )
     datastore = PostgresDatastore(dbname, host, port, user, password, schema=schema, pool_size=1)
     # The rest of the URL (TLS, timeouts) goes to the driver as it stands.
-    cast("dict[str, Any]", datastore.pool.kwargs).update(info)
+    cast("dict[str, Any]", datastore.pool.kwargs).update(info | {"client_encoding": ENCODING})
     return datastore
 
 

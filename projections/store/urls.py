@@ -44,6 +44,7 @@ def open_view(url: str) -> ViewStore:
     Raises:
         UnknownDatabase: the URL is of another kind.
         ViewUnavailable: the database does not answer.
+        DatabaseUnfit: the PostgreSQL database is not of the encoding UTF8.
         ViewOutdated: another version of Placet built the view.
     """
     if is_sqlite(url):

@@ -1,0 +1,27 @@
+"""The encoding of a PostgreSQL database and of the connections to it: UTF8, or nothing is made in it.
+
+In SQL_ASCII the driver gives bytes where texts are asked for, and in any other encoding some texts cannot be kept.
+"""
+
+from typing import Any
+
+import psycopg
+
+from projections.store.port import DatabaseUnfit
+
+# Of the database, and of every connection whatever PGCLIENTENCODING, the URL or the role's own settings say.
+ENCODING = "UTF8"
+
+
+def check_encoding(connection: psycopg.Connection[Any]) -> None:
+    """Refuse a database of another encoding; costs no round trip.
+
+    Raises:
+        DatabaseUnfit: it is not UTF8.
+    """
+    found = connection.info.parameter_status("server_encoding")
+    if found != ENCODING:
+        raise DatabaseUnfit(
+            f"The PostgreSQL database {connection.info.dbname!r} has the encoding {found}, and Placet needs UTF8: "
+            "make another (CREATE DATABASE placet ENCODING 'UTF8' TEMPLATE template0) and name it in its URL."
+        )
