@@ -8,11 +8,12 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import WebSocketRoute
+from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.docs_gen.openapi import openapi_document
@@ -162,7 +163,21 @@ async def _http_problem(request: Request, error: Exception) -> Response:
         raise error
     if error.status_code == 404:
         return response(not_found("resource"))
-    return _other(error.status_code, "method_not_allowed", str(error.detail), dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(sorted(_methods(request.scope)))
+    return _other(error.status_code, "method_not_allowed", str(error.detail), headers)
+
+
+def _methods(scope: Scope) -> set[str]:
+    """The methods of a resource (RFC 9110, section 10.2.1). Each stands in a route of its own."""
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, Route | APIRoute)]
+    return {
+        method
+        for route in routes
+        if route.matches(scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
 
 
 async def _gone(request: Request, error: Exception) -> Response:

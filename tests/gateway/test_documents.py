@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
@@ -64,6 +65,44 @@ def test_openapi_every_door_of_the_api_asks_for_a_token(app: FastAPI) -> None:
     for path, operations in app.state.openapi["paths"].items():
         for operation in operations.values():
             assert operation["security"] == ([{"bearer": []}] if path.startswith("/v1/") else []), path
+
+
+METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE")
+
+
+async def test_method_that_a_resource_has_not_is_refused_with_all_that_it_has(app: FastAPI) -> None:
+    """Allow of RFC 9110, section 10.2.1; where two resources may have one address, those of both."""
+    paths = app.state.openapi["paths"]
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        for path, operations in paths.items():
+            known = {method.upper() for method in operations}
+            for method in sorted({*METHODS} - known):
+                answer = await client.request(method, path.replace("{", "").replace("}", ""))
+                if answer.status_code == 405:
+                    allowed = answer.headers["allow"].split(", ")
+                    assert known <= {*allowed}, (method, path)
+                    assert method not in allowed
+                    assert len({*allowed}) == len(allowed)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/executions", "GET, POST"),
+        ("/v1/tools/pay", "GET, PUT"),
+        ("/v1/holds/h", "GET"),
+        ("/v1/holds/decisions", "GET, POST"),
+        ("/holds/h", "GET, POST"),
+        ("/healthz", "GET"),
+    ],
+)
+async def test_allow_names_every_method_of_the_resource(app: FastAPI, path: str, allowed: str) -> None:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        answer = await client.patch(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert answer.json()["code"] == "method_not_allowed"
 
 
 def _refs(value: Any) -> Iterator[str]:
