@@ -10,7 +10,7 @@ from placet.gated import current_call, gated
 
 if TYPE_CHECKING:
     from placet.client import AsyncPlacet
-    from placet.config import NotConfigured
+    from placet.config import NotConfigured, SettingRefused
     from placet.errors import (
         AlreadyConsumed,
         AlreadyDecided,
@@ -97,6 +97,7 @@ __all__ = [
     "Registered",
     "ResultNotReported",
     "Risk",
+    "SettingRefused",
     "StillHeld",
     "Tool",
     "ToolCall",
@@ -148,6 +149,7 @@ _WHERE = {
     "Registered": "placet.registering",
     "ResultNotReported": "placet.errors",
     "Risk": "placet.models",
+    "SettingRefused": "placet.config",
     "StillHeld": "placet.errors",
     "Tool": "placet.models",
     "ToolCall": "placet.models",

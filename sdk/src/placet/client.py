@@ -10,7 +10,7 @@ from typing import Any
 from placet import asks
 from placet.canonical import check_json
 from placet.channel import Channel
-from placet.config import find_config
+from placet.config import checked_source, find_config, find_url
 from placet.execution import AsyncExecution
 from placet.ids import attempt_id as new_attempt_id
 from placet.ids import new_id
@@ -25,6 +25,7 @@ from placet.resources import (
 )
 from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import AutoTransport, Mode
+from placet.transport.bearer import named_project
 from placet.transport.port import Patience
 from placet.vault import AsyncVault
 
@@ -41,6 +42,7 @@ class AsyncPlacet:
 
     Raises:
         NotConfigured: no gateway or no token is known.
+        SettingRefused: one of them cannot be used; the message never shows it.
     """
 
     def __init__(
@@ -52,10 +54,14 @@ class AsyncPlacet:
         transport: Mode = "auto",
         patience: Patience | None = None,
     ) -> None:
-        config = find_config(url, "from a function" if callable(token) else token)
-        self.url = config.url
+        self._token: Callable[[], str]
+        if callable(token):
+            self.url, self._token = find_url(url), checked_source(token)
+        else:
+            config = find_config(url, token)
+            self.url, self._token = config.url, lambda: config.token
+        named_project()  # refused now where no header can hold it
         self.agent = agent
-        self._token = token if callable(token) else lambda: config.token
         self._mode: Mode = transport
         self._patience = patience or Patience()
         self._transport = AutoTransport(self.url, self._token, self._patience, transport)

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from placet.errors import PlacetError
 
 DATA_DIR = ".placet"
+# What a header can carry: RFC 6750 allows a bearer token no more, and neither a project's name.
+_NOT_IN_A_HEADER = re.compile(r"[^\x21-\x7e]")
+_NOT_IN_AN_ADDRESS = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class NotConfigured(PlacetError):
     """There is no gateway to talk to, or no token for it."""
 
     acts = "operator"
+
+
+class SettingRefused(NotConfigured):
+    """A setting cannot be used. The message names the setting and never shows its value: it may hold a secret.
+
+    Attributes:
+        setting: where the value came from, such as `PLACET_TOKEN`.
+    """
+
+    def __init__(self, setting: str, why: str) -> None:
+        super().__init__(f"{setting} {why}")
+        self.setting = setting
 
 
 @dataclass(frozen=True)
@@ -37,20 +55,113 @@ def find_config(url: str | None = None, token: str | None = None, data_dir: Path
 
     Raises:
         NotConfigured: no address or no token was found.
+        SettingRefused: one of them cannot be used; its value is not shown.
     """
     directory = data_dir or Path(DATA_DIR)
-    local_url = _local_url(directory)
-    found_url = url or os.environ.get("PLACET_URL") or local_url
-    if not found_url:
-        raise NotConfigured(
-            "No gateway is known: set PLACET_URL, or run this where `placet up` keeps .placet/."
+    found_url = find_url(url, directory)
+    for setting, given in (
+        ("The token that was given (token=, --token)", token),
+        ("PLACET_TOKEN", os.environ.get("PLACET_TOKEN")),
+    ):
+        if given and (found := checked_token(setting, given)):
+            return Config(found_url, found)
+    if found_url == _local_url(directory) and (found := _local_token(directory)):
+        return Config(found_url, found)
+    raise NotConfigured(
+        f"No token for {shown_address(found_url)}: set PLACET_TOKEN (see `placet token issue`)."
+    )
+
+
+def find_url(url: str | None = None, data_dir: Path | None = None) -> str:
+    """The address of the gateway to use; see `find_config`.
+
+    Raises:
+        NotConfigured: none was found.
+        SettingRefused: it is no address of a gateway.
+    """
+    for setting, given in (
+        ("The address that was given (url=, --url)", url),
+        ("PLACET_URL", os.environ.get("PLACET_URL")),
+    ):
+        if given and given.strip():
+            return checked_address(setting, given)
+    if found := _local_url(data_dir or Path(DATA_DIR)):
+        return found
+    raise NotConfigured("No gateway is known: set PLACET_URL, or run this where `placet up` keeps .placet/.")
+
+
+def checked_token(setting: str, token: str) -> str:
+    """A token without the white space around it, such as the newline that a file ends with.
+
+    Raises:
+        SettingRefused: a character is in it that no header can hold.
+    """
+    stripped = token.strip()
+    if bad := _NOT_IN_A_HEADER.search(stripped):
+        raise SettingRefused(
+            setting,
+            f"holds a character that no token can hold (number {bad.start() + 1} of {len(stripped)}):"
+            " give the one line that `placet token issue` printed.",
         )
-    found_token = token or os.environ.get("PLACET_TOKEN") or ""
-    if not found_token and found_url.rstrip("/") == local_url:
-        found_token = _local_token(directory)
-    if not found_token:
-        raise NotConfigured(f"No token for {found_url}: set PLACET_TOKEN (see `placet token issue`).")
-    return Config(found_url.rstrip("/"), found_token)
+    return stripped
+
+
+def checked_source(token: Callable[[], str]) -> Callable[[], str]:
+    """A function that gives tokens, each checked before it is used.
+
+    Returns:
+        A function that raises `SettingRefused` where a token cannot be used.
+    """
+
+    def checked() -> str:
+        return checked_token("What the function given as token= returned", token())
+
+    return checked
+
+
+def checked_header(setting: str, value: str) -> str:
+    """A value that is sent in a header.
+
+    Raises:
+        SettingRefused: a character is in it that no header can hold.
+    """
+    if _NOT_IN_A_HEADER.search(value):
+        raise SettingRefused(setting, "holds a character that no header can hold.")
+    return value
+
+
+def checked_address(setting: str, url: str) -> str:
+    """The address of a gateway, without the slash at its end.
+
+    Raises:
+        SettingRefused: it is none, or it holds what belongs elsewhere: a user, a password, a token.
+    """
+    stripped = url.strip().rstrip("/")
+    refused = SettingRefused(setting, "is no address of a gateway: give http(s)://HOST:PORT.")
+    if _NOT_IN_AN_ADDRESS.search(stripped):
+        raise refused
+    try:
+        parts = urlsplit(stripped)
+        port = parts.port
+        host = (parts.hostname or "").encode("idna")
+    except ValueError:
+        # Not chained: the reason quotes the value.
+        raise refused from None
+    if parts.scheme not in ("http", "https") or not host or port == 0:
+        raise refused
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise SettingRefused(
+            setting,
+            "holds more than an address (a user, a password or a query): leave it out, and give the token by"
+            " PLACET_TOKEN.",
+        )
+    return stripped
+
+
+def shown_address(url: str) -> str:
+    """An address as errors show it: scheme, host and port alone, since a path may hold what is secret."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.split('/', 1)[0].rpartition('@')[2]}"
 
 
 def _local_url(directory: Path) -> str:
@@ -61,12 +172,15 @@ def _local_url(directory: Path) -> str:
         url = json.loads(path.read_text("utf-8")).get("url", "")
     except (OSError, ValueError, AttributeError) as error:
         raise NotConfigured(f"{path} can't be read ({error}); set PLACET_URL instead.") from error
-    return str(url).rstrip("/")
+    return checked_address(f"The address in {path}", url) if isinstance(url, str) and url else ""
 
 
 def _local_token(directory: Path) -> str:
     path = directory / "admin.token"
     try:
-        return path.read_text("utf-8").strip() if path.is_file() else ""
-    except OSError as error:
-        raise NotConfigured(f"{path} can't be read ({error}); set PLACET_TOKEN instead.") from error
+        text = path.read_text("utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        # Not chained: what says where the text is wrong quotes it.
+        raise NotConfigured(f"{path} can't be read ({why}); set PLACET_TOKEN instead.") from None
+    return checked_token(f"The token in {path}", text)

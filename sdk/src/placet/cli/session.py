@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -42,7 +42,7 @@ class Settings:
     """The options before the command."""
 
     url: str | None = None
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
 
 
 def connect(context: typer.Context, within_s: float = PATIENCE_S) -> Placet:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import httpx
 
 from placet import asks
+from placet.config import SettingRefused, checked_source, checked_token
 from placet.errors import Unreachable, refusal
 from placet.grants.refusals import Code, GrantRefused
 from placet.grants.token import Grant
@@ -50,12 +51,20 @@ class GatewayConsumer:
         url: of the gateway.
         client: what to ask with; its time-outs bound how long a call waits.
         token: the bearer token, or a function that gives a fresh one. It must be of the grant's own project.
+
+    Raises:
+        SettingRefused: no header can hold the token.
     """
 
     def __init__(self, url: str, client: httpx.AsyncClient, token: str | Callable[[], str]) -> None:
         self._url = f"{url.rstrip('/')}/v1"
         self._client = client
-        self._token = token if callable(token) else lambda: token
+        self._token: Callable[[], str]
+        if callable(token):
+            self._token = checked_source(token)
+        else:
+            stripped = checked_token("The token that was given (token=)", token)
+            self._token = lambda: stripped
 
     async def __call__(self, grant: Grant) -> Attempt:
         """Consume a grant under a fresh attempt id.
@@ -131,13 +140,17 @@ class GatewayConsumer:
 
     async def _answer(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
         # The same attempt gets the same answer, so that one that was lost may be asked for again.
+        try:
+            headers = {"Authorization": f"Bearer {self._token()}"}
+        except SettingRefused as error:
+            raise GrantRefused("unavailable", f"{error} Nothing runs") from error
         failure: httpx.HTTPError | None = None
         for _ in range(TRIES):
             try:
                 return await self._client.post(
                     f"{self._url}{path}",
                     json=dict(body),
-                    headers={"Authorization": f"Bearer {self._token()}"},
+                    headers=headers,
                     follow_redirects=False,
                 )
             except httpx.HTTPError as error:

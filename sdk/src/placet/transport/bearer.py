@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 
+from placet.config import checked_header
+
 PROJECT_VARIABLE = "PLACET_PROJECT"
 
 
 def named_project() -> str:
-    """The project to work in, from `PLACET_PROJECT`; empty: the token's own, or the tenant's default."""
-    return os.environ.get(PROJECT_VARIABLE, "").strip()
+    """The project to work in, from `PLACET_PROJECT`; empty: the token's own, or the tenant's default.
+
+    Raises:
+        SettingRefused: no header can hold it.
+    """
+    return checked_header(PROJECT_VARIABLE, os.environ.get(PROJECT_VARIABLE, "").strip())
 
 
 def bearer_headers(token: str) -> dict[str, str]:

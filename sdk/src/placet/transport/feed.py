@@ -11,12 +11,14 @@ from typing import Any
 import httpx
 from websockets.exceptions import ConnectionClosed
 
+from placet.config import NotConfigured, shown_address
 from placet.errors import Unreachable, refusal
 from placet.models import Event
 from placet.tls import tls_for
 from placet.transport.auto import Mode
 from placet.transport.bearer import bearer_headers
 from placet.transport.port import ConnectionLost, Patience, TokenSource
+from placet.transport.rest import UNUSABLE_PROXY
 from placet.transport.retry import delays
 from placet.transport.socket import NoWebSocket, closed_error, open_socket
 from placet.transport.sse import parse_lines
@@ -115,7 +117,7 @@ async def _sse(
     timeout = httpx.Timeout(patience.open_s, read=None)
     try:
         async with (
-            httpx.AsyncClient(timeout=timeout, verify=tls_for(url)) as client,
+            _client(url, timeout) as client,
             client.stream(
                 "GET",
                 f"{url}/v1/events/stream",
@@ -129,13 +131,22 @@ async def _sse(
             async for kind, data, last_id in parse_lines(response.aiter_lines()):
                 message = json.loads(data)
                 yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
-    except httpx.TransportError as error:
-        raise ConnectionLost(f"{url} is not reachable ({error or type(error).__name__})") from error
+    except httpx.RequestError as error:
+        raise ConnectionLost(
+            f"{shown_address(url)} is not reachable ({error or type(error).__name__})"
+        ) from error
+
+
+def _client(url: str, timeout: httpx.Timeout) -> httpx.AsyncClient:
+    try:
+        return httpx.AsyncClient(timeout=timeout, verify=tls_for(url))
+    except (ValueError, httpx.InvalidURL):
+        raise NotConfigured(UNUSABLE_PROXY) from None
 
 
 def _refused(response: httpx.Response) -> Exception:
     if response.status_code == 429 or response.status_code >= 500:
-        return ConnectionLost(f"{response.url} answers {response.status_code} for now")
+        return ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
     try:
         return refusal(response.status_code, response.json())
     except ValueError:

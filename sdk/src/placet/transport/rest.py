@@ -7,12 +7,17 @@ from typing import Any
 
 import httpx
 
+from placet.config import NotConfigured, shown_address
 from placet.tls import tls_for
 from placet.transport.bearer import bearer_headers
 from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
 from placet.transport.retry import send_retrying
 
 MOST_WAIT_S = 60.0
+UNUSABLE_PROXY = (
+    "The environment names a proxy that cannot be used: mend HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the"
+    " gateway's host in NO_PROXY."
+)
 
 
 class RestTransport:
@@ -29,7 +34,11 @@ class RestTransport:
         # Made when needed: reading the certificates costs more than all the rest of a start.
         if self._opened is None:
             limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
-            self._opened = httpx.AsyncClient(base_url=self._url, limits=limits, verify=tls_for(self._url))
+            try:
+                self._opened = httpx.AsyncClient(base_url=self._url, limits=limits, verify=tls_for(self._url))
+            except (ValueError, httpx.InvalidURL):
+                # Not chained: the reason may quote the proxy's password.
+                raise NotConfigured(UNUSABLE_PROXY) from None
         return self._opened
 
     async def send(self, request: Request) -> Reply:
@@ -56,9 +65,9 @@ class RestTransport:
                 timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, self._patience.open_s)),
                 **_content(request),
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             what = str(error) or type(error).__name__
-            raise ConnectionLost(f"{self._url} is not reachable ({what})") from error
+            raise ConnectionLost(f"{shown_address(self._url)} is not reachable ({what})") from error
         return Reply(response.status_code, _body(response), _retry_after(response))
 
     def _headers(self, request: Request) -> dict[str, str]:

@@ -8,13 +8,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidProxy,
+    InvalidStatus,
+)
 from websockets.typing import Subprotocol
 
+from placet.config import NotConfigured, shown_address
 from placet.errors import PlacetError, Unauthenticated
 from placet.tls import tls_for
 from placet.transport.bearer import authenticate_message
 from placet.transport.port import ConnectionLost
+from placet.transport.rest import UNUSABLE_PROXY
 
 SUBPROTOCOL = Subprotocol("placet.v1")
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
@@ -48,7 +56,7 @@ async def open_socket(url: str, token: str, open_s: float) -> AsyncIterator[Clie
     connection = await _connect(ws_url(url), open_s)
     try:
         if connection.subprotocol != SUBPROTOCOL:
-            raise NoWebSocket(f"{ws_url(url)} does not speak {SUBPROTOCOL}")
+            raise NoWebSocket(f"{shown_address(ws_url(url))} does not speak {SUBPROTOCOL}")
         await connection.send(json.dumps(authenticate_message(token)))
         yield connection
     finally:
@@ -56,6 +64,7 @@ async def open_socket(url: str, token: str, open_s: float) -> AsyncIterator[Clie
 
 
 async def _connect(url: str, open_s: float) -> ClientConnection:
+    shown = shown_address(url)
     try:
         # Reading is never held back: a sender that waits for a full peer while the peer waits for it
         # would be a deadlock. What may be in flight is bounded by what was asked.
@@ -69,17 +78,20 @@ async def _connect(url: str, open_s: float) -> ClientConnection:
             max_queue=None,
             ssl=tls_for(url) if url.startswith("wss:") else None,
         )
+    except InvalidProxy:
+        # Not chained: it quotes the proxy's address, in which a password may stand.
+        raise NotConfigured(UNUSABLE_PROXY) from None
     except InvalidStatus as error:
         status = error.response.status_code
         if status == 429 or status >= 500:
-            raise ConnectionLost(f"{url} answers {status} for now") from error
-        raise NoWebSocket(f"{url} answers {status} to a WebSocket") from error
+            raise ConnectionLost(f"{shown} answers {status} for now") from error
+        raise NoWebSocket(f"{shown} answers {status} to a WebSocket") from error
     except InvalidMessage as error:
-        raise ConnectionLost(f"{url} broke off while connecting") from error
+        raise ConnectionLost(f"{shown} broke off while connecting") from error
     except InvalidHandshake as error:
-        raise NoWebSocket(f"{url} does not take a WebSocket: {error}") from error
+        raise NoWebSocket(f"{shown} does not take a WebSocket: {error}") from error
     except (OSError, asyncio.TimeoutError) as error:
-        raise ConnectionLost(f"{url} is not reachable ({error})") from error
+        raise ConnectionLost(f"{shown} is not reachable ({error})") from error
 
 
 def closed_error(closed: ConnectionClosed, served: bool) -> PlacetError:

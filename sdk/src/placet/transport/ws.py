@@ -26,6 +26,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from placet.config import NotConfigured, shown_address
 from placet.errors import PlacetError, Unauthenticated, Unreachable
 from placet.models import PENDING
 from placet.transport.mailbox import Mailbox
@@ -135,7 +136,7 @@ class WsTransport:
         while True:
             await self._wanted.wait()
             served, error = await self._connect_once()
-            if isinstance(error, NoWebSocket | Unauthenticated):
+            if isinstance(error, NoWebSocket | Unauthenticated | NotConfigured):
                 self._fail(error)
                 return
             self._lost = str(error)
@@ -157,7 +158,10 @@ class WsTransport:
         except ConnectionClosed as closed:
             return served, closed_error(closed, served)
         except ValueError as error:
-            return served, ConnectionLost(f"{self._url} sent what is no message: {error}")
+            return served, ConnectionLost(f"{shown_address(self._url)} sent what is no message: {error}")
+        except NotConfigured as error:
+            # Of the token, the project, the authorities or the proxy: no try to come is better.
+            return served, error
         except (ConnectionLost, NoWebSocket, Unauthenticated) as error:
             return served, ConnectionLost(str(error)) if served else error
         finally:
