@@ -37,7 +37,7 @@ def shown_at_opening(body: HoldOpened, call: Row | None, agent: str | None, aske
     if call is not None:
         words = [body.question, call["agent"], call["tool"], call["reason"]]
     texts = texts_of(body.view_version, asked or "", *words)
-    look = look_at("{}" if call is None else call["arguments"], texts)
+    look = look_at("{}" if call is None else call["arguments"], texts, body.view_version)
     return {
         "view_digest": body.view_digest,
         "view_version": body.view_version,

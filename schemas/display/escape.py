@@ -102,6 +102,23 @@ def escaped(text: str, badges: Badges) -> str:
     return _shown(text, badges)
 
 
+def escaped_value(text: str, badges: Badges) -> str:
+    """A text as one line that stands without quotes: spaces at either end show their number, and are badged."""
+    said = text.strip(" ")
+    if said == text:
+        return escaped(text, badges)
+    badge_ends(text, badges)
+    ahead = len(text) - len(text.lstrip(" "))
+    behind = len(text) - len(said) - ahead
+    return f"{_spaces(ahead)}{escaped(said, badges)}{_spaces(behind)}"
+
+
+def badge_ends(text: str, badges: Badges) -> None:
+    """Badge a text of one line that begins or ends with spaces: without quotes it looks like another."""
+    if text[:1] == " " or text[-1:] == " ":
+        badges.add("padding")
+
+
 def escaped_lines(text: str, badges: Badges) -> list[str]:
     """A text line by line, with nothing hidden in it; a carriage return is no line break.
 
@@ -117,8 +134,7 @@ def escaped_lines(text: str, badges: Badges) -> list[str]:
         lines += _blank_lines(blank)
         blank = 0
         said = raw.rstrip(" ")
-        behind = len(raw) - len(said)
-        lines.append(_shown(said, badges) + (f"\\s{{{behind}}}" if behind else ""))
+        lines.append(_shown(said, badges) + _spaces(len(raw) - len(said)))
     return lines + _blank_lines(blank)
 
 
@@ -148,6 +164,10 @@ def _shown(text: str, badges: Badges) -> str:
     for char in codes:
         badges.add(badge_of(char))
     return shown.translate({ord(char): code for char, code in codes.items()}) if codes else shown
+
+
+def _spaces(count: int) -> str:
+    return f"\\s{{{count}}}" if count else ""
 
 
 def _blank_lines(count: int) -> list[str]:

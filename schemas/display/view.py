@@ -3,7 +3,8 @@
 It says how things stood when the hold opened, so it never changes: an extension, an escalation or an erased secret
 is not in it. `view_digest` is the SHA-256 of its UTF-8 bytes, and stands in HoldOpened beside the version of the
 text. A text of another form is another version; those that were ever shown stay byte for byte what they are
-(tests/golden/views). Version 2 begins with the run's request, which version 1 does not say.
+(tests/golden/views). Version 2 begins with the run's request, which version 1 does not say. Version 3 shows
+the spaces at the ends of what stands without quotes, and tells a value `(none)` from one that is not there.
 """
 
 from collections.abc import Sequence
@@ -11,18 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.canonical import parse_strict, sha256_hex
-from schemas.display.characters import Badge
+from schemas.display.characters import Badge, code_of
 from schemas.display.difference import ABSENT, changes
-from schemas.display.escape import Badges, escaped, escaped_lines
+from schemas.display.escape import Badges, escaped, escaped_lines, escaped_value
 from schemas.display.values import lines_of, scalar_text, whole_on_one_line
-from schemas.display.whole import must_be_read_whole
+from schemas.display.whole import SHOWS_ENDS_FROM, must_be_read_whole
 from schemas.headers import rfc3339
 from schemas.requirement import requirements_from_text
 from schemas.sensitive import placeholders, pointer
 
-VERSION = 2
+VERSION = 3
 # The first version that shows what the run was asked for.
 SHOWS_REQUEST_FROM = 2
+# Where a fact has no value.
+NONE = "(none)"
 NUL, STORED_AS = "\x00", "\ufffd"
 UNKNOWN_OUTCOME = "outcome_unknown"
 
@@ -144,7 +147,7 @@ def view_of(held: Held, version: int = VERSION) -> View:
         found,
         tuple(body.redactions),
         tuple(body.difference),
-        must_be_read_whole(held.arguments or "{}", texts),
+        must_be_read_whole(held.arguments or "{}", texts, version),
         version,
     )
 
@@ -180,11 +183,14 @@ class _Body:
         self._authority()
 
     def _line(self, name: str, value: str) -> None:
-        self.lines.append(f"{name}: {self._shown(value)}" if value else f"{name}: (none)")
+        self.lines.append(f"{name}: {self._shown(value) if value else NONE}")
 
     def _shown(self, value: str) -> str:
         # The views store no U+0000 in a text that is not JSON: what is made here must be what is made there.
-        return escaped(value.replace(NUL, STORED_AS), self._badges)
+        stored = value.replace(NUL, STORED_AS)
+        if self._version < SHOWS_ENDS_FROM:
+            return escaped(stored, self._badges)
+        return escaped_value(stored, self._badges) if value != NONE else code_of(NONE[0]) + NONE[1:]
 
     def _text(self, name: str, value: str) -> None:
         if "\n" not in value:

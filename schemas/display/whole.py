@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 from schemas.canonical import parse_strict
 from schemas.display.characters import Badge
-from schemas.display.escape import Badges, escaped, is_plain
+from schemas.display.escape import Badges, badge_ends, escaped, is_plain
 from schemas.display.values import lines_of
 
 ARGUMENTS_MAX_CHARS = 2_000
 ARGUMENTS_MAX_LINES = 40
 ARGUMENTS_MAX_DEPTH = 4
 TEXT_MAX_CHARS = 2_000
+# The first version of the view that shows spaces at the ends of a text.
+SHOWS_ENDS_FROM = 3
 HIDES = frozenset({"ansi", "bidi", "control", "padding", "tag", "zero_width"})
 
 
@@ -26,28 +28,32 @@ class Look(NamedTuple):
     badges: tuple[Badge, ...]
 
 
-def must_be_read_whole(arguments: str, texts: Iterable[str]) -> bool:
+def must_be_read_whole(arguments: str, texts: Iterable[str], version: int) -> bool:
     """Whether a person must have had the whole view; see `look_at`."""
     said = tuple(texts)
-    return _is_long(arguments, said) or _remembered(arguments, said).must_read
+    return _is_long(arguments, said) or _remembered(arguments, said, version).must_read
 
 
-def look_at(arguments: str, texts: Iterable[str]) -> Look:
+def look_at(arguments: str, texts: Iterable[str], version: int) -> Look:
     """Look at what an agent says of a call, without rendering all of the view.
 
     Args:
         arguments: the call's, canonical JSON; `{}` for a request.
         texts: its own words beside them.
+        version: of the hold's view.
     """
     said = tuple(texts)
-    return _look(arguments, said) if _is_long(arguments, said) else _remembered(arguments, said)
+    look = _look if _is_long(arguments, said) else _remembered
+    return look(arguments, said, version)
 
 
-def _look(arguments: str, texts: tuple[str, ...]) -> Look:
+def _look(arguments: str, texts: tuple[str, ...], version: int) -> Look:
     badges = Badges()
     is_long = _is_long(arguments, texts)
     for text in texts:
         escaped(text, badges)
+        if version >= SHOWS_ENDS_FROM and "\n" not in text:
+            badge_ends(text, badges)
     if not (is_plain(arguments) and _is_small(arguments)):
         value = parse_strict(arguments)
         lines = lines_of(value, badges)

@@ -242,9 +242,10 @@ def _must_be_read(state: Execution, call: Call | None, event: h.HoldOpened) -> b
         return False
     if call is None:
         texts = texts_of(event.view_version, state.request, state.agent, event.question)
-        return must_be_read_whole("{}", texts)
+        return must_be_read_whole("{}", texts, event.view_version)
     own = (call.agent, call.tool, call.reason, event.question)
-    return must_be_read_whole(call.arguments or "{}", texts_of(event.view_version, state.request, *own))
+    texts = texts_of(event.view_version, state.request, *own)
+    return must_be_read_whole(call.arguments or "{}", texts, event.view_version)
 
 
 def _hold(**changes: Any) -> Step:

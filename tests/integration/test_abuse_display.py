@@ -84,6 +84,20 @@ def test_case_16_hidden_characters_are_approved_only_by_who_was_shown_them(tenan
     assert tenant.call(call["execution_id"])["approved_arguments"]["to"] == DECEIVING["bidi"][0]
 
 
+def test_case_16_tool_with_spaces_behind_its_name_looks_like_no_other(tenant: Tenant) -> None:
+    call = tenant.propose(tenant.execution(), "send_money" + " " * 20, {"to": "GB29", "amount": 5})
+    hold = tenant.rita.get(f"/holds/{call['hold_id']}").json()
+    view = tenant.rita.get(f"/holds/{call['hold_id']}/view").json()
+
+    assert "\ntool: send_money\\s{20}\n" in view["text"]
+    assert sha256(view["text"].encode()).hexdigest() == view["view_digest"]
+    assert "padding" in view["badges"]
+    assert hold["badges"] == ["padding"]
+    assert hold["must_read"]
+    assert refused(tenant.decide(call)) == (422, "invalid")
+    assert "send_money\\s{20}" in terminal(tenant, "show", call["hold_id"]).stdout
+
+
 @pytest.mark.parametrize("kind", ACTIVE)
 def test_case_19_active_content_is_inert_text_and_badged(tenant: Tenant, kind: str) -> None:
     call, _, view = shown(tenant, ACTIVE[kind])

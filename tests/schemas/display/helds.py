@@ -76,6 +76,16 @@ HELDS: dict[str, Held] = {
         question="\\u{202e}",
         asked="Pay\u202e it.\nToday.",
     ),
+    "spaces": replace(
+        PLAIN,
+        asked="Pay it.  ",
+        tool="send_money" + " " * 20,
+        agent=" billing-bot",
+        user="(none)",
+        reason="   ",
+        question="Pay? \n  Now? ",
+        arguments='{"to":"GB29 "}',
+    ),
     "edited": replace(
         PLAIN,
         revision=2,

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.display.characters import is_hidden
-from schemas.display.escape import Badges, badges_of, escaped, escaped_lines, revealed
+from schemas.display.escape import Badges, badges_of, escaped, escaped_lines, escaped_value, revealed
 
 TRICKY = st.text(
     st.sampled_from("ab \\\n\r\tsun{}01\u202e\u200b\u00a0\ufe0f\U000e0041\x1bраΑ☀é\u3000\ufffd")
@@ -68,6 +68,20 @@ def unescaped(text: str) -> str:
 def test_escaped_shows_and_badges_what_misleads(raw: str, seen: str, badges: tuple[str, ...]) -> None:
     assert shown(raw) == seen
     assert badges_of([raw]) == badges
+
+
+@given(TRICKY)
+@example("  ")
+@example(" a  b   ")
+def test_escaped_value_tells_what_was_there_and_has_no_space_at_its_ends(text: str) -> None:
+    badges = Badges()
+    seen = escaped_value(text, badges)
+    assert unescaped(seen) == text
+    assert seen == seen.strip(" ")
+    if text != text.strip(" "):
+        assert "padding" in badges.sorted()
+    else:
+        assert seen == shown(text)
 
 
 @given(TRICKY)

@@ -66,7 +66,7 @@ def test_view_with_any_fact_changed_is_another(name: str) -> None:
 def test_view_begins_with_what_the_run_was_asked_for() -> None:
     lines = view_of(PLAIN).text.splitlines()
     assert lines[:3] == [
-        "placet-view 2",
+        "placet-view 3",
         "badges: none",
         "asked of the agent: Pay the March invoice of ACME.",
     ]
@@ -177,3 +177,43 @@ def test_view_of_hostile_arguments_has_every_badge() -> None:
         "tag",
         "zero_width",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("tool", "tool"),
+        ("agent", "agent"),
+        ("asked", "asked of the agent"),
+        ("reason", "reason"),
+        ("question", "question"),
+        ("user", "user"),
+        ("requester", "requester"),
+        ("decision_type", "decision type"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("raw", "seen"), [("x ", "x\\s{1}"), (" x" + " " * 20, "\\s{1}x\\s{20}"), ("  ", "\\s{2}")]
+)
+def test_case_16_spaces_at_the_ends_of_a_name_or_text_are_shown_and_badged(
+    name: str, line: str, raw: str, seen: str
+) -> None:
+    base = HELDS["request"] if name in ONLY_OF_REQUESTS else PLAIN
+    changed: dict[str, Any] = {name: raw}
+    view = view_of(replace(base, **changed))
+
+    assert f"\n{line}: {seen}\n" in view.text
+    assert "padding" in view.badges
+    if name in ("tool", "agent", "asked", "reason", "question"):
+        assert view.must_read
+        assert not view_of(replace(base, **changed), 2).must_read, "what was opened stays as it was"
+
+
+@pytest.mark.parametrize("held", HELDS.values(), ids=HELDS)
+def test_case_16_no_line_of_a_view_ends_with_a_space(held: Held) -> None:
+    assert not [line for line in view_of(held).text.splitlines() if line.endswith(" ")]
+
+
+def test_view_of_a_value_that_says_none_is_not_that_of_no_value() -> None:
+    assert "\nuser: \\u{28}none)\n" in view_of(replace(PLAIN, user="(none)")).text
+    assert "\nuser: (none)\n" in view_of(replace(PLAIN, user="")).text
