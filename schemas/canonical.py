@@ -262,3 +262,12 @@ _NEW = json.JSONDecoder(
     parse_float=_exact_and_safe,
     parse_int=_safe_integer,
 )
+
+
+def as_json(text: str) -> str:
+    """A text that is JSON as it is, any other as a JSON string: defaults of earlier holds are of both kinds."""
+    try:
+        parse_strict(text)
+    except MalformedJson:
+        return canonical(text)
+    return text

@@ -6,6 +6,7 @@ from typing import Any
 from projections.folds.calls import decision_json, risk_json, verdict_json
 from projections.folds.rows import Row, json_text, json_value, moment, owner_of
 from projections.folds.shown import NOT_OPENED, shown_at_opening
+from schemas.canonical import as_json
 from schemas.events import holds as h
 from schemas.message import Message
 from schemas.record import Event
@@ -250,7 +251,7 @@ def _opened(
             "exclude_requester": int(body.exclude_requester),
             "deadline_at_ms": body.deadline_at_ms,
             "on_timeout": body.on_timeout,
-            "default_value": body.default_value,
+            "default_value": None if body.default_value is None else as_json(body.default_value),
             "escalate_at_ms": body.escalate_at_ms,
             "escalate_roles": json_text(body.escalate_roles),
             "on_reject": body.on_reject,

@@ -43,7 +43,7 @@ from services.domain.standing_rules import (
     never,
 )
 from services.domain.state import Call, Execution
-from services.domain.tools import tool_from_definition, unreadable_tool
+from services.domain.tools import OwnCheck, tool_from_definition, unreadable_tool
 
 UNREADABLE_MAX_CHARS = 300
 
@@ -168,6 +168,10 @@ class Definitions(Struct, frozen=True, kw_only=True):
         return {key.decode(): self.published[key].version for key in named}
 
 
+def _check_of(check: SchemaCheck, tenant: str) -> OwnCheck:
+    return lambda schema_text, arguments: check(schema_text, arguments, tenant)
+
+
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
     """The events of a command about a definition; its key says of which project, and who asks must be of that.
 
@@ -218,7 +222,7 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
         row = Published(event.version, "", offset, retired=True)
         return _with(replace(definitions, policies=policies), event, tenant, row)
     elif isinstance(event, ToolPublished):
-        tool = tool_from_definition(event.name, event.definition, definitions.check_schema)
+        tool = tool_from_definition(event.name, event.definition, _check_of(definitions.check_schema, tenant))
         definitions = replace(
             definitions, tools=definitions.tools.set((tenant, event.project, event.name), tool)
         )

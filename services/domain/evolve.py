@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from schemas.canonical import sha256_hex
+from schemas.canonical import as_json, sha256_hex
 from schemas.commands import ProposeToolCall, StartExecution
 from schemas.display.view import texts_of
 from schemas.display.whole import must_be_read_whole
@@ -227,6 +227,7 @@ def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Exec
 def _hold_opened(state: Execution, event: h.HoldOpened, at_ms: int) -> Execution:
     fields = {name: value for name, value in event.__dict__.items() if name not in NOT_KEPT_OF_HOLDS}
     fields["requirements"] = requirements_from_text(event.requirements)
+    fields["default_value"] = None if event.default_value is None else as_json(event.default_value)
     call = state.calls.get(event.call_id)
     must_read = _must_be_read(state, call, event)
     state = _with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, **fields))

@@ -1,5 +1,6 @@
 """What is due expires, before anything else is decided. A deadline never releases anything."""
 
+from schemas.canonical import parse_strict
 from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.limits import PART_MAX_BYTES
@@ -80,12 +81,10 @@ def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:
 
 
 def _call_ended(hold: Hold, call: Call) -> Events:
-    feedback = (
-        hold.default_value
-        if hold.on_timeout == "default" and hold.default_value
-        else "nobody decided in time"
-    )
-    return [denial(call, "timeout", feedback)]
+    told = parse_strict(hold.default_value) if hold.on_timeout == "default" and hold.default_value else ""
+    # An earlier version wrote the policy's text as it stood, so that it may be any JSON.
+    feedback = told if isinstance(told, str) else hold.default_value
+    return [denial(call, "timeout", feedback or "nobody decided in time")]
 
 
 def _request_ended(hold: Hold) -> Events:

@@ -20,8 +20,8 @@ MISFIT_MAX_CHARS = 500
 # What a tool without `inputSchema` takes; arguments are objects already.
 ANY_OBJECT = '{"type":"object"}'
 
-# Finds why arguments (a parsed value) do not fit a schema (canonical JSON): `path: reason`, or None.
-SchemaCheck = Callable[[str, Any], str | None]
+# Finds why arguments (a parsed value) do not fit a schema (canonical JSON) of a tenant: `path: reason`, or None.
+SchemaCheck = Callable[[str, Any, str], str | None]
 
 # Keywords whose work is not bounded by the values that they are applied to.
 _UNBOUNDED = frozenset(
@@ -51,8 +51,8 @@ class NotNow(Exception):
     """Nobody can apply the schema at this moment, and a little later somebody can: the arguments may well fit."""
 
 
-def misfit_in_place(schema_text: str, arguments: Any) -> str | None:
-    """Why arguments do not fit a schema, found here if that is surely little work."""
+def misfit_in_place(schema_text: str, arguments: Any, tenant: str = "") -> str | None:
+    """Why arguments do not fit a schema, found here if that is surely little work, whoever's it is."""
     if cost_of(schema_text, arguments) <= MAX_COST:
         return misfit(schema_text, arguments)
     return unchecked("it is too much work without a helper process")

@@ -1,6 +1,6 @@
 """A published tool: the operator's word on what a name stands for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from schemas.canonical import MalformedJson, canonical, parse_strict, tool_version_of
@@ -8,25 +8,27 @@ from schemas.policy_problems import PolicyRefused
 from schemas.sensitive import public_check
 from schemas.tool_definition import form_problems
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Tool
-from services.domain.input_schema import SchemaCheck, misfit_in_place
+from services.domain.input_schema import misfit_in_place
 
 # Nothing is decided by their form: of a definition that was published, under its name, they may have any.
 UNDECIDED = frozenset(
     {"name", "title", "description", "outputSchema", "annotations.title", "icons", "execution", "_meta"}
 )
+# Applies a schema (canonical JSON) to arguments, for the tenant whose tool it is.
+OwnCheck = Callable[[str, Any], str | None]
 
 
 class ToolRefused(ValueError):
     """The definition was published, and says what this version cannot read; the message says what."""
 
 
-def tool_from_definition(name: str, text: str, check: SchemaCheck = misfit_in_place) -> Tool:
+def tool_from_definition(name: str, text: str, check: OwnCheck = misfit_in_place) -> Tool:
     """The tool of a definition that was published.
 
     Args:
         name: under which it was.
         text: canonical JSON.
-        check: applies its inputSchema to arguments.
+        check: applies its inputSchema (canonical JSON) to arguments.
 
     Raises:
         ToolRefused: an unknown field, another name, or an input schema that is no object.

@@ -5,6 +5,9 @@ killed, the call is held (its condition) or its arguments do not fit (their sche
 takes its place, so that one tenant's work does not keep the others waiting; another spare starts. Where the spare is
 not ready yet, calls with larger conditions are held, and whoever brings much to check is told to ask again. What had
 it killed twice within a minute is not tried again for the rest of it (`overruns`).
+
+What is small is counted over all conditions on a call, and what is larger is charged to its tenant (`shares`): many
+conditions that are small one by one, or many calls, leave other tenants their verdicts.
 """
 
 import socket
@@ -12,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -31,8 +35,13 @@ from services.domain.policy import (
 from services.domain.policy.cel import MAX_COST, cost_of, run
 from services.runtime.frames import receive_frame, send_frame
 from services.runtime.overruns import Overruns
+from services.runtime.shares import Shares
 
 BUDGET_MS = 250
+# Less than that is no more than what else a decision takes: it is never charged or put off.
+FREE_COST = 2_000
+FREE_SCHEMA_COST = 200
+SHARE_SPENT = "larger conditions and schemas of this tenant have used up their share of time for now"
 BARRED = "it took too long twice within a minute and is not tried for now"
 
 
@@ -53,10 +62,11 @@ class _Helper:
 class CelHelper:
     """An `Evaluator` and a `SchemaCheck` for the decider: `evaluate`, `misfit`; to be closed, or used in a `with`."""
 
-    def __init__(self, budget_ms: int = BUDGET_MS) -> None:
+    def __init__(self, budget_ms: int = BUDGET_MS, shares: Shares | None = None) -> None:
         self._budget_ms = budget_ms
         self._lock = threading.Lock()
         self._overruns = Overruns(time.monotonic)
+        self._shares = Shares(time.monotonic) if shares is None else shares
         self._helper = _launched()
         self._left = False
         # Started once the first one is ready, so that the decider's own start does not wait for it.
@@ -68,33 +78,72 @@ class CelHelper:
         return self._helper.process.pid
 
     def evaluate(self, expression: CompiledExpression, bindings: Bindings) -> bool:
-        """Evaluate here if it is surely small, else in the helper.
+        """Evaluate here while all conditions on the call are surely small, else in the helper.
 
         Raises:
-            PolicyTimeout: the helper did not answer within the budget, or did not do so lately.
+            PolicyTimeout: the helper did not answer within the budget, or did not do so lately; or the tenant has
+                used up its share.
             EvaluationFailed: an error, or no answer of true or false.
         """
-        if cost_of(expression, bindings) <= MAX_COST:
+        tenant = _tenant_of(bindings)
+        if self._shares.is_spent(tenant) and bindings.has_more_than(FREE_COST):
+            raise PolicyTimeout(SHARE_SPENT)
+        began_s = time.monotonic()
+        bindings.spent += cost_of(expression, bindings)
+        if bindings.spent <= FREE_COST:
+            return run(expression, bindings)
+        if self._shares.is_spent(tenant):
+            raise PolicyTimeout(SHARE_SPENT)
+        try:
+            return self._larger(expression, bindings)
+        finally:
+            self._shares.charge(tenant, time.monotonic() - began_s)
+
+    def _larger(self, expression: CompiledExpression, bindings: Bindings) -> bool:
+        if bindings.spent <= MAX_COST:
             return run(expression, bindings)
         if bindings.resolve_path is not None and "real_path" in expression.functions:
             raise ExpressionTooLarge(
                 "real_path() with links cannot be evaluated in the helper; use smaller arguments"
             )
+        if bindings.waited_s * 1000 >= self._budget_ms:
+            raise PolicyTimeout(
+                f"the conditions on this call together did not end within {self._budget_ms} ms"
+            )
         if self._overruns.bars(expression.source):
             raise PolicyTimeout(BARRED)
-        return self._answer(_question(expression, bindings), expression.source) is True
+        began_s = time.monotonic()
+        try:
+            return self._answer(_question(expression, bindings), expression.source) is True
+        finally:
+            bindings.waited_s += time.monotonic() - began_s
 
-    def misfit(self, schema_text: str, arguments: Any) -> str | None:
+    def misfit(self, schema_text: str, arguments: Any, tenant: str = "") -> str | None:
         """Why arguments do not fit a schema: found here if it is surely little work, else in the helper.
 
         Returns:
             `JSON path: reason`, also where no answer came within the budget; None where they fit.
 
         Raises:
-            NotNow: the helper is starting, because of other work than this; or this schema has it killed too often.
+            NotNow: the helper is starting, because of other work than this; this schema has it killed too often; or
+                the tenant has used up its share.
         """
-        if cost_of_schema(schema_text, arguments) <= MAX_SCHEMA_COST:
+        cost = cost_of_schema(schema_text, arguments)
+        if cost <= FREE_SCHEMA_COST:
             return misfit(schema_text, arguments)
+        if self._shares.is_spent(tenant):
+            raise NotNow(SHARE_SPENT)
+        began_s = time.monotonic()
+        try:
+            return (
+                misfit(schema_text, arguments)
+                if cost <= MAX_SCHEMA_COST
+                else self._larger_misfit(schema_text, arguments)
+            )
+        finally:
+            self._shares.charge(tenant, time.monotonic() - began_s)
+
+    def _larger_misfit(self, schema_text: str, arguments: Any) -> str | None:
         if self._left:
             raise NotNow("the helper process is another's")
         if self._overruns.bars(schema_text):
@@ -198,6 +247,11 @@ class CelHelper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _tenant_of(bindings: Bindings) -> str:
+    execution = bindings.variables.get("execution")
+    return str(execution.get("tenant", "")) if isinstance(execution, Mapping) else ""
 
 
 def _launched() -> _Helper:

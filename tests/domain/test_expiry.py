@@ -1,10 +1,18 @@
 """What is due expires first: in order, once, never releasing. (In parts that fit: `test_quota.py`.)"""
 
+import json
+
+import pytest
+
 from schemas import commands as k
 from services.domain.context import RUN_TIMEOUT_MS
+from services.domain.definitions import Definitions
+from services.domain.evolve import evolve
+from services.domain.expiry import _call_ended
 from services.domain.opening import hold_id_of_call
+from services.domain.policy import PolicySet
 from tests.domain.steps import code, consumed, decided, held, released, started
-from tests.domain.world import CLARA, OLGA, RITA, names, the
+from tests.domain.world import CLARA, OLGA, RITA, TOOLS, names, published, rule, the
 
 NUDGE = k.ExpireDue(subject_id="-", deadline_at_ms=0, attempt=1)
 
@@ -41,6 +49,31 @@ def test_hold_that_halts_ends_the_run_and_what_was_due_with_it() -> None:
         "HoldExpired", "ToolCallDenied", "HoldCancelled", "ToolCallCancelled", "ExecutionFailed",
     ]  # fmt: skip
     assert world.state().next_due is None
+
+
+@pytest.mark.parametrize("told", ["nobody decided in time", 'ask "Anna"', '"quoted"', "5", "{}", "a\nb"])
+def test_hold_with_a_default_tells_the_agent_its_text_as_it_is_written(told: str) -> None:
+    rules = [rule("tells", "pay", "hold", timeout_seconds=600, on_timeout={"default": told})]
+    world = started(definitions=published(Definitions(policies=PolicySet()), rules, TOOLS))
+    hold = held(world)
+    assert json.loads(hold.default_value) == told
+    world.later(600)
+
+    said = world.ask(NUDGE)
+
+    assert names(said) == ["HoldExpired", "ToolCallDenied"]
+    assert the(said, "ToolCallDenied").feedback == told
+
+
+@pytest.mark.parametrize(("recorded", "told"), [("plain text", "plain text"), ("5", "5"), ('"five"', "five")])
+def test_hold_that_an_earlier_version_opened_tells_its_text_plain_or_as_json(
+    recorded: str, told: str
+) -> None:
+    world = started()
+    opened = held(world).model_copy(update={"default_value": recorded, "on_timeout": "default"})
+    state = evolve(world.state(), opened, world.now_ms)
+    hold = state.holds[opened.hold_id]
+    assert the(_call_ended(hold, state.calls["c"]), "ToolCallDenied").feedback == told
 
 
 def test_hold_escalates_once_and_then_is_denied() -> None:

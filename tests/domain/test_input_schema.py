@@ -25,7 +25,7 @@ from services.domain.input_schema import (
 from services.domain.policy import PolicySet
 from tests.domain.steps import code, consumed, decided, held, proposed, released, started
 from tests.domain.test_definitions import EMPTY, publish
-from tests.domain.world import OLGA, RULES, TOOLS, names, published, the
+from tests.domain.world import OLGA, RULES, TENANT, TOOLS, names, published, the
 
 NESTED = {
     "type": "object",
@@ -190,8 +190,8 @@ def test_propose_that_does_not_fit_is_refused_with_its_path_and_the_id_stays_fre
 def test_propose_and_edit_are_checked_by_what_the_definitions_were_given() -> None:
     """The decider gives a check that may be killed; nothing is applied in place beside it."""
 
-    def check(schema_text: str, arguments: Any) -> str | None:
-        return "$.amount: too much" if arguments["amount"] > 5 else None
+    def check(schema_text: str, arguments: Any, tenant: str) -> str | None:
+        return "$.amount: too much" if tenant == TENANT and arguments["amount"] > 5 else None
 
     empty = Definitions(policies=PolicySet(), check_schema=check)
     world = started(definitions=published(empty, RULES, TOOLS))

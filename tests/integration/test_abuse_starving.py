@@ -208,3 +208,26 @@ async def test_case_30_lists_without_end_leave_others_theirs(
     assert {answer.status_code for answer in answers} <= {200, 429}
     assert any(answer.status_code == 200 for answer in answers)
     assert all("retry-after" in answer.headers for answer in answers if answer.status_code == 429)
+
+
+MANY_CONDITIONS = "policy: own\nrules:\n" + "".join(
+    f'  - {{id: r{number}, when: "args.l.exists(x, x == {number}.5)", then: deny}}\n' for number in range(480)
+)
+
+
+async def test_case_30_policy_of_many_conditions_on_long_lists_leaves_others_theirs(
+    site: Site, victim: Tenant
+) -> None:
+    with new_tenant(site, MANY_CONDITIONS) as heavy:
+        execution_id = heavy.execution()
+        async with others_are_answered(victim) as taken:
+            calls = [
+                asyncio.to_thread(
+                    heavy.propose, execution_id, "send_money", {"l": [0] * 15_000}, f"c{number}"
+                )
+                for number in range(4)
+            ]
+            judged = await asyncio.gather(*calls)
+            while len(taken) < 200:
+                await asyncio.sleep(0.05)
+    assert {call["status"] for call in judged} == {"held"}

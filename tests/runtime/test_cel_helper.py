@@ -21,6 +21,7 @@ from services.domain.policy import (
 from services.domain.policy.cel import compile_expression
 from services.runtime.cel_helper import CelHelper
 from services.runtime.frames import receive_frame
+from services.runtime.shares import Shares
 from tests.domain.policy.builders import NOW_MS, call, rules
 from tests.domain.steps import code, consumed, decided, proposed, started
 from tests.domain.world import RULES, TOOLS, names, published, the
@@ -29,9 +30,14 @@ NESTED = "args.l.all(x, args.l.all(y, x + y >= 0.0))"
 WAIT_MS = 20_000
 
 
+def unlimited() -> Shares:
+    """Shares that no test uses up."""
+    return Shares(time.monotonic, burst_s=3_600.0)
+
+
 @pytest.fixture(scope="module")
 def helper() -> Iterator[CelHelper]:
-    with CelHelper(budget_ms=WAIT_MS) as started:
+    with CelHelper(budget_ms=WAIT_MS, shares=unlimited()) as started:
         started.wait_ready(WAIT_MS)
         yield started
 
@@ -98,6 +104,50 @@ def test_judge_nested_all_over_a_thousand_is_held_in_time_and_the_helper_comes_b
         assert ask(helper, "args.l.all(x, x in args.l)", {"l": [1.0] * 200}) is True
 
 
+def test_case_30_many_conditions_that_are_small_one_by_one_are_bounded_together() -> None:
+    many = "".join(
+        f'  - {{id: r{n}, when: "args.l.exists(x, x == {n}.5)", then: deny}}\n' for n in range(480)
+    )
+    heavy, light = (
+        rules(many + "  - {id: z, then: allow}"),
+        rules("  - {id: a, when: args.n < 5.0, then: allow}"),
+    )
+    # Nothing is given back, so that the machine's own pace does not matter.
+    with CelHelper(shares=Shares(time.monotonic, part=0.0)) as helper:
+        helper.wait_ready(WAIT_MS)
+        for tenant, within_s in (("acme", 2.0), ("acme", 0.3), ("acme", 0.3)):
+            began_s = time.perf_counter()
+            verdict = judge(
+                heavy, call(tenant=tenant, arguments={"l": [0] * 15_000}), NOW_MS, helper.evaluate
+            )
+            assert (verdict.effect, verdict.reason) == ("hold", "policy_timeout")
+            assert time.perf_counter() - began_s < within_s
+        # What is small is decided also for the tenant that has used up its share, and what is larger for others.
+        small = judge(light, call(tenant="acme", arguments={"n": 1}), NOW_MS, helper.evaluate)
+        assert (small.effect, small.reason) == ("allow", "matched")
+        larger = rules('  - {id: a, when: "args.l.all(x, x == 0.0)", then: allow}')
+        every = compile_expression("args.l.all(x, x == 0.0)")
+        of_other = {"args": {"l": [0] * 15_000}, "execution": {"tenant": "other"}}
+        assert helper.evaluate(every, Bindings(of_other, NOW_MS, every.shape.reads)) is True
+        put_off = judge(larger, call(tenant="acme", arguments={"l": [0] * 15_000}), NOW_MS, helper.evaluate)
+        assert (put_off.effect, put_off.reason) == ("hold", "policy_timeout")
+        assert "share" in put_off.detail
+
+
+def test_case_30_schemas_that_take_long_use_up_their_tenants_share() -> None:
+    shares = Shares(time.monotonic)
+    with CelHelper(shares=shares) as helper:
+        helper.wait_ready(WAIT_MS)
+        many = {"l": list(range(3_000))}
+        schema = '{"properties":{"l":{"type":"array","uniqueItems":true}},"type":"object"}'
+        assert helper.misfit(schema, many, "acme") is None
+        shares.charge("acme", 1.0)
+        with pytest.raises(NotNow, match="share"):
+            helper.misfit(schema, many, "acme")
+        assert helper.misfit(schema, many, "other") is None
+        assert helper.misfit('{"type":"object"}', {"a": 1}, "acme") is None
+
+
 def test_judge_while_the_helper_starts_is_held_at_once() -> None:
     policy = rules(f'  - {{id: nested, when: "{NESTED}", then: allow}}')
     with CelHelper(budget_ms=WAIT_MS) as helper:
@@ -140,7 +190,7 @@ def test_misfit_of_a_pattern_is_found_by_the_helper(helper: CelHelper) -> None:
 
 
 def test_misfit_that_would_not_end_is_said_in_time_and_the_helper_comes_back() -> None:
-    with CelHelper(budget_ms=150) as helper:
+    with CelHelper(budget_ms=150, shares=unlimited()) as helper:
         helper.wait_ready(WAIT_MS)
         began = time.perf_counter()
         found = helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS)
@@ -153,7 +203,7 @@ def test_misfit_that_would_not_end_is_said_in_time_and_the_helper_comes_back() -
 
 
 def test_misfit_of_a_schema_that_had_the_helper_killed_twice_harms_no_other_any_more() -> None:
-    with CelHelper(budget_ms=150) as helper:
+    with CelHelper(budget_ms=150, shares=unlimited()) as helper:
         for _ in range(2):
             helper.wait_ready(WAIT_MS)
             assert "could not be applied" in str(helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS))
@@ -168,7 +218,7 @@ def test_misfit_of_a_schema_that_had_the_helper_killed_twice_harms_no_other_any_
 
 
 def test_evaluate_condition_that_had_the_helper_killed_twice_is_held_without_another_try() -> None:
-    with CelHelper(budget_ms=150) as helper:
+    with CelHelper(budget_ms=150, shares=unlimited()) as helper:
         for _ in range(2):
             helper.wait_ready(WAIT_MS)
             with pytest.raises(PolicyTimeout, match="did not end"):
@@ -250,7 +300,7 @@ def test_consume_of_an_approved_call_while_the_helper_starts_leaves_it_as_it_is(
 
 def test_case_37_helper_that_was_overrun_is_replaced_by_its_spare_at_once() -> None:
     """One tenant's pattern that does not end must not keep the others' calls waiting for seconds."""
-    with CelHelper(budget_ms=300) as helper:
+    with CelHelper(budget_ms=300, shares=unlimited()) as helper:
         helper.wait_ready(WAIT_MS)
         spare = helper._spare
         assert spare is not None

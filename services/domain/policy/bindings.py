@@ -36,10 +36,22 @@ def _plan(reads: frozenset[Read]) -> tuple[tuple[Read, bool], ...]:
 class Bindings:
     """What expressions see of one call: only the fields that are read, with numbers as doubles.
 
-    Not shared between threads; made for one call and dropped.
+    Not shared between threads; made for one call and dropped. `spent` is for the evaluator's own account: the units
+    of work that conditions on these values may have taken; so is `waited_s`, the seconds that a helper was asked.
     """
 
-    __slots__ = ("_context", "_sizes", "_values", "failures", "now_ms", "reads", "resolve_path", "variables")
+    __slots__ = (
+        "_context",
+        "_sizes",
+        "_values",
+        "failures",
+        "now_ms",
+        "reads",
+        "resolve_path",
+        "spent",
+        "variables",
+        "waited_s",
+    )
 
     def __init__(
         self,
@@ -53,6 +65,8 @@ class Bindings:
         self.reads = reads
         self.resolve_path = resolve_path
         self.failures: list[Exception] = []
+        self.spent = 0.0
+        self.waited_s = 0.0
         self._context: Any = None
         self._sizes: dict[Read, tuple[int, int]] = {}
         self._values: dict[str, Any] | None = None
@@ -100,6 +114,20 @@ class Bindings:
         sizes = [self._sizes[read] for read in reads if read in self._sizes]
         return sum(size[0] for size in sizes), sum(size[1] for size in sizes)
 
+    def has_more_than(self, nodes: int) -> bool:
+        """Whether what is read has more nodes than that; looks at no more than so many."""
+        left = nodes
+        waiting = [self.variables.get(name) for name, part in self.reads if part is None]
+        waiting += [_part(self.variables.get(name), part) for name, part in self.reads if part is not None]
+        while waiting:
+            value = waiting.pop()
+            left -= 1
+            if isinstance(value, Mapping | list | tuple):
+                if len(value) > left:
+                    return True
+                waiting.extend(value.values() if isinstance(value, Mapping) else value)
+        return left < 0
+
     def context(self) -> Any:
         """The binding's own form of the values and functions, made once."""
         if self._context is None:
@@ -124,6 +152,10 @@ class Bindings:
         except Exception as error:
             self.failures.append(error)
             return None
+
+
+def _part(value: Any, part: str) -> Any:
+    return value.get(part) if isinstance(value, Mapping) else value
 
 
 def _matches(text: Any, pattern: str) -> bool:

@@ -83,7 +83,8 @@ def terms_of(hold: Hold | None, defaults: Defaults, variables: Mapping[str, Any]
     """
     block = hold or _PLAIN
     on_timeout = block.on_timeout or defaults.on_timeout
-    answer = on_timeout.default if isinstance(on_timeout, DefaultAnswer) else None
+    # As JSON, which is what a hold's default is, also where a question asks for another kind of value.
+    answer = canonical(on_timeout.default) if isinstance(on_timeout, DefaultAnswer) else None
     seconds = defaults.timeout_seconds if block.timeout_seconds is None else block.timeout_seconds
     escalate = block.escalate
     return HoldTerms(

@@ -51,6 +51,7 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
 
     `requirements` say, where several rules ask, of whom those must be who approve (`services.domain.policy.needed`).
 
+    `on_timeout_default` is JSON of the text that the agent is told, None for none.
     `remember` is JSON of what an approval may be remembered for (`schemas.policy_document`), None for nothing.
     """
 

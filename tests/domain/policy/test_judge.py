@@ -72,7 +72,7 @@ def test_judge_defaults_describe_a_hold_that_no_rule_describes() -> None:
     hold = judge(policies(text), call(), NOW_MS).hold
 
     assert hold is not None
-    assert (hold.timeout_ms, hold.on_timeout, hold.on_timeout_default) == (1500, "default", "reject")
+    assert (hold.timeout_ms, hold.on_timeout, hold.on_timeout_default) == (1500, "default", '"reject"')
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_judge_defaults_describe_a_hold_that_no_rule_describes() -> None:
         ("halt", "halt", None),
         ("wait", "wait", None),
         ("escalate, escalate: {after_seconds: 1, roles: [x]}", "escalate", None),
-        ("{default: Ask again tomorrow}", "default", "Ask again tomorrow"),
+        ("{default: Ask again tomorrow}", "default", '"Ask again tomorrow"'),
     ],
 )
 def test_judge_every_on_timeout_reaches_the_hold(written: str, word: str, answer: Any) -> None:
