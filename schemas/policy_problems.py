@@ -27,6 +27,11 @@ class Problem(BaseModel):
     severity: Literal["error", "warning"] = "error"
 
 
+def warning(path: str, code: str, message: str) -> Problem:
+    """What is doubtful, and keeps nobody from publishing."""
+    return Problem(path=path, code=code, message=message, severity="warning")
+
+
 class PolicyRefused(ValueError):
     """The document cannot be published; `problems` has every reason, each with its path."""
 

@@ -12,6 +12,7 @@ import typer
 from ops.commands.against import named, print_difference, server
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
 from ops.errors import UsageError
+from placet.cli import doubts
 from schemas.policy_document import PolicyDocument, parse_policy, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cases import CaseFile, CaseResult, facts_of, parse_cases, run_policy_tests
@@ -36,6 +37,7 @@ def check_command(
         typer.Option(help="A published tool's name; repeat it: patterns are compared with them."),
     ] = None,
     against: AgainstOption = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show each warning.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Check a policy: typos, expressions, rules that are never reached. Exit 1 when it cannot be published.
@@ -56,7 +58,7 @@ def check_command(
         if json:
             print_json({**looked, "problems": [problem.model_dump() for problem in problems]})
         else:
-            _print_problems(file, problems)
+            _print_problems(file, problems, verbose)
             if looked.get("difference"):
                 print_difference(f"against version {looked['in_force']} in force", looked["difference"])
         _exit_if(any(problem.severity == "error" for problem in problems))
@@ -161,9 +163,13 @@ def _exit_if(refused: bool) -> None:
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _print_problems(file: Path, problems: list[Problem]) -> None:
+def _print_problems(file: Path, problems: list[Problem], verbose: bool) -> None:
     for problem in problems:
-        typer.echo(f"{file}: {problem.severity}: {problem.path}: {problem.message}")
+        if problem.severity == "error":
+            typer.echo(f"{file}: error: {problem.path}: {problem.message}")
+    warnings = [problem.model_dump() for problem in problems if problem.severity == "warning"]
+    for line in doubts.lines(warnings, verbose=verbose):
+        typer.echo(f"{file}: warning: {line}")
     if not problems:
         typer.echo(f"{file}: nothing to mend")
 

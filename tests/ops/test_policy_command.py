@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from ops.commands.policy import cases_command, check_command, diff_command
 
+DEFAULT = Path(__file__).parents[2] / "policies" / "default.yaml"
 GOOD = "policy: p\nrules:\n  - {id: a, match: {tools: [read]}, then: allow}\n"
 CASES = """
 tools: {read: {name: read}, drop: {name: drop}}
@@ -49,6 +51,22 @@ def test_check_typo_leaves_with_1_and_names_it(app: typer.Typer, good: Path) -> 
 
     assert done.exit_code == 1
     assert "did you mean 'rules'" in done.output
+
+
+def test_check_of_what_ships_beside_a_few_tools_counts_those_that_nobody_published(app: typer.Typer) -> None:
+    asked = ["check", str(DEFAULT), "--tool", "read_mail", "--tool", "PayOrder"]
+
+    done = CliRunner().invoke(app, asked)
+    verbose = CliRunner().invoke(app, [*asked, "--verbose"])
+    as_json = CliRunner().invoke(app, [*asked, "--json"])
+
+    (line,) = done.output.splitlines()
+    found = re.fullmatch(
+        r".*: warning: (\d+) rules name tools that nobody has published yet \((\d+) patterns .*", line
+    )
+    assert found
+    assert int(found[1]) < int(found[2])
+    assert len(verbose.output.splitlines()) == len(json.loads(as_json.output)["problems"]) == int(found[2])
 
 
 def test_check_names_every_error_of_form_and_of_conditions_at_once(app: typer.Typer, good: Path) -> None:

@@ -63,6 +63,29 @@ WARNING = {
 }
 PUBLISHED = {"version": 3, "cursor": "k", "warnings": [WARNING, "rule x matches no known tool"]}
 
+EARLY: dict[str, Any] = {
+    "version": 1,
+    "cursor": "k",
+    "warnings": [
+        {
+            "path": f"rules[{rule}].match.tools[{number}]",
+            "code": "no_known_tool",
+            "message": f"the pattern 'x{number}' matches no known tool; look for a typo, or publish the tool",
+            "severity": "warning",
+        }
+        for rule in range(2)
+        for number in range(3)
+    ]
+    + [
+        {
+            "path": "rules[2].match.tools[0]",
+            "code": "near_known_tool",
+            "message": "the pattern 'send_mony' matches no known tool; did you mean 'send_money'?",
+            "severity": "warning",
+        }
+    ],
+}
+
 
 class Terminal:
     """The command, and what it asked and printed."""
@@ -97,6 +120,7 @@ async def gateway(asked: Asked) -> Response:
             {"status": "resolved", "decision_id": "d1"}
         ),
         "/v1/policies/production": lambda asked: JSONResponse(PUBLISHED),
+        "/v1/policies/beginning": lambda asked: JSONResponse(EARLY),
         "/v1/policies": lambda asked: JSONResponse({"items": [BILLING], "next_cursor": None}),
         "/v1/policies/billing": lambda asked: JSONResponse(BILLING),
         "/v1/policies/billing/retire": lambda asked: JSONResponse(

@@ -14,7 +14,7 @@ from placet.cli.plugins import OF_THE_SERVER, OWN, find
 from schemas.commands import RequestKind
 from schemas.events import EVENTS
 from tests.sdk.scripted import Asked, Peer
-from tests.sdk.terminal import GROUP, HOLD, OTHER, Terminal
+from tests.sdk.terminal import EARLY, GROUP, HOLD, OTHER, Terminal
 
 
 def test_inbox_lists_what_waits_with_ids_as_long_as_needed(terminal: Terminal) -> None:
@@ -53,6 +53,23 @@ def test_policy_publish_sends_the_document_as_it_is(terminal: Terminal, tmp_path
     assert "version 3" in terminal.out
     assert "matches no known tool" in terminal.out
     assert terminal.sent("PUT")[0].body.decode() == text
+
+
+def test_policy_publish_counts_tools_that_nobody_published_and_tells_a_typo_singly(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "policy.yaml").write_text("policy: beginning\n")
+    publish = ("policy", "publish", str(tmp_path / "policy.yaml"))
+    assert terminal(*publish) == 0
+    assert terminal.out.splitlines() == [
+        "beginning version 1 is published",
+        "! rules[2].match.tools[0]: the pattern 'send_mony' matches no known tool; did you mean 'send_money'?",
+        "! 2 rules name tools that nobody has published yet (6 patterns match none); --verbose lists them",
+    ]
+    assert terminal(*publish, "--verbose") == 0
+    assert len(terminal.out.splitlines()) == 1 + len(EARLY["warnings"])
+    assert terminal(*publish, "--json") == 0
+    assert json.loads(terminal.out) == EARLY
 
 
 def test_policy_list_and_show_say_what_is_in_force(terminal: Terminal) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
-from schemas.linear_patterns import PatternRefused
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
-from schemas.policy_problems import PolicyRefused, Problem
+from schemas.policy_problems import PolicyRefused, Problem, warning
 from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
-from services.domain.policy.patterns import is_exact, like_matcher, matcher
+from services.domain.policy.patterns import is_exact, is_usable, like_matcher, matcher
 from services.domain.policy.programs import program_problems
 from services.domain.policy.shadowing import Standing, shadows
+from services.domain.policy.typos import unknown_tools
 
 Patterns = tuple[str, ...] | None
 Compiled = Callable[[str], Callable[[str], bool]]
@@ -78,7 +78,11 @@ def check(
         problems.append(foreign)
     problems.extend(_unreachable(document.rules))
     for index, rule in enumerate(document.rules):
-        problems.extend(_doubts(rule, f"rules[{index}]", known_tools))
+        if rule.then == "allow" and _takes_all(rule):
+            message = "this rule allows every call that reaches it; narrow it by match or when"
+            problems.append(warning(f"rules[{index}]", "allows_all", message))
+    if known_tools is not None:
+        problems.extend(unknown_tools(document.rules, known_tools))
     return problems
 
 
@@ -106,10 +110,6 @@ def check_value(
     return document, check(document, known_tools, tenant)
 
 
-def _warning(path: str, code: str, message: str) -> Problem:
-    return Problem(path=path, code=code, message=message, severity="warning")
-
-
 def _takes_all(rule: Rule) -> bool:
     return _names_all(rule) and rule.match.annotations is None and rule.when is None
 
@@ -124,7 +124,7 @@ def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Problem]:
         if before is not None:
             what = "every call" if _takes_all(before) else "every call that this one is about"
             message = f"never reached: rule {before.id!r} before it takes {what}; move or narrow that one"
-            yield _warning(f"rules[{index}]", "unreachable", message)
+            yield warning(f"rules[{index}]", "unreachable", message)
 
 
 def _takes_all_of(before: Rule, rule: Rule) -> bool:
@@ -147,32 +147,4 @@ def _takes_names(before: Patterns, after: Patterns, compiled: Compiled) -> bool:
 
 
 def _fits_any(patterns: Collection[str], name: str, compiled: Compiled) -> bool:
-    return any(_is_usable(pattern, compiled) and compiled(pattern)(name) for pattern in patterns)
-
-
-def _is_usable(pattern: str, compiled: Compiled) -> bool:
-    try:
-        compiled(pattern)
-    except PatternRefused:
-        # It has been told as an error; what it would match is no question any more.
-        return False
-    return True
-
-
-def _doubts(rule: Rule, path: str, known_tools: Collection[str] | None) -> Iterator[Problem]:
-    if rule.then == "allow" and _takes_all(rule):
-        yield _warning(
-            path, "allows_all", "this rule allows every call that reaches it; narrow it by match or when"
-        )
-    if known_tools is not None:
-        yield from _typos(rule.match.tools, matcher, f"{path}.match.tools", known_tools)
-        yield from _typos(rule.match.tools_like, like_matcher, f"{path}.match.tools_like", known_tools)
-
-
-def _typos(
-    patterns: Patterns, compiled: Compiled, path: str, known_tools: Collection[str]
-) -> Iterator[Problem]:
-    for number, pattern in enumerate(patterns or ()):
-        if _is_usable(pattern, compiled) and not any(map(compiled(pattern), known_tools)):
-            message = f"the pattern {pattern!r} matches no known tool; look for a typo, or publish the tool"
-            yield _warning(f"{path}[{number}]", "no_known_tool", message)
+    return any(is_usable(pattern, compiled) and compiled(pattern)(name) for pattern in patterns)

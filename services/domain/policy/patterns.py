@@ -56,6 +56,15 @@ def _folded(text: str) -> str:
     return normalize("NFKC", text).casefold()
 
 
+def is_usable(pattern: str, compiled: Callable[[str], Callable[[str], bool]]) -> bool:
+    """Whether the pattern is one; a rule with another is refused where its error is told."""
+    try:
+        compiled(pattern)
+    except PatternRefused:
+        return False
+    return True
+
+
 def is_exact(pattern: str) -> bool:
     """Whether the pattern is a plain name."""
     return _WILDCARD.search(pattern) is None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from schemas.ids import TENANT_WIDE
 from schemas.policy_document import PolicyDocument, Rule, Scope
-from schemas.policy_problems import Problem
+from schemas.policy_problems import Problem, warning
 from services.domain.policy.patterns import is_exact, overlap, specificity
 from services.domain.policy.scopes import DIMENSIONS, order_of
 
@@ -83,7 +83,7 @@ def _between(one: Standing, other: Standing) -> Iterator[Problem]:
 
 
 def _warning(message: str) -> Problem:
-    return Problem(path="scope", code="shadowed", message=message, severity="warning")
+    return warning("scope", "shadowed", message)
 
 
 def _meaning(rule: Rule) -> str:

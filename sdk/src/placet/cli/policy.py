@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from placet.cli import safe
+from placet.cli import doubts, safe
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, confirm, connect, console, print_json, print_table, read_text
 
@@ -33,6 +33,7 @@ def policy() -> None:
 def publish(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)],
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show each warning.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Publish a policy document (YAML) as its next version."""
@@ -46,9 +47,8 @@ def publish(
         print_json(published.raw)
         return
     console().print(safe.text(f"{named[0]} version {published.version} is published"))
-    for warning in published.warnings:
-        said = f"{warning['path']}: {warning['message']}" if isinstance(warning, dict) else warning
-        console().print(safe.text(f"! {said}", style="yellow"))
+    for line in doubts.lines(published.warnings, verbose=verbose):
+        console().print(safe.text(f"! {line}", style="yellow"))
 
 
 @app.command()
