@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.audit import Report, Unreadable, verify_bundle, verify_path
+from placet.audit import Report, Unreadable, verify_bundle, verify_path, verify_proof
 from placet.audit.bundle import Bundle, compact
 from placet.audit.leaf import leaf_of
 from placet.cli.app import run
@@ -126,6 +128,32 @@ def test_case_34_tree_that_no_head_names_and_any_other_file_are_told() -> None:
         (bundle.directory / "trees" / "nested").mkdir()
         (bundle.directory / "trees" / "nested" / "approvals.jsonl").write_text("{}")
         assert findings(verified(bundle)) == [("unsigned", None)]
+    for name in ("trees/empty", "empty"):
+        with fetched() as bundle:
+            (bundle.directory / name).mkdir()
+            (found,) = verified(bundle).findings
+            assert (found.kind, name in str(found)) == ("unsigned", True)
+
+
+@pytest.mark.parametrize("name", ["bundle.json", "keys.json", "heads.jsonl", "trees", *FILES[1:], "stray"])
+def test_case_34_symbolic_link_in_a_bundle_is_refused(name: str, tmp_path: Path) -> None:
+    with fetched() as bundle:
+        path, elsewhere = bundle.directory / name, tmp_path / "elsewhere"
+        if path.exists():
+            path.rename(elsewhere)
+        else:
+            elsewhere.mkdir()
+        path.symlink_to(elsewhere)
+        with pytest.raises(Unreadable, match="symbolic link"):
+            verified(bundle)
+
+
+def test_case_34_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() -> None:
+    with fetched() as bundle:
+        bundle.heads_file.unlink()
+        os.mkfifo(bundle.heads_file)
+        with pytest.raises(Unreadable, match="no file"):
+            verified(bundle)
 
 
 def test_case_34_bundle_of_another_tenant_than_its_heads_is_told() -> None:
@@ -145,6 +173,46 @@ def test_case_34_key_that_came_with_it_and_is_not_believed_is_told() -> None:
         keys = json.loads(bundle.keys_file.read_text())
         bundle.keys_file.write_text(json.dumps(keys | {"mallory": keys[KEY.kid]}))
         assert [found.kind for found in verified(bundle).findings] == ["forged_signature"]
+        bundle.keys_file.write_text(json.dumps({"other": keys[KEY.kid]}))
+        assert [found.kind for found in verified(bundle).findings] == ["forged_signature"]
+        both = KEYS | {"other": KEYS[KEY.kid]}
+        assert [found.kind for found in verify_bundle(bundle, both).findings] == ["forged_signature"]
+
+
+OWN_KEYS = {kid: b64encode(raw).decode() for kid, raw in KEYS.items()}
+MALLORYS = b64encode(bytes(32)).decode()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"mallory": MALLORYS}, OWN_KEYS | {"mallory": MALLORYS}, dict.fromkeys(OWN_KEYS, MALLORYS)],
+    ids=["foreign", "extra", "swapped"],
+)
+def test_case_34_proof_with_keys_that_are_not_those_given_is_told(
+    tmp_path: Path, keys: dict[str, str]
+) -> None:
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps(proof_of(3) | {"keys": OWN_KEYS}))
+    assert verify_path(file, KEYS).is_verified
+    file.write_text(json.dumps(proof_of(3) | {"keys": keys}))
+    assert [found.kind for found in verify_path(file, KEYS).findings] == ["forged_signature"]
+
+
+def test_case_34_proof_whose_keys_lack_the_one_that_signed_it_is_told() -> None:
+    both = KEYS | {"other": KEYS[KEY.kid]}
+    proof = proof_of(3) | {"keys": {"other": OWN_KEYS[KEY.kid]}}
+    assert [found.kind for found in verify_proof(proof, both).findings] == ["forged_signature"]
+
+
+def test_case_34_white_space_of_json_is_no_part_of_what_is_proved(tmp_path: Path) -> None:
+    file = tmp_path / "proof.json"
+    for indent in (None, 3):
+        file.write_text(f" {json.dumps(proof_of(3), indent=indent)}\n\n")
+        assert verify_path(file, KEYS).is_verified
+    with fetched() as bundle:
+        for path in (bundle.about_file, bundle.keys_file):
+            path.write_text(json.dumps(json.loads(path.read_text()), indent=2))
+        assert verified(bundle).is_verified
 
 
 def test_case_34_first_heads_taken_out_are_told() -> None:
@@ -186,8 +254,25 @@ def test_case_34_report_says_what_was_proved_and_records_can_be_required(
         {"leaf_index": 3.0},
         {"tree_size": "37"},
         {"consistency": {"first": {}, "second": {}, "proofs": []}},
+        {"consistency": None},
+        {"keys": None},
+        {"keys": {}},
+        {"event_id": None},
     ],
-    ids=["member", "record", "path", "index", "size", "consistency"],
+    ids=[
+        *(
+            "member",
+            "record",
+            "path",
+            "index",
+            "size",
+            "consistency",
+            "no-consistency",
+            "no-keys",
+            "empty-keys",
+        ),
+        "no-event",
+    ],
 )
 def test_case_34_proof_with_what_nothing_vouches_for_is_unreadable(
     tmp_path: Path, change: dict[str, Any]

@@ -7,13 +7,14 @@ trees/executions-3.jsonl   one leaf a line: {"index", "offset", "record"}, or "l
 trees/executions-3.leaves  the leaf hashes as the server gave them, 32 bytes each
 
 Nothing else may be there, and nothing else in a line, which has one spelling: what no signature covers is told,
-not passed over.
+not passed over. White space between the tokens of bundle.json, keys.json and a proof is no part of it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,12 +92,37 @@ class Bundle:
                 f"{self.directory} was not made by `placet audit fetch` of this version ({error})."
             ) from error
 
+    def check_kinds(self) -> None:
+        """Refuse what is neither a file nor a directory, before anything is read.
+
+        Raises:
+            Unreadable: a symbolic link, whose content is elsewhere, or a device; or a directory cannot be listed.
+        """
+        try:
+            for path in self._entries():
+                kind = path.lstat().st_mode
+                if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                    what = "a symbolic link" if stat.S_ISLNK(kind) else "no file"
+                    name = path.relative_to(self.directory)
+                    raise Unreadable(f"{name} in {self.directory} is {what}: a trail has files of its own.")
+        except OSError as error:
+            raise Unreadable(f"{self.directory} cannot be listed ({error}).") from error
+
     def strays(self, trees: Collection[TreeName]) -> list[str]:
-        """The files that are no part of a trail with these trees, relative to the directory."""
-        own = {self.about_file, self.keys_file, self.heads_file}
+        """The files and directories that are no part of a trail with these trees, relative to the directory."""
+        own = {self.about_file, self.keys_file, self.heads_file, self.directory / "trees"}
         own |= {self.records_file(tree) for tree in trees} | {self.leaves_file(tree) for tree in trees}
-        found = (Path(parent) / name for parent, _, names in os.walk(self.directory) for name in names)
-        return sorted(str(path.relative_to(self.directory)) for path in found if path not in own)
+        found = [path for path in self._entries() if path not in own]
+        # Of a directory with files in it the files are told.
+        return sorted(
+            str(path.relative_to(self.directory))
+            for path in found
+            if not any(path in other.parents for other in found)
+        )
+
+    def _entries(self) -> Iterator[Path]:
+        for parent, directories, names in os.walk(self.directory, onerror=_raise):
+            yield from (Path(parent) / name for name in (*directories, *names))
 
     def lists(self, tree: TreeName) -> Lists:
         """A tree as it stands in the directory."""
@@ -111,6 +137,10 @@ class Bundle:
             indexes=[line.place for line in lines],
             hidden=[place for place, line in enumerate(lines) if not line.is_whole],
         )
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def read_heads(path: Path) -> list[Head]:

@@ -50,13 +50,11 @@ class Consistency:
 
 
 def consistency_of(value: Any) -> Consistency:
-    """The consistency proof in a JSON value, as `GET /v1/audit/consistency` gives it; None is none.
+    """The consistency proof in a JSON value, as `GET /v1/audit/consistency` gives it.
 
     Raises:
         ValueError: it is something else.
     """
-    if value is None:
-        return Consistency()
     members(value, MEMBERS)
     first, second = head_of(value["first"]), head_of(value["second"])
     steps: dict[TreeName, list[bytes]] = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from placet.audit.bundle import Bundle, Unreadable, keys_of, read_fetched_heads, read_keys, read_proof
-from placet.audit.consistency import consistency_of
+from placet.audit.consistency import Consistency, consistency_of
 from placet.audit.findings import Finding, Report
 from placet.audit.heads import (
     MALFORMED,
@@ -21,7 +21,7 @@ from placet.audit.heads import (
 )
 from placet.audit.leaf import header_of, leaf_of
 from placet.audit.merkle import root_of_path
-from placet.audit.strict import count, hex_hash, items, members
+from placet.audit.strict import count, hex_hash, items, members, text
 from placet.audit.tree import Anchor, examine, without_record
 
 FIRST_USE = "the keys came with what they are to vouch for: give those of an earlier day with --key"
@@ -66,13 +66,13 @@ def verify_bundle(
     require_records: bool = False,
 ) -> Report:
     """Verify everything in a directory; arguments and errors as `verify_path`."""
+    bundle.check_kinds()
     tenant = bundle.tenant()
     heads = read_fetched_heads(bundle.heads_file)
     report = Report(heads=len(heads), tenant=heads[-1].tenant)
     own = read_keys(bundle.keys_file)
-    believed = _believed(report, keys, lambda: own)
-    if not own.items() <= believed.items():
-        report.findings.append(Finding("forged_signature", "keys.json has a key that is not the one given"))
+    believed = _believed(report, keys, own)
+    report.findings += _foreign_keys("keys.json", own, believed, heads)
     good = _signed(report, [*heads, *kept], believed)
     if tenant != report.tenant:
         problem = f"bundle.json says {tenant[:40]}, the heads are of {report.tenant[:40]}"
@@ -108,14 +108,18 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
         name = (record["topic"], record["partition"])
         says = header_of(record, "ce_id")
         offset = record["offset"]
-        consistency = consistency_of(proof.get("consistency"))
+        event_id = text(proof["event_id"])
+        own = keys_of(proof["keys"]) if "keys" in proof else None
+        consistency = consistency_of(proof["consistency"]) if "consistency" in proof else Consistency()
     except MALFORMED as error:
         raise Unreadable(f"This is no proof ({error}): make one with placet audit prove.") from error
     report = Report(heads=1, leaves=1, records=1, tenant=head.tenant)
-    believed = _believed(report, keys, lambda: _own_keys(proof))
+    believed = _believed(report, keys, own)
+    if own is not None:
+        report.findings += _foreign_keys("the proof", own, believed, [head, *consistency.heads()])
     _signed(report, [head, *kept, *consistency.heads()], believed)
     tree = f"{name[0]}/{name[1]}"
-    if says != proof.get("event_id"):
+    if says != event_id:
         report.findings.append(
             Finding("edited", "the record is of another event", tree, index, offset=offset)
         )
@@ -136,18 +140,25 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
     return report
 
 
-def _believed(report: Report, keys: Keys | None, own: Callable[[], Keys]) -> Keys:
+def _believed(report: Report, keys: Keys | None, own: Keys | None) -> Keys:
     if keys is not None:
         return keys
+    if own is None:
+        raise Unreadable("The proof has no keys with it: give the installation's with --key.")
     report.warnings.append(FIRST_USE)
-    return own()
+    return own
 
 
-def _own_keys(proof: Mapping[str, Any]) -> Keys:
-    try:
-        return keys_of(proof.get("keys"))
-    except ValueError as error:
-        raise Unreadable("The proof has no keys with it: give the installation's with --key.") from error
+def _foreign_keys(where: str, own: Keys, believed: Keys, heads: Sequence[Head]) -> list[Finding]:
+    """What is wrong with the keys that came along: nothing signs them, so they must be the believed ones."""
+    if not own.items() <= believed.items():
+        return [Finding("forged_signature", f"{where} has a key that is not the one given")]
+    for head in heads:
+        kid = str(head.body.get("kid"))
+        if kid in believed and kid not in own:
+            problem = f"{where} lacks the key {kid[:40]} that signed this"
+            return [Finding("forged_signature", problem, head=head.number)]
+    return []
 
 
 def _signed(report: Report, heads: Sequence[Head], keys: Keys) -> list[Head]:
