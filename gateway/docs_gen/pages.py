@@ -57,27 +57,45 @@ Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one closes th
 64 KiB. JSON is read strictly: a key twice in one object, NaN, a number out of range, an
 integer beyond ±(2^53 − 1) or a lone surrogate is `malformed`.
 
-Message types are additive: ignore those, and fields, that you do not know. Every message of the gateway carries
-`cursor`.
+Message types are additive: ignore those, and fields, that you do not know. Every message of a subscription carries
+`cursor`; answers (`authenticated`, `reply`, `pong`, `error`) carry one where it covers no more than what your
+subscriptions were given.
 """
 
 CURSORS = """
 ## Cursors
 
-A cursor names a place in the log. Keep the cursor of the last message that you have handled. After a break, subscribe
-with it, at any gateway, and you get every message after it, once, as it was when it was new, and then what comes:
-from memory where it is recent, else from the log. Between partitions there is no order. Until you have caught up,
-every message to this connection, also a reply, has the cursor of what you were given last, and the channels that you
-had before wait for the others. `resync_required` means that this is not possible, or that you were too slow: all your
-subscriptions have ended; subscribe again without a cursor and begin
-from the snapshot.
+A cursor names a place in the log. Keep the `cursor` of the last message that you have handled **and that has one**.
+After a break, give it back in the field `cursor` of `subscribe`, at any gateway:
+
+```json
+{"type": "subscribe", "channels": ["holds", "events"], "cursor": "AQAA…"}
+```
+
+You get every message after it, once, as it was when it was new, and then what comes: from memory where it is recent,
+else from the log. Between partitions there is no order. Until you have caught up, every message to this connection,
+also a reply, has the cursor of what you were given last, and the channels that you had before wait for the others.
+
+A message that is of no subscription never covers what you were not given. On a connection without a subscription
+`authenticated`, replies, `pong`, errors and a `tool_call_decided` that comes unasked have no `cursor`, since the
+gateway cannot know what you missed before you subscribe: keep the one that you have. While a first snapshot is being
+written they have one that leads to the snapshot.
+
+One cursor stands for all your channels. After a break name them all in one `subscribe`, but for those whose snapshot
+you had not got whole: subscribe to these without a cursor.
+
+`resync_required` means that messages are lost or no longer at hand, or that you were too slow: all your subscriptions
+have ended; subscribe again without a cursor and begin from the snapshot. `events` has nothing to show in one: read
+what you missed by `GET /v1/executions/{execution_id}/events`.
 
 Snapshots come in parts, and nothing else comes between them: join the `items` of a channel until `more` is false. The
 parts stand at the cursor of the last one of the last channel. Come back with the cursor of one before it, and the
-snapshots begin again. What is too much to be shown is left out of the channels with the most rows, and `total` tells;
-executions and calls that are too large to be shown together are refused with `too_large`: subscribe to fewer at once.
+snapshots begin again, while `events` goes on from there. What is too much to be shown is left out of the channels with
+the most rows, and `total` tells; executions and calls that are too large to be shown together are refused with
+`too_large`: subscribe to fewer at once.
 
-A write's answer carries a cursor too: `GET …?after=CURSOR` on any gateway answers no older than that.
+The `body` of a write's reply has a `cursor` of its own: `GET …?after=CURSOR` on any gateway answers no older than
+that. It says what was written, not what you were given: do not subscribe with it after a break.
 """
 
 CHANNELS = """
@@ -128,11 +146,11 @@ AGENT_FLOW = """
  "body": {"call_id": "pay-1", "tool": "send_money", "arguments": {"to": "GB29…", "amount": 98.7}}}
 ```
 ```json
-{"type": "reply", "ref": "6b1f…", "status": 202, "cursor": "…",
- "body": {"call_id": "pay-1", "status": "held", "digest": "77ae…", "hold_id": "ce03…"}}
+{"type": "reply", "ref": "6b1f…", "status": 202,
+ "body": {"call_id": "pay-1", "status": "held", "digest": "77ae…", "hold_id": "ce03…", "cursor": "…"}}
 ```
 ```json
-{"type": "tool_call_decided", "cursor": "…", "execution_id": "invoice-march", "call_id": "pay-1",
+{"type": "tool_call_decided", "execution_id": "invoice-march", "call_id": "pay-1",
  "status": "released", "approved_arguments": {"to": "GB29…", "amount": 98.7}, "grant": {"digest": "77ae…"}}
 ```
 """

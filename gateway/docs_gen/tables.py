@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from gateway.docs_gen.schemas import summary_of
-from gateway.sockets.protocol import type_of
+from gateway.sockets.protocol import Sent, type_of
 from schemas.refusals import HTTP_STATUS, Refusal
 
 # What they stand for is said once for all messages.
@@ -19,7 +19,8 @@ def message_section(model: type[BaseModel]) -> list[str]:
     """A heading, what the message is for, and its fields."""
     lines = [f"### `{type_of(model)}`", "", summary_of(model), ""]
     schema = model.model_json_schema()
-    if rows := list(_rows(schema, schema.get("$defs", {}), "")):
+    hidden = COMMON - {"cursor"} if issubclass(model, Sent) else COMMON
+    if rows := list(_rows(schema, schema.get("$defs", {}), "", hidden)):
         lines += ["| field | kind | |", "|---|---|---|", *rows, ""]
     return lines
 
@@ -31,10 +32,12 @@ def refusal_table(codes: Iterable[Refusal]) -> list[str]:
     return ["| code | status |", "|---|---|", *rows, ""]
 
 
-def _rows(schema: dict[str, Any], defs: dict[str, Any], prefix: str) -> Iterable[str]:
+def _rows(
+    schema: dict[str, Any], defs: dict[str, Any], prefix: str, hidden: frozenset[str] = frozenset()
+) -> Iterable[str]:
     required = set(schema.get("required", ()))
     for name, part in schema.get("properties", {}).items():
-        if not prefix and name in COMMON:
+        if name in hidden:
             continue
         target = _resolved(part, defs)
         if name == "body" and "properties" in target:

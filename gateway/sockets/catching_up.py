@@ -272,7 +272,7 @@ class _CatchUp:
         if passed.lane == self.vector.lane and passed.offset == self.vector.offsets[passed.lane]:
             self.is_inside = False
         if not self.is_inside:
-            self.receiver.behind = self.position.cursor()
+            self._stand_at(self.position.cursor())
 
     async def _from_memory(self) -> bool:
         """Give what is in memory; True once the reader is live."""
@@ -305,7 +305,7 @@ class _CatchUp:
         if self._wants(group.key) and project_of(group) is not None:
             self._give(group, given, self._channels_of(group))
         self.is_inside = False
-        self.receiver.behind = self.position.cursor()
+        self._stand_at(self.position.cursor())
 
     def _give(self, group: Group, given: int, channels: set[str]) -> None:
         pushes = pushes_of(group)
@@ -315,9 +315,14 @@ class _CatchUp:
             if index > given and self._is_for(push, channels):
                 # What was missed may be over: whoever wants the grant's token asks for the call.
                 cursor = self.position.cursor_within(group.lane, index, len(pushes))
-                self.receiver.behind = cursor
+                self._stand_at(cursor)
                 self.receiver.push(frame(push, cursor))
                 self.given += 1
+
+    def _stand_at(self, cursor: str) -> None:
+        # Who was told to look anew lost what waited for it: no cursor covers that.
+        if self.receiver.catching:
+            self.receiver.behind = cursor
 
     def _is_for(self, push: Push, channels: set[str]) -> bool:
         wanted = channels.intersection(push.channels)

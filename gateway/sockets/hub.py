@@ -24,6 +24,7 @@ class Receiver(Protocol):
 
     channels: set[str]
     # While it catches up: the cursor of what it was given last, which every message to it has until then.
+    # Without this and without channels a message has no cursor: nobody knows what its reader missed before.
     behind: str | None
 
     @property
@@ -109,9 +110,9 @@ class Hub:
 
     def _give(self, push: Push, receivers: set[Receiver], cursor: str) -> None:
         """One message for all who read it, and another with the grant's token for those who may consume it."""
-        if behind := {receiver for receiver in receivers if receiver.behind is not None}:
-            self._give_behind(push, behind)
-            receivers = receivers - behind
+        if apart := {one for one in receivers if one.behind is not None or not one.channels}:
+            self._give_apart(push, apart)
+            receivers = receivers - apart
         trusted: set[Receiver] = set()
         if (row := push.row) is not None and is_consumable(row):
             trusted = {receiver for receiver in receivers if acts_for(receiver.actor, row["agent"])}
@@ -124,8 +125,11 @@ class Hub:
             for receiver in others:
                 receiver.push(message)
 
-    def _give_behind(self, push: Push, receivers: set[Receiver]) -> None:
-        """One message each: a cursor ahead of what a receiver was given would let it miss the rest."""
+    def _give_apart(self, push: Push, receivers: set[Receiver]) -> None:
+        """One message each: a cursor ahead of what a receiver was given would let it miss the rest.
+
+        Who has no subscription on this connection may have missed anything before: it gets no cursor.
+        """
         for receiver in receivers:
             is_trusted = (
                 push.row is not None
@@ -133,7 +137,7 @@ class Hub:
                 and acts_for(receiver.actor, push.row["agent"])
             )
             token = self.token_of(push.row) if is_trusted and push.row is not None else None
-            receiver.push(frame(push, receiver.behind or "", token))
+            receiver.push(frame(push, receiver.behind, token))
 
     def _wanted(self, group: Group) -> dict[str, set[Receiver]] | None:
         project = project_of(group)

@@ -77,9 +77,10 @@ def concerns(group: Group) -> Iterator[str]:
             yield f"calls:{execution_id}/{call_id}"
 
 
-def frame(push: Push, cursor: str, token: str | None = None) -> bytes:
+def frame(push: Push, cursor: str | None, token: str | None = None) -> bytes:
     """A message as it is sent; `token` is the grant's, for a reader who may consume it."""
-    message = {"type": push.type, "cursor": cursor, **push.resource()}
+    where = {} if cursor is None else {"cursor": cursor}
+    message = {"type": push.type, **where, **push.resource()}
     if token is not None:
         message["grant"]["token"] = token
     return orjson.dumps(message)

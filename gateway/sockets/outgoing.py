@@ -1,4 +1,8 @@
-"""What waits to be sent to one reader: answers always, pushed messages up to a bound."""
+"""What waits to be sent to one reader: answers always, pushed messages up to a bound.
+
+An answer has a cursor only as long as everything that the cursor covers is before it in the queue: where pushed
+messages are dropped, the answers that wait lose theirs.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import orjson
 
@@ -20,6 +25,19 @@ UNREAD_BYTES = 16 * 1024
 RESYNC_DETAIL = "too much was waiting, or it is no longer at hand: subscribe again without a cursor"
 
 
+class _Waiting(NamedTuple):
+    """A message in the queue. An answer's `cursor` stands apart from it, so that it can still be taken away."""
+
+    frame: bytes
+    is_push: bool
+    size: int
+    cursor: str | None = None
+
+    def written(self) -> bytes:
+        """The message as it is sent."""
+        return self.frame if self.cursor is None else with_cursor(self.frame, self.cursor)
+
+
 @dataclass(slots=True)
 class Outgoing:
     """A bounded queue. When too many pushes wait, all leave and one `resync_required` takes their place.
@@ -27,13 +45,15 @@ class Outgoing:
     A message counts, here and for its subject, until its reader's side has taken it. Pushes that come while a
     snapshot is being written wait behind it.
 
+    `held` is, while a snapshot is being written, the cursor that leads back to its beginning.
     `moved` is set whenever something was taken, `unread` where more answers wait than a reader may leave unread.
     """
 
     limits: Limits
     owner: Owner
     budget: Budget
-    _frames: deque[tuple[bytes, bool]] = field(default_factory=deque)
+    held: str | None = None
+    _frames: deque[_Waiting] = field(default_factory=deque)
     _behind: list[bytes] | None = None
     _pushes: int = 0
     _push_bytes: int = 0
@@ -50,12 +70,17 @@ class Outgoing:
         answers = len(self._frames) - self._pushes
         return answers >= self.limits.in_flight or self._answer_bytes >= ANSWERS_MAX_BYTES
 
-    def answer(self, frame: bytes) -> None:
-        """Queue an answer; how many wait is bounded by how many commands may be in flight."""
-        size = len(frame)
+    def answer(self, frame: bytes, cursor: str | None = None) -> None:
+        """Queue an answer; how many wait is bounded by how many commands may be in flight.
+
+        Args:
+            frame: a JSON object.
+            cursor: covers what was queued before, and nothing else.
+        """
+        size = len(frame) + len(cursor or "")
         if self._answer_bytes > UNREAD_BYTES and not self.budget.has_room(self.owner, size):
             self.unread.set()
-        self._frames.append((frame, False))
+        self._frames.append(_Waiting(frame, False, size, cursor))
         self._answer_bytes += size
         self.budget.take(self.owner, size)
         self._ready.set()
@@ -87,9 +112,13 @@ class Outgoing:
             self._queue_push(frame)
         return True
 
-    def hold_back(self) -> None:
-        """A snapshot is being written: pushes wait until `show`, or until they are dropped."""
-        self._behind = []
+    def hold_back(self, cursor: str) -> None:
+        """A snapshot is being written: pushes wait until `show`, or until they are dropped.
+
+        Args:
+            cursor: leads back to the beginning of the snapshot.
+        """
+        self._behind, self.held = [], cursor
 
     def show(self, frames: Sequence[bytes]) -> bool:
         """Queue a snapshot's messages, and behind them what came meanwhile.
@@ -97,7 +126,7 @@ class Outgoing:
         Returns:
             False where there is no room: then nothing was queued.
         """
-        behind, self._behind = self._behind or [], None
+        behind, self._behind, self.held = self._behind or [], None, None
         size = sum(map(len, frames))
         has_room = self.budget.has_room(self.owner, size) and self._push_bytes < self.limits.queue_bytes
         if has_room:
@@ -110,11 +139,11 @@ class Outgoing:
         return has_room
 
     def drop_pushes(self) -> None:
-        """Forget the pushed messages that wait; answers stay."""
-        self._frames = deque(entry for entry in self._frames if not entry[1])
+        """Forget the pushed messages that wait; answers stay, without cursors that would cover what is lost."""
+        self._frames = deque(entry._replace(cursor=None) for entry in self._frames if not entry.is_push)
         self.budget.give_back(self.owner, self._push_bytes)
         self._pushes = self._push_bytes = 0
-        self._behind = None
+        self._behind = self.held = None
 
     def close(self) -> None:
         """Nothing more will come; what waits is still taken."""
@@ -138,22 +167,27 @@ class Outgoing:
                 return None
             self._ready.clear()
             await self._ready.wait()
-        frame, is_push = self._frames.popleft()
+        entry = self._frames.popleft()
         self.moved.set()
-        self._sending = len(frame)
-        if is_push:
+        self._sending = entry.size
+        if entry.is_push:
             self._pushes -= 1
-            self._push_bytes -= len(frame)
+            self._push_bytes -= entry.size
         else:
-            self._answer_bytes -= len(frame)
-        return frame
+            self._answer_bytes -= entry.size
+        return entry.written()
 
     def _queue_push(self, frame: bytes) -> None:
-        self._frames.append((frame, True))
+        self._frames.append(_Waiting(frame, True, len(frame)))
         self._pushes += 1
         self._ready.set()
 
 
+def with_cursor(frame: bytes, cursor: str) -> bytes:
+    """A message that has no cursor, a JSON object, with one."""
+    return b'%b,"cursor":"%b"}' % (frame[:-1], cursor.encode())
+
+
 def resync_frame(cursor: str) -> bytes:
-    """The message that tells a reader to look anew."""
+    """The message that tells a reader to look anew; its cursor begins anew too."""
     return orjson.dumps({"type": "resync_required", "cursor": cursor, "detail": RESYNC_DETAIL})

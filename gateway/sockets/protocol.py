@@ -24,6 +24,14 @@ Ref = Annotated[
 Cursor = Annotated[
     str, Field(description="Where in the log this message stands: subscribe with it to go on.")
 ]
+# An answer covers what the connection's subscriptions were given before it, or says nothing.
+CursorIfAny = Annotated[
+    str | None,
+    Field(
+        description="What your subscriptions were given before this message: subscribe with it to go on. Absent "
+        "where this connection has none, or messages were dropped: keep the one that you have.",
+    ),
+]
 
 
 class Sent(BaseModel):
@@ -38,6 +46,14 @@ class Received(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     cursor: Cursor
+
+
+class Answered(BaseModel):
+    """A message of the gateway that is of no subscription; more fields may be added."""
+
+    model_config = ConfigDict(extra="allow")
+
+    cursor: CursorIfAny = None
 
 
 class Authenticate(Sent):
@@ -57,7 +73,12 @@ class Subscribe(Sent):
     type: Literal["subscribe"]
     ref: Ref | None = None
     channels: list[str]
-    cursor: str | None = None
+    cursor: Annotated[
+        str | None,
+        Field(
+            description="Go on from here: the `cursor` of the last message that you have handled and that has one."
+        ),
+    ] = None
 
 
 class Unsubscribe(Sent):
@@ -156,7 +177,7 @@ class Request(Sent):
     body: b.RequestHumanInput
 
 
-class Authenticated(Received):
+class Authenticated(Answered):
     """The token is believed."""
 
     type: Literal["authenticated"]
@@ -202,7 +223,7 @@ class HoldResolved(Received, r.Hold):
     type: Literal["hold_resolved"]
 
 
-class ToolCallDecided(Received, r.ToolCall):
+class ToolCallDecided(Answered, r.ToolCall):
     """A call was released, denied, cancelled or revoked. Whoever proposed it gets it unasked.
 
     `grant.token` is there for who may consume the grant; it is null for others, and in replayed messages.
@@ -238,7 +259,7 @@ class LogEvent(Received):
     data: dict[str, Any]
 
 
-class Reply(Received):
+class Reply(Answered):
     """The answer to a message with this `ref`: HTTP status, and the REST resource or problem as body."""
 
     type: Literal["reply"]
@@ -248,16 +269,17 @@ class Reply(Received):
 
 
 class ResyncRequired(Received):
-    """Messages were lost or are no longer at hand; every subscription ended. Subscribe again without a cursor."""
+    """Messages were lost or are no longer at hand; every subscription ended. Subscribe again without a cursor.
+
+    Its own cursor leads to the same: the snapshots, and on `events` what comes from here on.
+    """
 
     type: Literal["resync_required"]
     detail: str
 
 
-class Error(BaseModel):
+class Error(Answered):
     """Something was wrong with a message that has no `ref`, or with the connection."""
-
-    model_config = ConfigDict(extra="allow")
 
     type: Literal["error"]
     status: int
@@ -265,7 +287,7 @@ class Error(BaseModel):
     detail: str
 
 
-class Pong(Received):
+class Pong(Answered):
     """A sign of life."""
 
     type: Literal["pong"]

@@ -23,6 +23,7 @@ from gateway.problems import Problem, written
 from gateway.settings import Limits
 from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.verbs import VERBS, Frame, Make, body_of, ref_of
 from schemas.actor import Actor
@@ -107,8 +108,9 @@ class Session:
         """Drop what waits and every subscription, and say so."""
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
+        self.behind = None
         self.out.drop_pushes()
-        self.out.answer(resync_frame(self.gate.live.position.cursor()))
+        self.out.answer(resync_frame(begin_anew(self.gate.live.position)))
         self.metrics.resyncs.inc()
 
     def close(self) -> None:
@@ -239,13 +241,8 @@ class Session:
         self._refuse(ref, error)
 
     def _reply(self, ref: str | None, reply: Reply) -> None:
-        cursor = self._cursor()
-        head = b'{"type":"reply","ref":%b,"status":%d,"cursor":"%b","body":' % (
-            orjson.dumps(ref),
-            reply.status,
-            cursor.encode(),
-        )
-        self.out.answer(head + reply.body + b"}")
+        head = b'{"type":"reply","ref":%b,"status":%d,"body":' % (orjson.dumps(ref), reply.status)
+        self.out.answer(head + reply.body + b"}", self._cursor())
 
     def _refuse(self, ref: str | None, problem: Problem) -> None:
         document = problem.document()
@@ -254,13 +251,18 @@ class Session:
         else:
             self._reply(ref, Reply(problem.status, written(document)))
 
-    def _cursor(self) -> str:
-        """Where this socket can go on from: an answer is no message that covers those not given yet."""
-        return self.behind or self.gate.live.position.cursor()
+    def _cursor(self) -> str | None:
+        """Where this socket can go on from: an answer covers what its subscriptions were given, and no more.
+
+        None without a subscription: its reader may have missed anything since a connection before, and is to keep
+        the cursor that it has.
+        """
+        if (known := self.behind or self.out.held) is not None:
+            return known
+        return self.gate.live.position.cursor() if self.channels else None
 
     def _answer(self, message: dict[str, Any]) -> None:
-        message["cursor"] = self._cursor()
-        self.out.answer(orjson.dumps(message))
+        self.out.answer(orjson.dumps(message), self._cursor())
 
 
 def _channels(frame: Frame) -> list[str]:

@@ -40,7 +40,12 @@ class Shown(NamedTuple):
 
 
 async def snapshot_frames(
-    shown: Sequence[Shown], position: Position, bytes_max: int, work: Work, owner: Owner
+    shown: Sequence[Shown],
+    position: Position,
+    bytes_max: int,
+    work: Work,
+    owner: Owner,
+    back_to: str | None = None,
 ) -> list[bytes]:
     """The messages that show some channels, in order, with the cursors of the moment in which this was called.
 
@@ -52,11 +57,13 @@ async def snapshot_frames(
         bytes_max: how long all items together may be; those beyond are left out, and `total` tells.
         work: counts what it takes.
         owner: for whom.
+        back_to: the cursor of every part, where events from before this moment are still to be given.
 
     Raises:
         SnapshotsTooLarge: there is no room for the only row of a channel.
     """
-    unfinished, finished = position.cursor_within(0, UNFINISHED, 1), position.cursor()
+    finished = position.cursor() if back_to is None else back_to
+    unfinished = begin_anew(position) if back_to is None else back_to
     runs_of: dict[str, list[list[bytes]]] = {}
     left = bytes_max
     shown = [await _seen(one, work, owner) for one in shown]
@@ -83,6 +90,11 @@ async def _seen(shown: Shown, work: Work, owner: Owner) -> Shown:
     rows = await asyncio.to_thread(lambda: [row for row in shown.rows if sees(row)])
     work.spend(owner, time.perf_counter() - started)
     return shown._replace(rows=rows)
+
+
+def begin_anew(position: Position) -> str:
+    """A cursor that leads back to the snapshots, and on the channel of events to this position."""
+    return position.cursor_within(0, UNFINISHED, 1)
 
 
 def is_unfinished(vector: Vector) -> bool:

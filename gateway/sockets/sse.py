@@ -20,6 +20,7 @@ from gateway.rest.door import Door
 from gateway.settings import Limits
 from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.work import owner_of
 from schemas.actor import Actor
@@ -68,7 +69,7 @@ class Stream:
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
         self.out.drop_pushes()
-        self.out.answer(resync_frame(self.gate.live.position.cursor()))
+        self.out.answer(resync_frame(begin_anew(self.gate.live.position)))
         self.out.close()
         self.metrics.resyncs.inc()
 
@@ -129,8 +130,7 @@ class EventStream(StreamingResponse):
         try:
             await catching_up
         except Problem as problem:
-            # It was not even begun, so its cursor is the one that the reader came with.
-            reader.out.push(_error(problem, reader.behind or reader.gate.live.position.cursor()))
+            reader.out.push(_error(problem))
             reader.out.close()
 
 
@@ -148,24 +148,21 @@ async def _frames(stream: Stream, left_s: float) -> AsyncIterator[bytes]:
         if frame is None or not stream.stands():
             return
         yield sse_event(frame)
-    yield sse_event(_expired(stream))
+    yield sse_event(_error(Problem(Refusal.UNAUTHENTICATED, "the token has expired")))
 
 
 def sse_event(frame: bytes) -> bytes:
-    """A message as one server-sent event: its type, its cursor as id, and the whole message as data."""
+    """A message as one server-sent event: its type, its cursor as id, and the whole message as data.
+
+    One without a cursor has no id: its reader keeps the one before.
+    """
     message = orjson.loads(frame)
-    return b"id: %b\nevent: %b\ndata: %b\n\n" % (
-        message["cursor"].encode(),
-        message["type"].encode(),
-        frame,
-    )
+    cursor: str | None = message.get("cursor")
+    head = b"" if cursor is None else b"id: %b\n" % cursor.encode()
+    return head + b"event: %b\ndata: %b\n\n" % (message["type"].encode(), frame)
 
 
-def _expired(stream: Stream) -> bytes:
-    problem = Problem(Refusal.UNAUTHENTICATED, "the token has expired")
-    return _error(problem, stream.behind or stream.gate.live.position.cursor())
-
-
-def _error(problem: Problem, cursor: str) -> bytes:
+def _error(problem: Problem) -> bytes:
+    # Messages may wait that its reader never gets: it goes on from the last one that it has.
     document = problem.document()
-    return orjson.dumps({**document, "type": "error", "problem": document["type"], "cursor": cursor})
+    return orjson.dumps({**document, "type": "error", "problem": document["type"]})

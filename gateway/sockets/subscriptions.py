@@ -14,11 +14,17 @@ from gateway.operations.plan import Gate
 from gateway.problems import Problem, not_found
 from gateway.settings import Limits
 from gateway.sockets.catching_up import Returning
-from gateway.sockets.cursor import CursorRefused, Vector
+from gateway.sockets.cursor import ALL_GIVEN, CursorRefused, Vector
 from gateway.sockets.hub import Hub
 from gateway.sockets.messages import EVENTS, HOLDS
 from gateway.sockets.outgoing import Outgoing
-from gateway.sockets.snapshots import Shown, SnapshotsTooLarge, is_unfinished, snapshot_frames
+from gateway.sockets.snapshots import (
+    Shown,
+    SnapshotsTooLarge,
+    begin_anew,
+    is_unfinished,
+    snapshot_frames,
+)
 from gateway.work import owner_of
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
@@ -68,10 +74,12 @@ async def subscribe(
         raise Problem(Refusal.INVALID, f"subscribe to 1 to {CHANNELS_MAX} channels")
     looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
     vector = None if cursor is None else _vector(gate, cursor)
-    if cursor is None or vector is None or is_unfinished(vector):
+    if cursor is None or vector is None:
         async with gate.work.turn(owner_of(receiver.actor)):
             await _show(hub, gate, receiver, wanted, looks)
         return None
+    if is_unfinished(vector):
+        return await _begin_again(hub, gate, receiver, dict(zip(wanted, looks, strict=True)), cursor)
     return gate.catch_ups.run(receiver, set(wanted), cursor, vector)
 
 
@@ -82,25 +90,55 @@ def _vector(gate: Gate, cursor: str) -> Vector:
         raise Problem(Refusal.INVALID, f"cursor: {error}") from error
 
 
-async def _show(hub: Hub, gate: Gate, receiver: Subscriber, wanted: list[str], looks: list[Look]) -> None:
-    """Give a reader the channels from this moment on, and write how they stand in it."""
+async def _begin_again(
+    hub: Hub, gate: Gate, receiver: Subscriber, looks: dict[str, Look], cursor: str
+) -> Coroutine[Any, Any, None] | None:
+    """Show what was not shown whole; the channel of events, which nothing shows, goes on from the cursor.
+
+    Until it does every message leads back to that cursor.
+    """
+    before, receiver.behind = receiver.behind, cursor if EVENTS in looks else receiver.behind
+    shown = {channel: look for channel, look in looks.items() if channel != EVENTS}
+    try:
+        if shown:
+            async with gate.work.turn(owner_of(receiver.actor)):
+                if not await _show(hub, gate, receiver, list(shown), list(shown.values())):
+                    return None
+    finally:
+        receiver.behind = before
+    if EVENTS not in looks:
+        return None
+    vector = _vector(gate, cursor)._replace(given=ALL_GIVEN)
+    return gate.catch_ups.run(receiver, {EVENTS}, cursor, vector)
+
+
+async def _show(hub: Hub, gate: Gate, receiver: Subscriber, wanted: list[str], looks: list[Look]) -> bool:
+    """Give a reader the channels from this moment on, and write how they stand in it.
+
+    Returns:
+        False where the reader was too slow for it, and was told to subscribe anew.
+    """
     actor, out = receiver.actor, receiver.out
     shown = [look() for look in looks]
     before = set(receiver.channels)
     hub.subscribe(receiver, wanted)
-    out.hold_back()
+    out.hold_back(begin_anew(gate.live.position))
     # What happens next must find room behind the snapshots, which all wait at once.
     bytes_max = receiver.limits.queue_bytes // 2
     try:
-        frames = await snapshot_frames(shown, gate.live.position, bytes_max, gate.work, owner_of(actor))
+        frames = await snapshot_frames(
+            shown, gate.live.position, bytes_max, gate.work, owner_of(actor), receiver.behind
+        )
     except SnapshotsTooLarge as error:
         hub.unsubscribe(receiver, set(wanted) - before)
         out.show(())
         raise Problem(Refusal.TOO_LARGE, str(error)) from error
     if wanted[0] not in receiver.channels:
-        return  # it was too slow meanwhile, and was told to subscribe anew
+        return False
     if not out.show(frames):
         receiver.resync()
+        return False
+    return True
 
 
 def _holds(gate: Gate, actor: Actor) -> Look:

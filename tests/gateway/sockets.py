@@ -26,6 +26,7 @@ class Socket:
 
     connection: ClientConnection
     kept: list[dict[str, Any]] = field(default_factory=list)
+    greeting: dict[str, Any] = field(default_factory=dict)
 
     async def send(self, **message: Any) -> None:
         await self.connection.send(json.dumps(message))
@@ -95,5 +96,5 @@ async def open_socket(url: str, token: str) -> AsyncIterator[Socket]:
     async with raw_socket(url) as connection:
         socket = Socket(connection)
         await socket.send(type="authenticate", token=token)
-        await socket.next("authenticated")
+        socket.greeting = await socket.next("authenticated")
         yield socket

@@ -132,6 +132,7 @@ async def test_cursor_of_before_a_restart_resumes_or_asks_to_look_anew(
     doors: Doors, bot: Caller, anna: Caller
 ) -> None:
     async with open_socket(anna.url, anna.token) as person:
+        await person.subscribe("holds")
         await person.send(type="ping")
         cursor = (await person.next("pong"))["cursor"]
     call = await asyncio.to_thread(lambda: bot.propose(bot.execution()))

@@ -35,6 +35,19 @@ async def test_push_over_the_bound_is_turned_away_and_answers_are_not(limits: Li
     assert orjson.loads(frames[1] or b"")["type"] == "resync_required"
 
 
+async def test_answer_keeps_its_cursor_only_as_long_as_what_it_covers_is_before_it() -> None:
+    out = new_outgoing(Limits())
+    out.answer(b'{"type":"pong"}', "c1")
+    assert orjson.loads(await out.take() or b"") == {"type": "pong", "cursor": "c1"}
+    assert out.push(b"2")
+    out.answer(b'{"type":"pong"}', "c2")
+    out.drop_pushes()
+    out.answer(b'{"type":"pong"}', "c3")
+    assert [await out.take(), await out.take()] == [b'{"type":"pong"}', b'{"type":"pong","cursor":"c3"}']
+    out.discard()
+    assert out.budget.bytes == 0
+
+
 async def test_take_closed_gives_what_waits_then_none() -> None:
     out = new_outgoing(Limits())
     out.answer(b"1")

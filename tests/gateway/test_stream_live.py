@@ -21,7 +21,7 @@ def messages_of(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
             event[name] = value
         elif "data" in event:
             message = json.loads(event["data"])
-            assert (event["event"], event["id"]) == (message["type"], message["cursor"])
+            assert (event["event"], event.get("id")) == (message["type"], message.get("cursor"))
             MODELS[message["type"]].model_validate(message)
             yield message
             event = {}

@@ -117,7 +117,7 @@ async def test_sockets_of_one_subject_share_what_may_wait_until_it_was_sent() ->
 async def test_pushes_during_a_snapshot_come_behind_it() -> None:
     out = new_outgoing(Limits())
     out.push(b"before")
-    out.hold_back()
+    out.hold_back("the beginning")
     out.push(b"after")
     out.answer(b"answer")
     assert out.show([b"part 1", b"part 2"])
