@@ -90,8 +90,8 @@ what you missed by `GET /v1/executions/{execution_id}/events`.
 
 Snapshots come in parts, and nothing else comes between them: join the `items` of a channel until `more` is false. The
 parts stand at the cursor of the last one of the last channel. Come back with the cursor of one before it, and the
-snapshots begin again, while `events` goes on from there. What is too much to be shown is left out of the channels with
-the most rows, and `total` tells; executions and calls that are too large to be shown together are refused with
+snapshots begin again, while `events` goes on from there. What is too much to be shown is left out of the channels
+with the most rows, and `total` tells; executions and calls that are too large to be shown together are refused with
 `too_large`: subscribe to fewer at once.
 
 The `body` of a write's reply has a `cursor` of its own: `GET …?after=CURSOR` on any gateway answers no older than
