@@ -176,6 +176,16 @@ def check_reads(actor: Actor) -> None:
         raise Problem(Refusal.NOT_AUTHORISED, f"this needs one of the roles {', '.join(READERS)}")
 
 
+def check_reads_tools(actor: Actor) -> None:
+    """Refuse who may read neither the project nor, as an agent that proposes calls of them, its tools.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if actor.agent is None:
+        check_reads(actor)
+
+
 def check_role(actor: Actor, *roles: str) -> None:
     """Refuse who has none of the roles and is no admin; an agent's token has none of them.
 

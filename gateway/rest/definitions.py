@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from gateway import resources as r
-from gateway.identity.doors import check_reads
+from gateway.identity.doors import check_reads, check_reads_tools
 from gateway.live.definitions import Published, Shelf, newest, principal_json, tool_json
 from gateway.operations.definitions import publish_principal, publish_tool
 from gateway.problems import not_found
@@ -36,11 +36,12 @@ async def put_tool(door: AtDoor, name: str) -> Response:
 @router.get(
     "/tools",
     operation_id="listTools",
-    responses=answers({200: r.Page[r.Tool]}),
+    responses=answers({200: r.Page[r.Tool]}, 403),
     openapi_extra=documented(query=(AFTER,)),
 )
 async def list_tools(door: AtDoor) -> Response:
     """Every tool of the project and of its tenant at its newest version."""
+    check_reads_tools(door.actor)
     await door.settle_after()
     tools = _newest(door, door.gate.live.definitions.tools)
     return await door.listed(tools, tool_json)
@@ -49,11 +50,12 @@ async def list_tools(door: AtDoor) -> Response:
 @router.get(
     "/tools/{name}",
     operation_id="getTool",
-    responses=answers({200: r.Tool}, 404),
+    responses=answers({200: r.Tool}, 403, 404),
     openapi_extra=documented(query=(AFTER,)),
 )
 async def get_tool(door: AtDoor, name: str) -> Response:
     """A tool at its newest version: the project's own, else the tenant's."""
+    check_reads_tools(door.actor)
     await door.settle_after()
     versions = door.gate.live.definitions.tool_versions(
         door.actor.tenant, door.claims.definitions_project, name

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.identity.doors import check_reads
 from gateway.live.definitions import Published, in_force, newest, policy_json, seen
 from gateway.operations.policies import check_policy, publish_policy, retire_policy
 from gateway.problems import Problem, not_found
@@ -70,11 +71,12 @@ async def retire(door: AtDoor, name: str) -> Response:
 @router.get(
     "/policies",
     operation_id="listPolicies",
-    responses=answers({200: r.Page[r.PolicyVersion]}),
+    responses=answers({200: r.Page[r.PolicyVersion]}, 403),
     openapi_extra=documented(query=(STATUS, AFTER)),
 )
 async def list_policies(door: AtDoor) -> Response:
     """Every policy of the project and of its tenant at its newest version, without what was retired."""
+    check_reads(door.actor)
     await door.settle_after()
     status = door.one_of("status", STATUSES) or "in_force"
     policies = newest(door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project)
@@ -85,11 +87,12 @@ async def list_policies(door: AtDoor) -> Response:
 @router.get(
     "/policies/{name}",
     operation_id="getPolicy",
-    responses=answers({200: r.PolicyVersion}, 404),
+    responses=answers({200: r.PolicyVersion}, 403, 404),
     openapi_extra=documented(query=(VERSION, AFTER)),
 )
 async def get_policy(door: AtDoor, name: str) -> Response:
     """A policy at its newest version, or at a given one: the project's own, else the tenant's."""
+    check_reads(door.actor)
     await door.settle_after()
     version = door.number("version")
     found = [one for one in _versions(door, name) if version in (None, one.version)]
@@ -101,11 +104,12 @@ async def get_policy(door: AtDoor, name: str) -> Response:
 @router.get(
     "/policies/{name}/versions",
     operation_id="listPolicyVersions",
-    responses=answers({200: r.Page[r.PolicyVersion]}, 404),
+    responses=answers({200: r.Page[r.PolicyVersion]}, 403, 404),
     openapi_extra=documented(query=(AFTER,)),
 )
 async def list_versions(door: AtDoor, name: str) -> Response:
     """All versions of a policy, newest first: of the project's own, else of the tenant's."""
+    check_reads(door.actor)
     await door.settle_after()
     versions = _versions(door, name)
     if not versions:
@@ -113,9 +117,10 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     return await door.listed(reversed(versions), policy_json)
 
 
-@router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}))
+@router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}, 403))
 async def list_rules(door: AtDoor) -> Response:
     """The rules of every policy in force, in the order of their policies."""
+    check_reads(door.actor)
     policies = in_force(
         door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project
     )
