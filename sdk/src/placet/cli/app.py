@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
@@ -19,6 +20,9 @@ from placet.parsing import UnexpectedAnswer
 
 DONE, REFUSED, USAGE, NOT_REACHABLE = 0, 1, 2, 3
 INTERRUPTED = 130
+# What a shell's completion asks with, and a width that no help reaches.
+_COMPLETES = "_PLACET_COMPLETE"
+_UNBROKEN = "10000"
 
 app = typer.Typer(
     name="placet",
@@ -56,6 +60,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 refused or not found, 2 wrong usage, 3 not reachable.
     """
+    if _COMPLETES in os.environ:
+        # typer breaks a candidate's help at the terminal's width, and a shell takes each line for a candidate.
+        os.environ.update(COLUMNS=_UNBROKEN, TERMINAL_WIDTH=_UNBROKEN)
     try:
         app(args=None if arguments is None else list(arguments), prog_name="placet")
     except SystemExit as exit_:

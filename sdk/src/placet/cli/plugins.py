@@ -197,7 +197,7 @@ def group_class(prefix: str) -> type[TyperGroup]:
             names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
             # What the group completes besides its commands are its own options.
             options = super(TyperGroup, self).shell_complete(ctx, incomplete)
-            return [CompletionItem(name, help=self._says(ctx, name)) for name in names] + options
+            return [CompletionItem(name, help=_one_line(self._says(ctx, name))) for name in names] + options
 
         def _says(self, ctx: Any, name: str) -> str:
             known = help_of(prefix, name)
@@ -207,6 +207,11 @@ def group_class(prefix: str) -> type[TyperGroup]:
             return "" if command is None else str(command.get_short_help_str(HELP_MAX_CHARS))
 
     return OpenGroup
+
+
+def _one_line(text: str) -> str:
+    """A shell takes each line of a completion for a candidate."""
+    return " ".join(text.split())
 
 
 def _shortened(text: str, width: int) -> str:

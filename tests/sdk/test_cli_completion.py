@@ -1,0 +1,87 @@
+"""What shells are told when a person presses Tab: candidates, each on a line of its own, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from placet.cli import run
+from placet.cli.app import app
+from placet.cli.plugins import OF_THE_SERVER, OWN
+
+# A candidate with its help, as typer's script for each shell reads it.
+FISH = re.compile(r"([\w-]+)(?:\t.+)?")
+ZSH = re.compile(r'"([\w-]+)"(?::".+")?')
+NARROW = "30"
+
+
+def groups() -> list[str]:
+    """The top, and each group below it."""
+    top = typer.main.get_command(app)
+    context = typer.Context(top)
+    found = [top.get_command(context, name) for name in OWN]  # type: ignore[attr-defined]
+    return ["", *(f"{command.name} " for command in found if hasattr(command, "list_commands"))]
+
+
+GROUPS = groups()
+LEAVES = [f"{name} --" for name in (*OWN, *OF_THE_SERVER) if f"{name} " not in GROUPS]
+
+
+def environment(shell: str, typed: str) -> dict[str, str]:
+    line = f"placet {typed}"
+    return {
+        "_PLACET_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+        "COLUMNS": NARROW,
+        "TERMINAL_WIDTH": NARROW,
+    }
+
+
+def candidates(shell: str, told: str) -> list[str]:
+    """The candidates of an answer; fails on a line that is none."""
+    if shell == "bash":
+        return told.splitlines()
+    if shell == "zsh":
+        whole = re.fullmatch(r"_arguments '\*: :\(\((.*)\)\)'\n", told, re.DOTALL)
+        assert whole, told
+        told = whole[1]
+    form = FISH if shell == "fish" else ZSH
+    found = [(line, form.fullmatch(line)) for line in told.splitlines()]
+    assert [line for line, candidate in found if candidate is None] == []
+    return [candidate[1] for _, candidate in found if candidate]
+
+
+@pytest.mark.parametrize("typed", [*GROUPS, *LEAVES])
+def test_every_shell_is_told_the_same_candidates_and_no_piece_of_a_help(
+    typed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: dict[str, list[str]] = {}
+    for shell in ("bash", "zsh", "fish"):
+        for name, value in environment(shell, typed).items():
+            monkeypatch.setenv(name, value)
+        run([])
+        told[shell] = candidates(shell, capsys.readouterr().out)
+    assert told["bash"]
+    assert told["bash"] == told["zsh"] == told["fish"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_command_in_a_narrow_terminal_tells_no_piece_of_a_help(shell: str) -> None:
+    placet = Path(sys.executable).with_name("placet")
+    done = subprocess.run(
+        [str(placet)],
+        env={**os.environ, **environment(shell, "")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert {*OWN, "up", "doctor"} <= set(candidates(shell, done.stdout)), done.stderr
