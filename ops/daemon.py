@@ -117,6 +117,12 @@ def main(tells: int, options: UpOptions) -> int:
             if not answer.closed:
                 answer.write(json.dumps({"message": str(error), "exit_code": error.exit_code}).encode())
             return error.exit_code
+        except Exception as error:
+            if not answer.closed:
+                why, log = f"{type(error).__name__}: {error}", options.directory.log("supervisor")
+                said = f"The stack did not start ({why}): read {log}."
+                answer.write(json.dumps({"message": said}).encode())
+            raise
     return 0
 
 

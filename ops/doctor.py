@@ -23,7 +23,8 @@ from ops.kafka.java import find_java
 from ops.kafka.manifest import KAFKA_VERSION, pinned_jars
 from ops.kafka.probe import is_recent
 from ops.kafka.security import client_settings
-from ops.options import UpOptions, check_port
+from ops.options import UpOptions, check_addresses
+from ops.ports import broker_addresses
 from ops.status import READY, read_stack
 from ops.topics import validate_topics
 from schemas.topics import Topics
@@ -110,7 +111,7 @@ def _disk(root: Path) -> Finding:
 
 
 def _port(directory: DataDir, port: int) -> str:
-    check_port(UpOptions(directory.root, port))
+    check_addresses(UpOptions(directory.root, port))
     return f"{port} is free"
 
 
@@ -119,8 +120,7 @@ def _version(config: StackConfig) -> Finding:
         return Finding("kafka version", OK, KAFKA_VERSION)
     if config.kafka_settings:
         return Finding("kafka version", WARNING, "not checked: the cluster wants SASL or TLS")
-    host, _, port = config.bootstrap_servers.split(",")[0].rpartition(":")
-    recent = is_recent(host, int(port))
+    recent = is_recent(*broker_addresses(config.bootstrap_servers)[0])
     return Finding("kafka version", OK if recent else FAILED, "3.9 or newer" if recent else "older than 3.9")
 
 

@@ -23,6 +23,7 @@ from ops.files import write_text
 from ops.kafka.access import Access
 from ops.kafka.acl import INSTALLATION
 from ops.kafka.security import client_settings
+from ops.ports import broker_addresses
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
 from ops.topics import count_partitions, ensure_topics
@@ -73,9 +74,8 @@ def install_principals(config: StackConfig, environment: Mapping[str, str] = os.
         )
     access = Access(Path(config.kafka_settings), Topics(prefix=config.topic_prefix))
     access.make_files()
-    for address in config.bootstrap_servers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        access.install(host, int(port), password)
+    for host, port in broker_addresses(config.bootstrap_servers):
+        access.install(host, port, password)
 
 
 def install_topics(config: StackConfig) -> None:

@@ -12,9 +12,9 @@ from gateway.settings import (
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
-from ops.config import DEFAULT_PORT, DataDir, StackConfig
-from ops.errors import PortTakenError, UsageError
-from ops.ports import LOOPBACK, free_port, is_free, reachable
+from ops.config import DEFAULT_PORT, PROBED, DataDir, StackConfig
+from ops.errors import UsageError
+from ops.ports import LOOPBACK, broker_addresses, check_listening, free_port, in_url, reachable
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from projections.audit.webhook import WebhookRefused, checked_address
 from schemas.seals import OFF, REQUIRED
@@ -73,7 +73,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         embedded_kafka=options.bootstrap_servers is None,
         database_url=options.database_url or f"sqlite:///{root / 'views.sqlite'}",
         gateway_port=port,
-        url=f"http://{reachable(options.host)}:{port}",
+        url=f"http://{in_url(reachable(options.host))}:{port}",
         gateway_host=options.host,
         kafka_settings=_kafka_settings(options),
         gateway_policy=_absolute(options.gateway_policy),
@@ -115,17 +115,20 @@ def oidc_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def check_port(options: UpOptions) -> None:
-    """Refuse a taken port before anything is started.
+def check_addresses(options: UpOptions) -> None:
+    """Refuse addresses that cannot be listened on, or sent to, before anything is started.
 
     Raises:
-        PortTakenError: It is held by another program.
+        PortTakenError: A port is held by another program.
+        UsageError: A host is no address of this machine, a port is not for this user, or what is no address.
     """
-    if options.port and not is_free(options.port, options.host):
-        raise PortTakenError(
-            f"Port {options.port} on {options.host} is taken: choose another with --port, "
-            "or --port 0 for any free one."
-        )
+    if options.bootstrap_servers is not None:
+        broker_addresses(options.bootstrap_servers)
+    _webhook(options.audit_webhook)
+    check_listening(options.port, options.host)
+    for number in range(len(PROBED) if options.probe_port else 1):
+        port = options.probe_port and options.probe_port + number
+        check_listening(port, options.probe_host, "probe-")
 
 
 def _webhook(url: str) -> str:
@@ -154,5 +157,5 @@ def _absolute(path: Path | None) -> str:
 
 
 def _gateway_port(options: UpOptions) -> int:
-    check_port(options)
+    check_addresses(options)
     return options.port or free_port(options.host)

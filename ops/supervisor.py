@@ -25,7 +25,7 @@ from ops.install import install_keys, install_seals, install_topics, partitions_
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
-from ops.options import UpOptions, check_port, settle
+from ops.options import UpOptions, check_addresses, settle
 from ops.ports import reachable
 from ops.private import keep_private
 from ops.renewal import are_outdated, start_renewal
@@ -95,7 +95,7 @@ class Supervisor:
 
     def _start(self) -> None:
         self._report(STARTING)
-        check_port(self.options)
+        check_addresses(self.options)
         install_keys(self.directory)
         bootstrap_servers = self.options.bootstrap_servers or self._start_kafka()
         self.config = self._settled(bootstrap_servers)

@@ -12,13 +12,16 @@ from rich.table import Table
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
 from ops.doctor import FAILED, OK, examine
+from ops.ports import HIGHEST
 
 COLOURS = {OK: "green", FAILED: "red"}
 
 
 def doctor(
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
-    port: Annotated[int, typer.Option(help="The gateway's port, when no stack runs.")] = DEFAULT_PORT,
+    port: Annotated[
+        int, typer.Option(min=1, max=HIGHEST, help="The gateway's port, when no stack runs.")
+    ] = DEFAULT_PORT,
     json: JsonOption = False,
 ) -> None:
     """Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock."""

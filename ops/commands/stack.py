@@ -21,7 +21,7 @@ from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE
 from ops.options import UpOptions, oidc_environment
-from ops.ports import LOOPBACK
+from ops.ports import HIGHEST, LOOPBACK
 from ops.private import hide_secrets
 from ops.roles import check_tls
 from ops.status import READY, Stack, as_protocol, read_stack
@@ -73,6 +73,7 @@ LogSignatures = Annotated[
     str, typer.Option(help="required, or off: then whatever may be produced to the facts counts.")
 ]
 LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
+GatewayPort = Annotated[int, typer.Option(min=0, max=HIGHEST, help="The gateway's port; 0 picks a free one.")]
 ProbeHost = Annotated[str, typer.Option(help="The address that the roles' probes listen on.")]
 ProbePort = Annotated[
     int, typer.Option(min=0, max=65_000, help="The first port of the roles' probes; 0 picks free ones.")
@@ -83,7 +84,7 @@ def up(
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     bootstrap_servers: BootstrapServers = None,
     kafka_settings: KafkaSettings = None,
-    port: Annotated[int, typer.Option(help="The gateway's port; 0 picks a free one.")] = DEFAULT_PORT,
+    port: GatewayPort = DEFAULT_PORT,
     host: Annotated[str, typer.Option(help="The address that the gateway listens on.")] = LOOPBACK,
     database_url: DatabaseUrl = None,
     partitions: Partitions = None,

@@ -38,9 +38,15 @@ def checked_address(url: str) -> str:
     Raises:
         WebhookRefused: it is no HTTP address, or has a password in it.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise WebhookRefused("audit_webhook must be an address like https://keeper.example/heads.")
+    refused = WebhookRefused("audit_webhook must be an address like https://keeper.example/heads.")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("https", "http") and parts.hostname and parts.port != 0
+    except ValueError:
+        # Not chained: the reason quotes the address, in which a secret may stand.
+        raise refused from None
+    if not is_address:
+        raise refused
     if parts.username or parts.password:
         raise WebhookRefused(
             "audit_webhook must not hold a password: whoever takes heads knows them by their key."
