@@ -139,6 +139,7 @@ async def gateway(asked: Asked) -> Response:
         "/v1/audit/impact": lambda asked: JSONResponse({"items": [RAN], "next_cursor": None}),
         "/v1/principals": lambda asked: JSONResponse({"items": [PRINCIPAL]}),
         "/v1/principals/mia-m": lambda asked: JSONResponse({"name": "mia-m", "version": 2, "pending": []}),
+        "/v1/tools": lambda asked: JSONResponse({"items": [TOOL], "next_cursor": None}),
         "/v1/components": lambda asked: JSONResponse({"items": [{"name": "decider", "state": "ready"}]}),
     }.get(asked.path)
     if answer is None:
@@ -160,6 +161,13 @@ BILLING = {
     "retired_at": None,
     "retired_by": None,
     "retired_reason": None,
+}
+TOOL = {
+    "name": "send_money",
+    "version": "v1",
+    "idempotent": False,
+    "annotations": {"title": "Send", "readOnlyHint": False, "destructiveHint": True},
+    "description": "Send money.",
 }
 RAN = {"execution_id": "invoice-march", "call_id": "c0ffee", "status": "succeeded", "tool": "send_money"}
 PRINCIPAL = {

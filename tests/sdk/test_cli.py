@@ -46,6 +46,11 @@ def test_inbox_grouped_shows_like_holds_as_one_line(terminal: Terminal) -> None:
     assert terminal("inbox", "--grouped", "--mine") == 2
 
 
+def test_tools_say_which_annotations_hold_and_which_do_not(terminal: Terminal) -> None:
+    assert terminal("tools") == 0
+    assert "title: Send, not readOnlyHint, destructiveHint " in terminal.out
+
+
 def test_policy_publish_sends_the_document_as_it_is(terminal: Terminal, tmp_path: Path) -> None:
     text = "# ours\npolicy: production   # the name\nrules: []\n"
     (tmp_path / "policy.yaml").write_text(text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -29,13 +31,24 @@ def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
                 one.name,
                 one.version,
                 "yes" if one.idempotent else "",
-                ", ".join(one.annotations),
+                _annotations(one.annotations),
                 one.description,
             )
             for one in found
         ],
         "No tools are published.",
     )
+
+
+def _annotations(annotations: Mapping[str, Any]) -> str:
+    """What a tool says of itself: the hints that hold by their names, those that do not by `not`."""
+    return ", ".join(_annotation(name, value) for name, value in annotations.items())
+
+
+def _annotation(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
 
 
 def components(context: typer.Context, as_json: JsonFlag = False) -> None:
