@@ -82,7 +82,8 @@ def test_policy_list_and_show_say_what_is_in_force(terminal: Terminal) -> None:
     assert "agent billing-*" in terminal.out
     assert terminal("policy", "show", "billing") == 0
     assert "billing version 3 for the whole tenant" in terminal.out
-    assert '"id": "pay"' in terminal.out
+    assert '      "id": "pay",' in terminal.out.splitlines()
+    assert "\\u{a}" not in terminal.out
 
 
 def test_policy_retire_retires_the_version_that_was_shown(terminal: Terminal) -> None:

@@ -43,6 +43,17 @@ def test_show_of_a_view_that_steers_the_terminal_is_inert(
     assert "\\u{1b}[2Jgone" in terminal.out
 
 
+def test_show_of_a_decided_hold_keeps_the_lines_of_its_feedback(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"decision": "reject", "by": "mia", "feedback": "too much:\nask for 20\nat most"}
+    monkeypatch.setitem(HOLD, "decision", said)
+    assert terminal("show", "c0ff") == 0
+    lines = [line.strip() for line in terminal.out.splitlines()]
+    at = next(number for number, line in enumerate(lines) if line.endswith("too much:"))
+    assert lines[at + 1 : at + 3] == ["ask for 20", "at most"]
+
+
 def test_show_of_what_several_begin_with_asks_for_more(terminal: Terminal) -> None:
     assert terminal("show", "5b0a") == 1
     assert "fits 2" in terminal.err
@@ -123,6 +134,8 @@ def test_approve_of_arguments_that_are_not_the_digests_is_refused_here(
 def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> None:
     assert terminal("edit", "c0ffee", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 0
     assert '+  "recipient": "GB30"' in terminal.out
+    assert "--- asked" in terminal.out.splitlines()
+    assert "\\u{a}" not in terminal.out
     assert set(TEXT.splitlines()) <= set(terminal.out.splitlines())
     assert terminal.out.index("arguments:") < terminal.out.index('+  "recipient": "GB30"')
     assert terminal.sent()[0].json()["view_digest"] == VIEW["view_digest"]

@@ -253,7 +253,11 @@ def _named(hold: Hold) -> str:
 
 def _print_difference(before: Any, after: Any, *, stderr: bool = False) -> None:
     lines = difflib.unified_diff(
-        safe.pretty_json(before).splitlines(), safe.pretty_json(after).splitlines(), "asked", "edited", "", ""
+        safe.pretty_json(before).splitlines(),
+        safe.pretty_json(after).splitlines(),
+        "asked",
+        "edited",
+        lineterm="",
     )
     for line in lines:
         style = {"+": "green", "-": "red"}.get(line[:1], "")

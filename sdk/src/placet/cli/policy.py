@@ -99,7 +99,9 @@ def show(
         print_json(dict(found))
         return
     console().print(safe.text(_heading(found)))
-    console().print(safe.text(json.dumps(found.get("document"), indent=2, ensure_ascii=False)))
+    console().print(
+        safe.text(json.dumps(found.get("document"), indent=2, ensure_ascii=False), lines=True), soft_wrap=True
+    )
 
 
 @app.command()

@@ -138,7 +138,8 @@ def _standing(hold: Hold) -> Table:
     grid = Table.grid(padding=(0, 2))
     for name, value in _facts(hold):
         if value not in (None, "", []):
-            grid.add_row(safe.text(name, style="bold"), safe.text(value))
+            # What a person said may have several lines; a column of its own keeps them from looking like other facts.
+            grid.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
     return grid
 
 
