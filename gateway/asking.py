@@ -11,6 +11,7 @@ For each command, in this order:
 from __future__ import annotations
 
 import asyncio
+import hmac
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from schemas import codec
 from schemas.actor import Actor
 from schemas.commands import over_limit
 from schemas.envelope import Draft, command_digest
-from schemas.ids import derived_id
+from schemas.ids import derived_id, secret_id
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.topics import DEFINITION_COMMANDS, partition_of
@@ -50,13 +51,6 @@ class CommandName(NamedTuple):
     parts: tuple[str, ...] | None
     keyed: bool = False
 
-    def id_of(self, digest: str, attempt: int) -> str:
-        """The id of the command with this body digest."""
-        if self.parts is None:
-            return str(uuid.uuid4())
-        body = () if self.keyed else (digest,)
-        return derived_id(*self.parts, *body, *([attempt] if attempt else []))
-
     def asks_again(self, refused: Refused) -> bool:
         """Whether a refusal leaves room for another attempt under another id.
 
@@ -65,6 +59,30 @@ class CommandName(NamedTuple):
         if refused.given_up:
             return False
         return refused.code in PASSING if self.keyed else refused.code is not Refusal.DUPLICATE
+
+
+@dataclass(frozen=True, slots=True)
+class CommandIds:
+    """Makes the ids of commands, the same at every gateway that has the secret, and for nobody else to know before.
+
+    Whoever may produce commands could otherwise take the id of a person's next word, which would then be refused as
+    another body under a used id.
+    """
+
+    secret: bytes
+
+    @classmethod
+    def of_gateways(cls, shared: bytes) -> CommandIds:
+        """Those of gateways that share a secret which serves others too."""
+        return cls(hmac.digest(shared, b"placet:command-ids", "sha256"))
+
+    def id_of(self, name: CommandName, digest: str, attempt: int) -> str:
+        """The id of the command with this body digest."""
+        if name.parts is None:
+            return str(uuid.uuid4())
+        body = () if name.keyed else (digest,)
+        public = derived_id(*name.parts, *body, *([attempt] if attempt else []))
+        return secret_id(self.secret, public)
 
 
 def name_of(
@@ -111,6 +129,7 @@ class Asker:
     live: Live
     outbox: Outbox
     answers: Answers
+    ids: CommandIds
     _again: dict[Waited, tuple[Ask, int]] = field(default_factory=dict, init=False)
 
     def ask(self, ask: Ask, answered: Answered, timeout_s: float) -> str:
@@ -151,7 +170,7 @@ class Asker:
 
     def _ask(self, ask: Ask, answered: Answered, timeout_s: float, attempt: int) -> str:
         digest = command_digest(codec.encode(ask.body))
-        command_id = ask.name.id_of(digest, attempt)
+        command_id = self.ids.id_of(ask.name, digest, attempt)
         if (too_large := over_limit(ask.body)) is not None:
             # As the decider would, by the same limits, but without a trace in the log.
             answered(Problem(Refusal.TOO_LARGE, too_large))
@@ -162,7 +181,7 @@ class Asker:
                 answered(answer)
                 return command_id
             attempt += 1
-            command_id = ask.name.id_of(digest, attempt)
+            command_id = self.ids.id_of(ask.name, digest, attempt)
         self._wait(ask, Waited(command_id, digest), answered, timeout_s, attempt)
         return command_id
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.asking import Asker
+from gateway.asking import Asker, CommandIds
 from gateway.audit_reads import AuditReads
 from gateway.checking.desk import DefinitionDesk
 from gateway.components import Components
@@ -236,7 +236,7 @@ class Gateway:
         partitions, limits = self.settings.partitions, self.settings.limits
         return Gate(
             live,
-            Asker(live, outbox, self.views),
+            Asker(live, outbox, self.views, CommandIds.of_gateways(self.keys.cursor)),
             Reader(live, self.views, tail.end_offsets, partitions),
             self.settings.topics,
             partitions,

@@ -1,6 +1,7 @@
 """Identifiers: what a client may choose, and how derived ids are made."""
 
 import hashlib
+import hmac
 import re
 import uuid
 from functools import lru_cache
@@ -37,6 +38,13 @@ def derived_id(*parts: object) -> str:
     h = hashlib.sha1(NAMESPACE.bytes + joined.encode(), usedforsecurity=False).hexdigest()
     variant = "89ab"[int(h[16], 16) & 3]
     return f"{h[:8]}-{h[8:12]}-5{h[13:16]}-{variant}{h[17:20]}-{h[20:32]}"
+
+
+def secret_id(secret: bytes, public: str) -> str:
+    """An id that follows from a public one for whoever knows a secret: HMAC-SHA-256 as a UUIDv8 (RFC 9562, 5.8)."""
+    h = hmac.digest(secret, public.encode(), "sha256").hex()
+    variant = "89ab"[int(h[16], 16) & 3]
+    return f"{h[:8]}-{h[8:12]}-8{h[13:16]}-{variant}{h[17:20]}-{h[20:32]}"
 
 
 def event_id(command_id: str, term: int, index: int) -> str:

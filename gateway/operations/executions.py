@@ -17,6 +17,7 @@ from projections.folds.executions import CLOSED, execution_json
 from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.ids import derived_id
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -108,9 +109,7 @@ def agent_of(gate: Gate, actor: Actor, execution_id: str) -> str:
 
 def made_id(actor: Actor, route: str, key: str | None) -> str:
     """An id made by the server: the same for the same idempotency key, else a fresh one."""
-    return (
-        CommandName((actor.tenant, actor.subject, route, key), keyed=True).id_of("", 0) if key else fresh_id()
-    )
+    return derived_id(actor.tenant, actor.subject, route, key) if key else fresh_id()
 
 
 def fresh_id() -> str:

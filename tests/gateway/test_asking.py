@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gateway import asking
-from gateway.asking import Ask, Asker, CommandName, name_of
+from gateway.asking import Ask, Asker, CommandIds, CommandName, name_of
 from gateway.kafka_commands import AppendFailed
 from gateway.live import outcome
 from gateway.live.live import Live
@@ -21,7 +21,6 @@ from schemas.actor import Actor
 from schemas.commands import ConsumeGrant
 from schemas.envelope import Signer, command_digest
 from schemas.events.executions import CommandAbandoned
-from schemas.ids import derived_id
 from schemas.record import OutRecord
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
@@ -31,6 +30,7 @@ KEY = key_of("e1")
 BODY = ConsumeGrant(call_id="c1", digest=DIGEST, attempt_id="a1")
 OTHER = ConsumeGrant(call_id="c1", digest=DIGEST, attempt_id="a2")
 BOT = Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing")
+IDS = CommandIds.of_gateways(b"of these tests")
 KEYED = name_of(BOT, "/route", "key-1")
 CHOSEN = name_of(BOT, "/route", None, ("c1",))
 
@@ -91,7 +91,7 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     live, _ = new_live()
     topic, past = CommandTopic(), PastAnswers()
     outbox = Outbox(Signer("gateway", Ed25519PrivateKey.generate()), topic)
-    asker = Asker(live, outbox, past)
+    asker = Asker(live, outbox, past, IDS)
     tasks = [asyncio.create_task(outbox.run()), asyncio.create_task(asker.run())]
     yield Bench(live, Partition(live), topic, past, asker)
     for task in tasks:
@@ -158,7 +158,7 @@ async def test_case_26_answer_the_first_body_is_answered_though_the_other_asked_
 
 
 async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) -> None:
-    command_id = derived_id("acme", "books", "bot", "/route", "key-1")
+    command_id = IDS.id_of(KEYED, "", 0)
     bench.past.known[command_id] = Outcome(_digest(), KEY, None, old=True)
     outcome = await bench.ask()
     assert outcome is not None
@@ -166,7 +166,7 @@ async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) 
 
 
 async def test_answer_reused_key_after_a_restart_is_refused(bench: Bench) -> None:
-    command_id = derived_id("acme", "books", "bot", "/route", "key-1")
+    command_id = IDS.id_of(KEYED, "", 0)
     bench.past.known[command_id] = Outcome(_digest(OTHER), KEY, None, old=True)
     with pytest.raises(Problem) as caught:
         await bench.ask()
@@ -329,11 +329,22 @@ async def test_case_37_answer_word_over_its_limit_is_refused_without_being_sent(
 
 async def test_fresh_names_never_repeat(bench: Bench) -> None:
     name = name_of(BOT, "/route", None)
-    assert name.id_of("d", 0) != name.id_of("d", 0)
+    assert IDS.id_of(name, "d", 0) != IDS.id_of(name, "d", 0)
 
 
 def test_name_of_keys_are_the_subjects_own() -> None:
     other = BOT.model_copy(update={"subject": "other"})
-    assert name_of(BOT, "/r", "k").id_of("d", 0) != name_of(other, "/r", "k").id_of("d", 0)
-    assert name_of(BOT, "/r", "k").id_of("d", 0) == name_of(BOT, "/r", "k").id_of("e", 0)
-    assert name_of(BOT, "/r", "k").id_of("d", 0) != name_of(BOT, "/s", "k").id_of("d", 0)
+    of_bot = name_of(BOT, "/r", "k")
+    assert IDS.id_of(of_bot, "d", 0) != IDS.id_of(name_of(other, "/r", "k"), "d", 0)
+    assert IDS.id_of(of_bot, "d", 0) == IDS.id_of(of_bot, "e", 0)
+    assert IDS.id_of(of_bot, "d", 0) != IDS.id_of(name_of(BOT, "/s", "k"), "d", 0)
+
+
+def test_case_29_ids_are_those_of_gateways_that_share_the_secret_and_nobody_elses() -> None:
+    name = name_of(BOT, "/r", "k")
+    assert CommandIds.of_gateways(b"one").id_of(name, "d", 0) == CommandIds.of_gateways(b"one").id_of(
+        name, "d", 0
+    )
+    assert CommandIds.of_gateways(b"one").id_of(name, "d", 0) != CommandIds.of_gateways(b"two").id_of(
+        name, "d", 0
+    )
