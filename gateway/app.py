@@ -17,6 +17,7 @@ from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.docs_gen.openapi import openapi_document
+from gateway.leaving import AnsweredInTheEnd
 from gateway.metrics import Metrics
 from gateway.problems import MEDIA_TYPE, Problem, not_found, response
 from gateway.rates import Buckets
@@ -108,6 +109,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(Exception, _internal_error)
     app.add_middleware(Guessing, failures=Buckets(FAILURES_PER_S, FAILURES_BURST_S))
     app.add_middleware(Unread, budget=gateway.budget, stall_s=gateway.settings.limits.bounds.stall_s)
+    app.add_middleware(AnsweredInTheEnd, leaving=gateway.leaving, metrics=gateway.metrics)
     if gateway.settings.origins:
         app.add_middleware(
             CORSMiddleware,

@@ -21,6 +21,7 @@ from gateway.identity.keys import KeysUnreadable
 from gateway.kafka_client import KafkaUnreachable
 from gateway.kafka_cluster import PartitionsDiffer
 from gateway.kafka_tail import LogLost
+from gateway.leaving import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.policy import GatewayPolicyRefused
 from gateway.readiness import own_problems
 from gateway.server.http import BoundedHttp
@@ -91,7 +92,7 @@ async def serve(settings: GatewaySettings) -> None:
     gateway = assemble(settings)
     gateway.port = listening.getsockname()[1]
     address = f"http://{settings.host}:{gateway.port}"
-    server = GatewayServer(server_config(gateway))
+    server = GatewayServer(gateway)
     gateway.pulse.address = address
     gateway.heart.start()
     loop = asyncio.get_running_loop()
@@ -165,7 +166,11 @@ def server_log_level(level: str) -> str:
 
 
 class GatewayServer(uvicorn.Server):
-    """A server that leaves signals to the process, which stops it."""
+    """A server that leaves signals to the process, which stops it, and that answers who waits when it is stopped."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(server_config(gateway))
+        self.gateway = gateway
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -175,6 +180,24 @@ class GatewayServer(uvicorn.Server):
     def stop(self) -> None:
         """Answer what is under way, then end."""
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take nobody in, close what is idle, and return when everybody else was answered."""
+        leaving = asyncio.create_task(self._leave())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            leaving.cancel()
+        with suppress(asyncio.CancelledError):
+            await leaving
+
+    async def _leave(self) -> None:
+        # The steps are those of gateway/leaving.py.
+        self.gateway.leave()
+        await asyncio.sleep(ANSWER_GRACE_S)
+        self.gateway.give_up()
+        await asyncio.sleep(WRITE_GRACE_S)
+        self.gateway.leaving.give_up()
 
 
 async def _start(gateway: Gateway, address: str) -> None:

@@ -31,6 +31,11 @@ class Metrics:
             buckets=ANSWER_BUCKETS_S,
             registry=self.registry,
         )
+        self.in_flight = Gauge(
+            "placet_gateway_requests_in_flight",
+            "HTTP requests that are being served, long polls and streams among them.",
+            registry=self.registry,
+        )
         self.messages = Counter(
             "placet_gateway_messages", "WebSocket messages from clients.", registry=self.registry
         )
@@ -55,6 +60,9 @@ class Metrics:
             "Records of the log in the term in force that no decider signed; they do not count.",
             registry=self.registry,
         )
+        self._see_the_installation()
+
+    def _see_the_installation(self) -> None:
         self._ready = Gauge("placet_ready", "1 while the installation decides.", registry=self.registry)
         self._kafka_age = Gauge(
             "placet_kafka_age_seconds", "Time since Kafka last answered this gateway.", registry=self.registry

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +34,7 @@ from gateway.kafka_past import KafkaPast
 from gateway.kafka_records import RecordReader
 from gateway.kafka_tail import KafkaTail, Start
 from gateway.kafka_trust import TrustTail
+from gateway.leaving import Leaving
 from gateway.live.cache import MAX_PASSING, key_of
 from gateway.live.heard import Heard
 from gateway.live.live import Live
@@ -105,6 +105,7 @@ class Gateway:
     definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
+    leaving: Leaving = field(default_factory=Leaving)
     failure: BaseException | None = None
     caught_up: bool = False
     port: int = 0
@@ -168,13 +169,24 @@ class Gateway:
         await until_read(live, ends, lambda: self.failure is not None)
         self.caught_up = self.failure is None
 
+    def leave(self) -> None:
+        """Answer long polls as things stand, and end the streams."""
+        self.leaving.begin()
+        if self._gate is not None:
+            self._gate.live.watch.close()
+
+    def give_up(self) -> None:
+        """Answer commands under way as when their time is over."""
+        if self._gate is not None:
+            self._gate.live.waiters.close()
+
     async def stop(self) -> None:
         """Answer who still waits, and let go of every connection."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.give_up()
         if self._gate is not None:
-            self._gate.live.waiters.close()
             await self._gate.undecided.close()
         if self._tail is not None:
             await self._tail.close()
@@ -268,8 +280,7 @@ class Gateway:
         self.failure = task.exception() or RuntimeError("a part of the gateway ended")
         logger.critical("the gateway cannot go on: %s", self.failure)
         self._failed.set()
-        with suppress(RuntimeError):
-            self.gate.live.waiters.close()
+        self.give_up()
 
 
 async def until_read(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gateway.docs_gen.commands import command_sections
 from gateway.docs_gen.tables import message_section, refusal_table
-from gateway.sockets.close import NOT_AUTHENTICATED, TOO_FAST
+from gateway.sockets.close import NOT_AUTHENTICATED, RESTARTING, TOO_FAST, TRY_LATER
 from gateway.sockets.protocol import (
     ANSWERS,
     FOR_AGENTS,
@@ -53,9 +53,11 @@ the gateway does not know, are refused before the socket opens.
 
 Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one closes the socket with 1009. Close code
 {NOT_AUTHENTICATED} means that the token was missing, not believed, or has expired: get a new one and connect again.
-{TOO_FAST} means too many messages, or answers that are not read. Until the token is believed a message may have
-64 KiB. JSON is read strictly: a key twice in one object, NaN, a number out of range, an
-integer beyond ±(2^53 − 1) or a lone surrogate is `malformed`.
+{TOO_FAST} means too many messages, or answers that are not read. {TRY_LATER} means try again in a moment.
+{RESTARTING} means that the gateway is stopping: connect again at once, to any gateway, with your cursor.
+
+Until the token is believed a message may have 64 KiB. JSON is read strictly: a key twice in one object, NaN, a
+number out of range, an integer beyond ±(2^53 − 1) or a lone surrogate is `malformed`.
 
 Message types are additive: ignore those, and fields, that you do not know. Every message of a subscription carries
 `cursor`; answers (`authenticated`, `reply`, `pong`, `error`) carry one where it covers no more than what your

@@ -16,6 +16,8 @@ class Watch:
     """Callbacks by subject: a call is `(key, call_id)`, a hold its id."""
 
     _by_subject: dict[Hashable, list[Changed]] = field(default_factory=dict)
+    _waiting: set[asyncio.Future[None]] = field(default_factory=set)
+    _is_closed: bool = False
 
     def add(self, subject: Hashable, changed: Changed) -> None:
         """Call back on every change of the subject, until removed."""
@@ -42,10 +44,10 @@ class Watch:
         """Wait until something holds that can only come true when the subject changes.
 
         Returns:
-            Whether it holds; False after `timeout_s`.
+            Whether it holds; False after `timeout_s`, or when the watch is closed.
         """
-        if done():
-            return True
+        if done() or self._is_closed:
+            return done()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def changed(_: Fact) -> None:
@@ -53,6 +55,7 @@ class Watch:
                 future.set_result(None)
 
         self.add(subject, changed)
+        self._waiting.add(future)
         try:
             async with asyncio.timeout(timeout_s):
                 await future
@@ -60,7 +63,15 @@ class Watch:
             return done()
         finally:
             self.remove(subject, changed)
-        return True
+            self._waiting.discard(future)
+        return done()
+
+    def close(self) -> None:
+        """Nobody waits any longer: the gateway ends."""
+        self._is_closed = True
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
 
     def _tell(self, subject: Hashable, fact: Fact) -> None:
         for changed in tuple(self._by_subject.get(subject, ())):

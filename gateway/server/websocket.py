@@ -7,6 +7,7 @@ takes two milliseconds at most, and the next has to wait as long.
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, cast
 
 from uvicorn._types import ASGIReceiveEvent
@@ -73,6 +74,19 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         super().handle_cont(event)
         if len(self.frames) > self.bounds.fragments:
             self.polite.abort()
+
+    def shutdown(self) -> None:
+        """Close it with 1012, since the server ends; a handshake under way is refused, to be tried again."""
+        if self.handshake_initiated and not self.handshake_complete and self.initial_response is None:
+            answer = self.conn.reject(HTTPStatus.SERVICE_UNAVAILABLE, "this gateway is stopping\n")
+            answer.headers["Retry-After"] = "1"
+            self.conn.send_response(answer)
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
+            self.close_sent = True
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+            return
+        super().shutdown()
 
     def handle_ping(self) -> None:
         """Answer a ping."""

@@ -90,6 +90,7 @@ async def stream_events(door: Door) -> StreamingResponse:
     with ExitStack() as taken:
         taken.enter_context(gateway.seats.seat(door.actor))
         taken.callback(out.discard)
+        taken.enter_context(gateway.leaving.ends(out.close))
         catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
         left_s = door.claims.expires_at_s - gateway.authenticator.clock()
         stream.behind = cursor if catching_up is not None else None

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.main import GatewayServer, listen, server_config
+from gateway.main import GatewayServer, listen
 from gateway.readiness import own_problems
 from gateway.service import assemble
 from gateway.settings import GatewaySettings, Limits, read_settings
@@ -48,7 +48,7 @@ async def another_gateway(
     gateway = assemble(settings)
     listening = listen(settings.host, 0)
     gateway.port = listening.getsockname()[1]
-    server = GatewayServer(server_config(gateway))
+    server = GatewayServer(gateway)
     serving = asyncio.create_task(server.serve([listening]))
     try:
         async with asyncio.timeout(READY_WITHIN_S):

@@ -18,7 +18,7 @@ import websockets
 
 from gateway.identity.issuer import issue
 from gateway.live.live import Live
-from gateway.main import GatewayServer, listen, server_config
+from gateway.main import GatewayServer, listen
 from gateway.service import Gateway, assemble
 from gateway.settings import read_settings
 from tests.gateway.facts import Partition, held, key_of, new_live, proposed, started, verdict
@@ -66,7 +66,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     gateway.caught_up = True
     listening = listen("127.0.0.1", 0)
     gateway.port = listening.getsockname()[1]
-    server = GatewayServer(server_config(gateway))
+    server = GatewayServer(gateway)
     thread = threading.Thread(target=lambda: uvloop.run(server.serve([listening])))
     thread.start()
     yield Served(gateway, f"ws://127.0.0.1:{gateway.port}/v1/ws", directory / "keys")

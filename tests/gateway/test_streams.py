@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
+from gateway.leaving import Leaving
 from gateway.metrics import Metrics
 from gateway.problems import Problem
 from gateway.settings import Limits
@@ -42,6 +43,7 @@ def door_of(seats: Seats, channels: str = "events") -> Any:
         seats=seats,
         hub=hub,
         metrics=Metrics(),
+        leaving=Leaving(),
         budget=Budget(LIMITS.subject_bytes, LIMITS.total_bytes),
         settings=SimpleNamespace(limits=LIMITS),
         authenticator=SimpleNamespace(clock=lambda: 0.0, still_stands=lambda actor: True),

@@ -6,11 +6,12 @@ python -m tests.integration.second_gateway PLACET_JSON STATUS_FILE
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,35 @@ from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
 
+@dataclass(frozen=True)
+class GatewayProcess:
+    """A gateway beside a stack's own: where it listens, its process, and what it writes down."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
 @contextmanager
-def second_gateway(site: Site, directory: Path) -> Iterator[str]:
-    """Its URL, while it runs."""
-    status = directory / "gateway-2.json"
-    command = [sys.executable, "-m", __name__, str(DataDir(site.stack.data_dir).config), str(status)]
-    process = subprocess.Popen(command)
+def gateway_process(data_dir: Path, directory: Path) -> Iterator[GatewayProcess]:
+    """A gateway of the stack in `data_dir`, while it runs; it is stopped by SIGTERM in the end."""
+    status, log = directory / "gateway-2.json", directory / "gateway-2.log"
+    command = [sys.executable, "-m", __name__, str(DataDir(data_dir).config), str(status)]
+    with log.open("wb") as written:
+        process = subprocess.Popen(command, stderr=written)
     try:
-        yield str(wait_for(lambda: _read(status), lambda found: found.get("state") == "ready")["address"])
+        ready = wait_for(lambda: _read(status), lambda found: found.get("state") == "ready")
+        yield GatewayProcess(str(ready["address"]), process, log)
     finally:
         process.terminate()
         process.wait(timeout=30)
+
+
+@contextmanager
+def second_gateway(site: Site, directory: Path) -> Iterator[str]:
+    """Its URL, while it runs."""
+    with gateway_process(site.stack.data_dir, directory) as gateway:
+        yield gateway.url
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -42,6 +61,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def main(config: Path, status_file: Path) -> None:
+    logging.basicConfig(level=logging.INFO)
     settings = read_settings(load_config(config).settings_for("gateway-2", "gateway"))
     uvloop.run(serve(replace(settings, port=0, status_file=status_file)))
 

@@ -1,0 +1,112 @@
+"""How a gateway ends: whoever waits at it is answered at once, with what is true then, and with no error of ours.
+
+From the moment when it is asked to stop, in this order:
+1. no connection is taken any more, idle ones are closed, and WebSockets are closed with 1012;
+2. long polls are answered as things stand, and streams end;
+3. commands under way have `ANSWER_GRACE_S` for their answer, then they are answered as when their time is over;
+4. `WRITE_GRACE_S` later, whatever was not answered is answered with 503 `unavailable`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.metrics import Metrics
+from gateway.problems import Problem, response
+from schemas.refusals import Refusal
+
+logger = logging.getLogger(__name__)
+
+# A decider answers within milliseconds; one that does not will hardly do so while the gateway ends.
+ANSWER_GRACE_S = 1.0
+WRITE_GRACE_S = 0.2
+DETAIL = "this gateway is stopping: repeat the same request with the same ids and key, at any gateway"
+
+End = Callable[[], None]
+
+
+@dataclass(slots=True)
+class Leaving:
+    """Whether the gateway is ending, what ends with it, and which requests were not answered yet."""
+
+    has_begun: bool = False
+    _ends: list[End] = field(default_factory=list)
+    _unanswered: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def begin(self) -> None:
+        """End what waits for something to happen (step 2)."""
+        self.has_begun = True
+        logger.info("the gateway is stopping; requests without an answer: %d", len(self._unanswered))
+        for end in tuple(self._ends):
+            end()
+
+    @contextmanager
+    def ends(self, end: End) -> Iterator[None]:
+        """Within this, `end` is called when the gateway begins to leave; at once where it has begun."""
+        self._ends.append(end)
+        try:
+            if self.has_begun:
+                end()
+            yield
+        finally:
+            self._ends.remove(end)
+
+    @contextmanager
+    def unanswered(self, task: asyncio.Task[None]) -> Iterator[End]:
+        """Within this a request waits for its answer; what is yielded is called when the answer begins."""
+        self._unanswered.add(task)
+        try:
+            yield lambda: self._unanswered.discard(task)
+        finally:
+            self._unanswered.discard(task)
+
+    def give_up(self) -> None:
+        """Let the requests that were not answered be answered by 503 (step 4)."""
+        if self._unanswered:
+            logger.info("requests answered with 503, to be repeated: %d", len(self._unanswered))
+        for task in tuple(self._unanswered):
+            task.cancel()
+
+
+class AnsweredInTheEnd:
+    """Answers requests that are given up with 503; all else is the application's."""
+
+    def __init__(self, app: ASGIApp, leaving: Leaving, metrics: Metrics) -> None:
+        self.app = app
+        self.leaving = leaving
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        task = asyncio.current_task()
+        if scope["type"] != "http" or task is None:
+            await self.app(scope, receive, send)
+            return
+        has_begun = False
+        with self.metrics.in_flight.track_inprogress(), self.leaving.unanswered(task) as answer_begins:
+
+            async def noted(message: Message) -> None:
+                nonlocal has_begun
+                if not has_begun:
+                    has_begun = True
+                    answer_begins()
+                await send(message)
+
+            try:
+                await self.app(scope, receive, noted)
+            except asyncio.CancelledError:
+                # Nobody cancels a request but the gateway's end.
+                if not self.leaving.has_begun:
+                    raise
+                task.uncancel()
+                if has_begun:
+                    logger.info("an answer was broken off: its client did not read it in time")
+                    return
+                problem = Problem(Refusal.UNAVAILABLE, DETAIL, retry_after=1)
+                await response(problem)(scope, receive, send)
