@@ -78,10 +78,13 @@ class Cache:
             self.put_execution(key, after)
         if call_id and (after := call_resource(call, event)) is not None:
             fact.call = after
+            fact.call_changed = call is None or _shows_other(call, after)
             self.put_call(key, after)
         if hold_id:
             fact.hold = hold_resource(hold, event, call=call, execution=execution)
             if fact.hold is not None:
+                was_open = hold is None or hold["status"] == "open"
+                fact.hold_closed = was_open and fact.hold["status"] != "open"
                 self.put_hold(fact.hold)
 
     def put_execution(self, key: bytes, row: Row) -> None:
@@ -114,6 +117,10 @@ class Cache:
     def open_holds(self, tenant: str, project: str) -> list[Row]:
         """The open holds of a project, longest open first."""
         return list(self._open.get((tenant, project), {}).values())
+
+
+def _shows_other(before: Row, after: Row) -> bool:
+    return before is not after and before | {"updated_at_ms": after["updated_at_ms"]} != after
 
 
 def key_of(row: Row) -> bytes:

@@ -41,7 +41,8 @@ LONG_TEXTS = frozenset(
 class Fact:
     """An event and the rows after it; None where the event does not concern one, or it is not at hand.
 
-    `state_changed` tells whether the execution shows another state than before.
+    `state_changed` tells whether the execution shows another state than before, `call_changed` whether the call shows
+    anything new, and `hold_closed` whether the hold was open until this event. A refusal changes nothing.
     """
 
     event: Event
@@ -49,6 +50,8 @@ class Fact:
     call: Row | None = None
     hold: Row | None = None
     state_changed: bool = False
+    call_changed: bool = False
+    hold_closed: bool = False
 
 
 @dataclass(slots=True)

@@ -15,10 +15,12 @@ import orjson
 from gateway.live.facts import Fact, Group
 from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
+from projections.folds.fold import subjects_of
 from projections.folds.holds import hold_json, without_view_digest
 from projections.folds.rows import Row
 from schemas.codec import SUBJECTS
 from schemas.events import calls as c
+from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.headers import rfc3339
 from schemas.message import Message
@@ -29,6 +31,9 @@ EVENTS = "events"
 PENDING = frozenset({"proposed", "held"})
 _DECIDES_CALL = frozenset({c.ToolCallReleased, c.ToolCallDenied, c.ToolCallCancelled, c.GrantRevoked})
 _OPENS_HOLD = frozenset({h.HoldOpened, h.HumanInputRequested})
+_CHANGES_NOTHING = frozenset(
+    {x.CommandRefused, x.CommandAbandoned, h.DecisionRefused, h.SecretsDelivered, h.SecretsErased}
+)
 # What a reviewer is told happened to a hold that stays open.
 _CHANGES: dict[type[Message], str] = {
     h.HoldClaimed: "claimed",
@@ -69,12 +74,16 @@ def pushes_of(group: Group) -> list[Push]:
 
 
 def concerns(group: Group) -> Iterator[str]:
-    """The channels of executions and calls that a group is about, also where their rows are not at hand."""
+    """The channels of executions and calls that a group changes something of, but whose rows are not at hand."""
     execution_id = group.key.decode().rpartition("/")[2]
-    yield f"executions:{execution_id}"
     for fact in group.facts:
-        if fact.call is None and (call_id := getattr(fact.event.body, "call_id", "")):
+        if type(fact.event.body) in _CHANGES_NOTHING:
+            continue
+        call_id, hold_id = subjects_of(fact.event.body)
+        if call_id and fact.call is None:
             yield f"calls:{execution_id}/{call_id}"
+        if fact.execution is None or (call_id and fact.call is None) or (hold_id and fact.hold is None):
+            yield f"executions:{execution_id}"
 
 
 def frame(push: Push, cursor: str | None, token: str | None = None) -> bytes:
@@ -123,9 +132,9 @@ def _hold(facts: list[Fact]) -> Iterator[Push]:
         reviews = row["kind"] == "permission" and row["call_id"]
         kind = "tool_call_pending_review" if reviews else "hitl_requested"
         yield Push(kind, channels, lambda: hold_json(row), hold=row)
-    if row["status"] != "open":
+    if any(fact.hold_closed for fact in facts):
         yield Push("hold_resolved", channels, lambda: hold_json(row), hold=row)
-    elif changes := [_CHANGES[kind] for kind in _CHANGES if kind in types]:
+    elif row["status"] == "open" and (changes := [_CHANGES[kind] for kind in _CHANGES if kind in types]):
         change = changes[-1]
         yield Push("hold_changed", channels, lambda: {**hold_json(row), "change": change}, hold=row)
 
@@ -133,7 +142,7 @@ def _hold(facts: list[Fact]) -> Iterator[Push]:
 def _calls(group: Group) -> Iterator[Push]:
     touched: dict[str, list[Fact]] = {}
     for fact in group.facts:
-        if fact.call is not None:
+        if fact.call is not None and fact.call_changed:
             touched.setdefault(fact.call["call_id"], []).append(fact)
     for facts in touched.values():
         row = facts[-1].call or {}

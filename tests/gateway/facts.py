@@ -183,4 +183,18 @@ def refused(code: str = "not_released", detail: str = "no") -> x.CommandRefused:
     )
 
 
+def refused_decision(hold_id: str = "h1") -> h.DecisionRefused:
+    return h.DecisionRefused.model_validate(
+        {
+            "hold_id": hold_id,
+            "decision": "reject",
+            "digest": DIGEST,
+            "code": "already_decided",
+            "detail": "no",
+            "winning_decision_id": "d1",
+            "by": "bob",
+        }
+    )
+
+
 HELD_CALL = (proposed(), verdict(), held())

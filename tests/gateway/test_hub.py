@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from gateway.sockets.hub import Hub
 from schemas.actor import Actor
+from schemas.events import holds as h
 from tests.gateway.facts import (
     HELD_CALL,
     Partition,
@@ -16,6 +18,8 @@ from tests.gateway.facts import (
     key_of,
     new_live,
     proposed,
+    refused,
+    refused_decision,
     released,
     started,
     verdict,
@@ -150,6 +154,31 @@ def test_publish_row_not_at_hand_makes_its_reader_look_anew() -> None:
     hub.subscribe(reader, ["executions:e1"])
     Partition(live).write(KEY, "decide", decided(), released())
     assert reader.resyncs > 0
+
+
+def test_publish_refusals_say_nothing_of_holds_calls_and_executions() -> None:
+    live, hub = new_live()
+    reader, partition = Reader(), Partition(live)
+    hub.subscribe(reader, MANY)
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+    partition.write(KEY, "early", refused_decision())
+    assert reader.types()[-1:] == ["event"]
+    partition.write(KEY, "decide", decided(), released())
+    before = Counter(reader.types())
+    partition.write(KEY, "late", refused_decision())
+    partition.write(KEY, "other", refused())
+    partition.write(KEY, "erase", h.SecretsErased(call_id="c1", request_id="", reason="asked", by="anna"))
+    assert Counter(reader.types()) - before == {"event": 3}
+    assert before["hold_resolved"] == 1
+    assert reader.resyncs == 0
+
+
+def test_publish_refusal_about_rows_that_are_not_at_hand_makes_nobody_look_anew() -> None:
+    live, hub = new_live()
+    reader = Reader()
+    hub.subscribe(reader, MANY)
+    Partition(live).write(KEY, "late", refused_decision())
+    assert (reader.types(), reader.resyncs) == (["event"], 0)
 
 
 def test_publish_one_message_a_command_says_how_things_stand_after_it() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -360,3 +361,36 @@ async def test_gateways_own_policy_only_tightens(doors: Doors, bot: Caller, tmp_
         assert raised["body"]["verdict"]["risk"]["score"] > plain["verdict"]["risk"]["score"]
         path = f"/v1/executions/{execution_id}/tool-calls/c1"
         assert (await asyncio.to_thread(bot.get, path)).status_code == 404
+
+
+async def test_hold_resolved_comes_once_however_many_decisions_are_refused_afterwards(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    execution_id = await asyncio.to_thread(bot.execution)
+    call = await asyncio.to_thread(bot.propose, execution_id, call_id="c1")
+    channels = ("holds", f"executions:{execution_id}", f"calls:{execution_id}/c1")
+    async with open_socket(anna.url, anna.token) as person:
+        await person.subscribe(*channels)
+        word = {"hold_id": call["hold_id"], "decision": "approve", "digest": call["digest"]}
+        assert (await person.ask("decision", **word))["status"] == 200
+        cursor = (await person.next("tool_call_decided", call_id="c1"))["cursor"]
+        for number in range(3):
+            late = {**word, "decision": "reject", "feedback": f"late {number}"}
+            assert (await person.ask("decision", **late))["body"]["code"] == "already_decided"
+        wrong = await person.ask(
+            "consume", execution_id=execution_id, call_id="c1", body={"digest": "0" * 64, "attempt_id": "a"}
+        )
+        assert wrong["status"] >= 400
+        await person.send(type="ping")
+        await person.next("pong")
+        kinds = Counter(message["type"] for message in person.kept)
+    assert kinds["hold_resolved"] == 1
+    assert kinds.keys() <= {"hold_resolved", "execution_state_changed"}
+    async with open_socket(anna.url, anna.token) as person:
+        await person.send(type="subscribe", channels=channels, cursor=cursor)
+        await asyncio.to_thread(bot.propose, execution_id, call_id="c2")
+        await person.next("tool_call_changed", call_id="c2")
+    assert {message["type"] for message in person.kept} <= {
+        "tool_call_pending_review",
+        "execution_state_changed",
+    }
