@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from gateway.resources.base import Resource
 from gateway.resources.secrets import DeliveredSecret
@@ -25,6 +25,7 @@ CallStatus = Literal[
     "failed",
     "outcome_unknown",
 ]
+# `waiting_correction` is kept for a wait that no event opens yet; clients know the word already.
 ExecutionState = Literal[
     "running",
     "paused",
@@ -165,7 +166,9 @@ class Execution(Resource):
     tenant: str
     project: str
     execution_id: str
-    state: ExecutionState
+    state: ExecutionState = Field(
+        description="`waiting_correction` is reserved: nothing leads to it in this version"
+    )
     agent: str
     user: str
     workspace: str

@@ -11,6 +11,7 @@ from schemas.message import Message
 from schemas.record import Event
 
 CLOSED = frozenset({"completed", "failed", "cancelled"})
+LIVE = frozenset({"running", "paused", "waiting_clarification", "waiting_approval", "resumed"})
 
 
 def execution_resource(previous: Row | None, event: Event, *, hold: Row | None = None) -> Row | None:

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from projections.folds.executions import LIVE
 from projections.folds.rows import Row
 from projections.queries.moment import Moment, Predicate, where
 from projections.queries.paging import Page, bounded, page_of, read_cursor
@@ -16,9 +17,6 @@ from projections.store.tables import (
     Table,
 )
 
-LIVE_STATES = frozenset(
-    {"running", "resumed", "paused", "waiting_clarification", "waiting_correction", "waiting_approval"}
-)
 # The column of a list of reviewers → the action in the audit trail that it counts.
 DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
 Order = Literal["ASC", "DESC"]
@@ -41,7 +39,7 @@ def executions(
         BadCursor: the cursor is not one of this list.
     """
     predicates: list[Predicate] = [('"state" = ?', state), ('"agent" = ?', agent)]
-    live = '"ended_at_ms" IS NULL' if state in LIVE_STATES else ""
+    live = '"ended_at_ms" IS NULL' if state in LIVE else ""
     return _page(
         moment,
         EXECUTIONS,

@@ -204,7 +204,7 @@ OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
         "Every published version of a policy, tool or principal.",
         {
             "project": "In which project; * for the whole tenant.",
-            "kind": "policy, tool or principal.",
+            "kind": "policy, tool, principal or policy-retired.",
         },
     ),
     "tools": (
