@@ -42,6 +42,7 @@ from gateway.rest import (
     well_known,
 )
 from gateway.rest.guessing import FAILURES_BURST_S, FAILURES_PER_S, Guessing
+from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from gateway.rest.unread import Unread
 from gateway.service import Gateway
 from gateway.sockets import ws
@@ -71,7 +72,7 @@ ROUTERS = (
 )
 # What pages of the origins named with --origin may do from a browser.
 CORS_METHODS = ("GET", "POST", "PUT", "DELETE")
-CORS_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Placet-Project")
+CORS_HEADERS = ("Authorization", "Content-Type", IDEMPOTENCY_KEY.name, LAST_EVENT_ID.name, PROJECT.name)
 CORS_EXPOSED = ("Retry-After", "WWW-Authenticate", "Location")
 CORS_MAX_AGE_S = 600
 SECURITY_HEADERS = (

@@ -19,7 +19,8 @@ DECIDER_IDS = "placet:decider:"
 TIMER_IDS = "placet:timer:"
 
 ID_RULE = "must be 1 to 128 of A-Za-z0-9._:-"
-_CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+CLIENT_ID = r"[A-Za-z0-9._:-]{1,128}"
+_CLIENT_ID = re.compile(CLIENT_ID)
 
 
 def is_client_id(text: str) -> bool:

@@ -9,7 +9,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from gateway.docs_gen.schemas import add, schemas_of
-from gateway.rest.documented import bodies, named_by_path
+from gateway.rest.documented import bodies, named_by_path, parameter_json
+from gateway.rest.parameters import PROJECT
 from schemas.policy_document import PolicyDocument
 
 VERSION = "1.0.0"
@@ -47,6 +48,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for operation in operations.values():
             operation["security"] = [{"bearer": []}] if path.startswith(GUARDED) else []
+            if path.startswith(GUARDED):
+                operation.setdefault("parameters", []).append(parameter_json(PROJECT))
             _say_problems(operation)
     return document
 

@@ -33,7 +33,7 @@ ANY = "*"
 OWNER_TENANT = "default"
 # Where a token of the whole tenant works when it names no project.
 DEFAULT_PROJECT = "default"
-PROJECT_HEADER = "placet-project"
+PROJECT_HEADER = "Placet-Project"
 
 
 class Believed(NamedTuple):
@@ -145,7 +145,7 @@ class Authenticator:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
-        return await self.claims(token.strip(), headers.get(PROJECT_HEADER, "").strip())
+        return await self.claims(token.strip(), headers.get(PROJECT_HEADER.lower(), "").strip())
 
 
 def _other_issuer(found: str, expected: str) -> str:

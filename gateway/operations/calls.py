@@ -29,7 +29,6 @@ PENDING = frozenset({"proposed", "held"})
 PROPOSE_WAIT_S = 5.0
 # A decider that takes longer is away: the answer is then 202 with the call as proposed.
 VERDICT_WAIT_S = 5.0
-WAIT_MAX_S = 60.0
 
 
 def subject_of(actor: Actor, execution_id: str, call_id: str) -> Subject:

@@ -20,18 +20,6 @@ logger = logging.getLogger(__name__)
 AT_DECISION = "decision"
 
 
-def check_moment(at: str | None) -> None:
-    """Refuse a moment that a view is not served for.
-
-    Raises:
-        Problem: 422, it is neither left out nor `decision`.
-    """
-    if at not in (None, AT_DECISION):
-        raise Problem(
-            Refusal.INVALID, "at is decision, or left out: a view never changes while its hold waits"
-        )
-
-
 async def view_reply(gate: Gate, actor: Actor, row: Row, execution: Row, at: str | None) -> Reply:
     """The view of a hold as an answer.
 

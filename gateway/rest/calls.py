@@ -24,8 +24,9 @@ from gateway.operations.calls import (
     subject_of,
     undecided_reply,
 )
-from gateway.rest.documented import AFTER, WAIT, answers, change, documented
+from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.rest.parameters import AFTER, WAIT
 from gateway.undecided import row_or_proposal
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
@@ -40,7 +41,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
     "",
     operation_id="proposeToolCall",
     responses=answers({200: r.ToolCall, 202: r.ToolCall}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.ProposeToolCall, query=(WAIT,), writes=True),
+    openapi_extra=documented(body=b.ProposeToolCall, parameters=(WAIT,), writes=True),
 )
 async def propose(door: AtDoor, execution_id: str) -> Response:
     """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person.
@@ -48,7 +49,7 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     The verdict takes milliseconds and is always waited for, up to 5 s; `wait` is for the person.
     """
     given = await door.given()
-    wait_s = door.seconds("wait", PROPOSE_WAIT_S)
+    wait_s = door.seconds(WAIT, PROPOSE_WAIT_S)
     gate = door.gate
     plan = await gate.planned(lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
     response = await door.perform(lambda: plan)
@@ -63,7 +64,7 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     "",
     operation_id="listToolCalls",
     responses=answers({200: r.Page[r.ToolCall]}, 403, 404),
-    openapi_extra=documented(query=(AFTER,)),
+    openapi_extra=documented(parameters=(AFTER,)),
 )
 async def list_calls(door: AtDoor, execution_id: str) -> Response:
     """All calls of an execution, in the order in which they were proposed; without the grants' tokens."""
@@ -80,11 +81,11 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
     "/{call_id}",
     operation_id="getToolCall",
     responses=answers({200: r.ToolCall, 202: r.ToolCall}, 403, 404, 422),
-    openapi_extra=documented(query=(WAIT, AFTER)),
+    openapi_extra=documented(parameters=(WAIT, AFTER)),
 )
 async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     """A call as it stands; with `wait`, once it is decided."""
-    wait_s = door.seconds("wait", 0.0)
+    wait_s = door.seconds(WAIT, 0.0)
     await door.settle_after()
     subject = subject_of(door.actor, execution_id, call_id)
     row = door.gate.reader.at_hand(subject)

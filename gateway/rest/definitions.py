@@ -12,8 +12,9 @@ from gateway.identity.doors import check_reads, check_reads_tools
 from gateway.live.definitions import Published, Shelf, newest, principal_json, tool_json
 from gateway.operations.definitions import publish_principal, publish_tool
 from gateway.problems import not_found
-from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.rest.parameters import AFTER
 from schemas.principals import PrincipalDocument
 from schemas.tool_definition import ToolDefinition
 
@@ -37,7 +38,7 @@ async def put_tool(door: AtDoor, name: str) -> Response:
     "/tools",
     operation_id="listTools",
     responses=answers({200: r.Page[r.Tool]}, 403),
-    openapi_extra=documented(query=(AFTER,)),
+    openapi_extra=documented(parameters=(AFTER,)),
 )
 async def list_tools(door: AtDoor) -> Response:
     """Every tool of the project and of its tenant at its newest version."""
@@ -51,7 +52,7 @@ async def list_tools(door: AtDoor) -> Response:
     "/tools/{name}",
     operation_id="getTool",
     responses=answers({200: r.Tool}, 403, 404),
-    openapi_extra=documented(query=(AFTER,)),
+    openapi_extra=documented(parameters=(AFTER,)),
 )
 async def get_tool(door: AtDoor, name: str) -> Response:
     """A tool at its newest version: the project's own, else the tenant's."""
@@ -81,7 +82,7 @@ async def put_principal(door: AtDoor, name: str) -> Response:
     "/principals",
     operation_id="listPrincipals",
     responses=answers({200: r.Page[r.Principal]}, 403),
-    openapi_extra=documented(query=(AFTER,)),
+    openapi_extra=documented(parameters=(AFTER,)),
 )
 async def list_principals(door: AtDoor) -> Response:
     """Every principal of the project and of its tenant at its newest version."""

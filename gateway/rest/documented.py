@@ -8,14 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from gateway import resources as r
+from gateway.rest.parameters import IDEMPOTENCY_KEY, Parameter
 
 PROBLEM: dict[str, Any] = {"model": r.Problem, "description": "A refusal (RFC 9457)"}
-AFTER = ("after", "string", "Answer no older than this cursor.")
-WAIT = ("wait", "number", "Seconds to wait, 60 at most.")
-CURSOR = ("cursor", "string", "Where the last page ended.")
-LIMIT = ("limit", "integer", "Items a page.")
-
-Query = tuple[str, str, str]
 
 # The models of all bodies that routes take, by name: the document's components are made of them.
 _BODIES: dict[str, type[BaseModel]] = {}
@@ -37,7 +32,8 @@ def documented(
     *,
     body: type[BaseModel] | None = None,
     named: str = "",
-    query: Sequence[Query] = (),
+    any_value: str = "",
+    parameters: Sequence[Parameter] = (),
     media_types: Sequence[str] = ("application/json",),
     writes: bool = False,
 ) -> dict[str, Any]:
@@ -46,21 +42,21 @@ def documented(
     Args:
         body: the model of its body; its schema is added to the document's components.
         named: the field of the body that the path gives where it is left out.
-        query: name, JSON type and description of its query parameters.
+        any_value: what the route does with a body that does not fit the model, where it answers that too.
+        parameters: of its query and headers, beside those of every route.
         media_types: what the body may be sent as.
         writes: whether it takes an Idempotency-Key.
     """
-    parameters = [_parameter("query", *one) for one in query]
-    if writes:
-        text = "A repeat under the same key gets the first answer again, unless that was 429 or 503."
-        parameters.append(_parameter("header", "Idempotency-Key", "string", text))
-    extra: dict[str, Any] = {"parameters": parameters} if parameters else {}
+    taken = [*parameters, IDEMPOTENCY_KEY] if writes else parameters
+    extra: dict[str, Any] = {"parameters": [parameter_json(one) for one in taken]} if taken else {}
     if body is not None:
         if _BODIES.setdefault(body.__name__, body) is not body:
             raise ValueError(f"two bodies have the name {body.__name__}")
         if named:
             _NAMED[body.__name__] = named
-        schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+        schema: dict[str, Any] = {"$ref": f"#/components/schemas/{body.__name__}"}
+        if any_value:
+            schema = {"description": any_value}
         needed = {name for name, field in body.model_fields.items() if field.is_required()}
         extra["requestBody"] = {
             "required": bool(needed - {named}),
@@ -75,7 +71,7 @@ def answers(models: Mapping[int, type[BaseModel]], *problems: int) -> dict[int |
         status: {"model": model, "description": (model.__doc__ or "").strip().split("\n")[0]}
         for status, model in models.items()
     }
-    for status in sorted({401, 422, 429, 503, *problems}):
+    for status in sorted({401, 403, 422, 429, 503, *problems}):
         found[status] = {**PROBLEM, "content": {"application/problem+json": {}}}
     return found
 
@@ -88,11 +84,12 @@ def change(model: type[BaseModel], body: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _parameter(where: str, name: str, kind: str, description: str) -> dict[str, Any]:
+def parameter_json(parameter: Parameter) -> dict[str, Any]:
+    """A parameter of an operation."""
     return {
-        "in": where,
-        "name": name,
-        "required": False,
-        "description": description,
-        "schema": {"type": kind},
+        "in": parameter.where,
+        "name": parameter.name,
+        "required": parameter.required,
+        "description": parameter.description,
+        "schema": dict(parameter.schema),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
+from gateway.rest.parameters import IDEMPOTENCY_KEY, KEY_MAX_CHARS, LIMIT, Number, Seconds, Word
 from gateway.server.visitors import greet
 from gateway.service import Gateway
 from gateway.sockets.cursor import CursorRefused
@@ -28,9 +29,7 @@ T = TypeVar("T")
 # Where the middleware finds in a request's state who asked.
 OWNER = "owner"
 URL_TOKENS = frozenset({"token", "access_token", "id_token", "authorization", "bearer", "jwt"})
-KEY_MAX_CHARS = 256
 AFTER_WAIT_S = 3.0
-WAIT_MAX_S = 60.0
 
 
 class Door(NamedTuple):
@@ -63,7 +62,7 @@ class Door(NamedTuple):
         Raises:
             Problem: 422, it is too long or not printable.
         """
-        key = self.request.headers.get("idempotency-key")
+        key = self.request.headers.get(IDEMPOTENCY_KEY.name)
         if key is not None and (not key.isprintable() or not 1 <= len(key) <= KEY_MAX_CHARS):
             raise Problem(
                 Refusal.INVALID, f"Idempotency-Key must be 1 to {KEY_MAX_CHARS} printable characters"
@@ -74,51 +73,52 @@ class Door(NamedTuple):
         """A query parameter; None where it is missing or empty."""
         return self.request.query_params.get(name) or None
 
-    def one_of(self, name: str, values: Collection[str]) -> str | None:
+    def one_of(self, word: Word) -> str | None:
         """A query parameter that is one of some words; None where it is missing or empty.
 
         Raises:
             Problem: 422, it is another.
         """
-        word = self.query(name)
-        if word is not None and word not in values:
-            raise Problem(Refusal.INVALID, f"{name} is one of {', '.join(values)}")
-        return word
+        return word_in(self.request, word)
 
-    def seconds(self, name: str, default: float, most: float = WAIT_MAX_S) -> float:
+    def seconds(self, parameter: Seconds, default: float) -> float:
         """A query parameter in seconds.
 
         Raises:
-            Problem: 422, not a number from 0 to `most`.
+            Problem: 422, not a number from 0 to its most.
         """
-        text = self.query(name)
+        text = self.query(parameter.name)
         try:
             seconds = default if text is None else float(text)
         except ValueError:
             seconds = -1.0
-        if not 0 <= seconds <= most:
-            raise Problem(Refusal.INVALID, f"{name} must be seconds from 0 to {most:g}")
+        if not 0 <= seconds <= parameter.most:
+            raise Problem(Refusal.INVALID, f"{parameter.name} must be seconds from 0 to {parameter.most}")
         return seconds
 
     def limit(self) -> int | None:
         """The query parameter `limit`.
 
         Raises:
-            Problem: 422, not a positive number.
+            Problem: 422, not a number that it takes.
         """
-        return self.number("limit")
+        return self.number(LIMIT)
 
-    def number(self, name: str) -> int | None:
-        """A query parameter that counts from 1; None where it is missing or empty.
+    def number(self, parameter: Number) -> int | None:
+        """A query parameter that is a whole number; None where it is missing or empty.
 
         Raises:
-            Problem: 422, not a positive number.
+            Problem: 422, not a number that it takes.
         """
-        text = self.query(name)
+        text = self.query(parameter.name)
         if text is None:
             return None
-        if not text.isascii() or not text.isdigit() or len(text) > 6 or int(text) == 0:
-            raise Problem(Refusal.INVALID, f"{name} must be a positive number")
+        least, most = parameter.least, parameter.most
+        # So many digits at most are read at all.
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if not is_number or not least <= int(text) <= most:
+            detail = f"{parameter.name} must be a whole number from {least} to {most}"
+            raise Problem(Refusal.INVALID, detail)
         return int(text)
 
     async def given(self) -> Given:
@@ -188,6 +188,20 @@ class Door(NamedTuple):
     async def done(self, work: Callable[[], T]) -> T:
         """What takes long, on a thread and in the caller's turn; where it raises, so does this."""
         return await self.gateway.work.done(owner_of(self.actor), work)
+
+
+def word_in(request: Request, word: Word) -> str | None:
+    """A request's query parameter that is one of some words; None where it is missing or empty.
+
+    Raises:
+        Problem: 422, it is another.
+    """
+    found = request.query_params.get(word.name) or None
+    if found is None and word.required:
+        raise Problem(Refusal.INVALID, f"{word.name} is needed: one of {', '.join(word.words)}")
+    if found is not None and found not in word.words:
+        raise Problem(Refusal.INVALID, f"{word.name} is one of {', '.join(word.words)}")
+    return found
 
 
 def still_reading() -> Problem:

@@ -13,19 +13,19 @@ from gateway import resources as r
 from gateway.identity.doors import check_reads, check_sees, reads_project
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, change, documented
+from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.history import Moment, event_page, read_moment
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
 from projections.folds.executions import execution_json
 from projections.queries import history, lists
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions", tags=["executions"])
 AtDoor = Annotated[Door, Depends(door_of)]
-STATES: tuple[str, ...] = get_args(r.ExecutionState)
-STATE = ("state", "string", "Only executions that show this state.")
-AGENT = ("agent", "string", "Only of this agent.")
-AT = ("at", "string", "An RFC 3339 time or a version: the execution as it was then.")
+STATE = Word("state", "Only executions that show this state.", words=get_args(r.ExecutionState))
+AGENT = Parameter("agent", "Only of this agent.")
+AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was then.")
 
 
 @router.post(
@@ -45,7 +45,7 @@ async def start(door: AtDoor) -> Response:
     "",
     operation_id="listExecutions",
     responses=answers({200: r.Page[r.Execution]}, 403, 422),
-    openapi_extra=documented(query=(STATE, AGENT, CURSOR, LIMIT, AFTER)),
+    openapi_extra=documented(parameters=(STATE, AGENT, CURSOR, LIMIT, AFTER)),
 )
 async def list_executions(door: AtDoor) -> Response:
     """Executions, newest first; an agent's token sees its own."""
@@ -58,7 +58,7 @@ async def list_executions(door: AtDoor) -> Response:
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's executions")
         agent = actor.agent
     limit = door.limit()
-    state, cursor = door.one_of("state", STATES), door.query("cursor")
+    state, cursor = door.one_of(STATE), door.query("cursor")
     return await door.paged(
         lambda moment: lists.executions(
             moment, actor.tenant, actor.project, state=state, agent=agent, cursor=cursor, limit=limit
@@ -71,7 +71,7 @@ async def list_executions(door: AtDoor) -> Response:
     "/{execution_id}",
     operation_id="getExecution",
     responses=answers({200: r.Execution}, 403, 404, 422),
-    openapi_extra=documented(query=(AT, AFTER)),
+    openapi_extra=documented(parameters=(AT, AFTER)),
 )
 async def get_execution(door: AtDoor, execution_id: str) -> Response:
     """An execution now, or as it was."""
@@ -97,7 +97,7 @@ async def get_execution(door: AtDoor, execution_id: str) -> Response:
     "/{execution_id}/events",
     operation_id="listExecutionEvents",
     responses=answers({200: r.Page[r.Event]}, 403, 404, 422),
-    openapi_extra=documented(query=(CURSOR, LIMIT, AFTER)),
+    openapi_extra=documented(parameters=(CURSOR, LIMIT, AFTER)),
 )
 async def list_events(door: AtDoor, execution_id: str) -> Response:
     """What happened in an execution, in order."""

@@ -24,8 +24,9 @@ from gateway.operations.holds import (
 )
 from gateway.operations.plan import Plan
 from gateway.problems import Problem
-from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, change, documented
+from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
 from projections.folds.holds import hold_json
 from projections.folds.rows import Row
 from projections.queries import lists
@@ -35,32 +36,35 @@ from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
 AtDoor = Annotated[Door, Depends(door_of)]
-FILTERS = (
-    ("status", "string", "open, resolved, expired or cancelled; all where it is left out."),
-    ("kind", "string", "clarification, decision or permission."),
-    ("agent", "string", "Only of this agent."),
-    ("assignee", "string", "Only what this subject has claimed or was handed; `me` is the token's."),
-    ("decidable", "string", "`me`: only open holds that the token's subject may decide, and has not yet."),
-    ("prefix", "string", "Only those whose id begins so."),
-)
 ME = "me"
+STATUS = Word("status", "Only holds of this status.", words=get_args(r.HoldStatus))
+KIND = Word("kind", "Only holds of this kind.", words=get_args(RequestKind))
+DECIDABLE = Word(
+    "decidable", f"`{ME}`: only open holds that the token's subject may decide, and has not yet.", words=(ME,)
+)
+FILTERS = (
+    STATUS,
+    KIND,
+    Parameter("agent", "Only of this agent."),
+    Parameter("assignee", f"Only what this subject has claimed or was handed; `{ME}` is the token's."),
+    DECIDABLE,
+    Parameter("prefix", "Only those whose id begins so."),
+)
 # Of how many of the project's pages one page of somebody who may see few of them is made.
 PAGES_MAX = 4
-KINDS: tuple[str, ...] = get_args(RequestKind)
-STATUSES: tuple[str, ...] = get_args(r.HoldStatus)
 
 
 @router.get(
     "",
     operation_id="listHolds",
     responses=answers({200: r.Page[r.Hold]}, 403, 422),
-    openapi_extra=documented(query=(*FILTERS, CURSOR, LIMIT, AFTER)),
+    openapi_extra=documented(parameters=(*FILTERS, CURSOR, LIMIT, AFTER)),
 )
 async def list_holds(door: AtDoor) -> Response:
     """Holds, longest open first: an agent's token sees its agent's, who may not read all those that ask them."""
     limit = bounded(door.limit())
     await door.settle_after()
-    filters, status = _filters(door), door.one_of("status", STATUSES)
+    filters, status = _filters(door), door.one_of(STATUS)
     try:
         page = await _page(door, filters, status, door.query("cursor"), limit)
     except BadCursor as error:
@@ -94,7 +98,7 @@ async def decide_many(door: AtDoor) -> Response:
     "/{hold_id}",
     operation_id="getHold",
     responses=answers({200: r.Hold}, 403, 404),
-    openapi_extra=documented(query=(AFTER,)),
+    openapi_extra=documented(parameters=(AFTER,)),
 )
 async def get_hold(door: AtDoor, hold_id: str) -> Response:
     """One hold."""
@@ -146,7 +150,7 @@ def _planner(door: Door, item: b.DecideOneOfMany, key: str | None) -> Callable[[
 def _filters(door: Door) -> dict[str, str | None]:
     actor = door.actor
     agent = door.query("agent")
-    if door.one_of("decidable", (ME,)) is not None and door.query("status") not in (None, "open"):
+    if door.one_of(DECIDABLE) is not None and door.query("status") not in (None, "open"):
         raise Problem(Refusal.INVALID, "decidable is of open holds: leave status out")
     if not reads_project(actor):
         if actor.agent is not None and agent not in (None, actor.agent):
@@ -154,7 +158,7 @@ def _filters(door: Door) -> dict[str, str | None]:
         agent = actor.agent or agent
     assignee = door.query("assignee")
     return {
-        "kind": door.one_of("kind", KINDS),
+        "kind": door.one_of(KIND),
         "agent": agent,
         "assignee": actor.subject if assignee == ME else assignee,
         "prefix": door.query("prefix"),

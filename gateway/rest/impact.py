@@ -10,8 +10,9 @@ from starlette.responses import Response
 from gateway import resources as r
 from gateway.identity.doors import check_role
 from gateway.problems import Problem
-from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, door_of
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter
 from projections.folds.calls import call_json
 from projections.queries import impact
 from projections.queries.moment import Moment
@@ -20,20 +21,16 @@ from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/audit", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
-GRANT = ("grant", "string", "A grant's id.")
-RULE = (
-    "rule",
-    "string",
-    "A policy's rule (`policy/rule` or `policy@version/rule`), or a standing rule's id.",
-)
-REVIEWER = ("reviewer", "string", "A subject, or a principal with all of its accounts.")
+GRANT = Parameter("grant", "A grant's id.")
+RULE = Parameter("rule", "A policy's rule (`policy/rule` or `policy@version/rule`), or a standing rule's id.")
+REVIEWER = Parameter("reviewer", "A subject, or a principal with all of its accounts.")
 
 
 @router.get(
     "/impact",
     operation_id="listImpact",
     responses=answers({200: r.Page[r.ToolCall]}, 403, 422),
-    openapi_extra=documented(query=(GRANT, RULE, REVIEWER, CURSOR, LIMIT, AFTER)),
+    openapi_extra=documented(parameters=(GRANT, RULE, REVIEWER, CURSOR, LIMIT, AFTER)),
 )
 async def list_impact(door: AtDoor) -> Response:
     """The calls that were let run because of one grant, one rule or one person, oldest first."""

@@ -15,17 +15,17 @@ from gateway.identity.doors import check_reads
 from gateway.live.definitions import Published, in_force, newest, policy_json, seen
 from gateway.operations.policies import check_policy, publish_policy, retire_policy
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, read_raw
+from gateway.rest.parameters import AFTER, Number, Word
 from gateway.strictjson import BODY_MAX_BYTES, parse
 from schemas.policy_document import PolicyDocument
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1", tags=["definitions"])
 AtDoor = Annotated[Door, Depends(door_of)]
-STATUSES = ("in_force", "retired", "all")
-STATUS = ("status", "string", "in_force (where it is missing), retired, or all.")
-VERSION = ("version", "integer", "Which version; the newest where it is missing.")
+STATUS = Word("status", "in_force where it is missing.", words=("in_force", "retired", "all"))
+VERSION = Number("version", "Which version; the newest where it is missing.")
 DOCUMENT = ("application/json", "application/yaml")
 
 
@@ -48,7 +48,11 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
     "/policies/{name}/check",
     operation_id="checkPolicy",
     responses=answers({200: r.PolicyCheck}, 400, 403, 413),
-    openapi_extra=documented(body=PolicyDocument, media_types=DOCUMENT),
+    openapi_extra=documented(
+        body=PolicyDocument,
+        media_types=DOCUMENT,
+        any_value="A policy, or what is to become one: what keeps it from being one is told under `problems`.",
+    ),
 )
 async def check(door: AtDoor, name: str, request: Request) -> Response:
     """Every error and warning of a document beside what is in force, and what it would change."""
@@ -72,13 +76,13 @@ async def retire(door: AtDoor, name: str) -> Response:
     "/policies",
     operation_id="listPolicies",
     responses=answers({200: r.Page[r.PolicyVersion]}, 403),
-    openapi_extra=documented(query=(STATUS, AFTER)),
+    openapi_extra=documented(parameters=(STATUS, AFTER)),
 )
 async def list_policies(door: AtDoor) -> Response:
     """Every policy of the project and of its tenant at its newest version, without what was retired."""
     check_reads(door.actor)
     await door.settle_after()
-    status = door.one_of("status", STATUSES) or "in_force"
+    status = door.one_of(STATUS) or "in_force"
     policies = newest(door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project)
     wanted = [one for one in policies if status == "all" or (one.retired is None) == (status == "in_force")]
     return await door.listed(wanted, policy_json)
@@ -88,13 +92,13 @@ async def list_policies(door: AtDoor) -> Response:
     "/policies/{name}",
     operation_id="getPolicy",
     responses=answers({200: r.PolicyVersion}, 403, 404),
-    openapi_extra=documented(query=(VERSION, AFTER)),
+    openapi_extra=documented(parameters=(VERSION, AFTER)),
 )
 async def get_policy(door: AtDoor, name: str) -> Response:
     """A policy at its newest version, or at a given one: the project's own, else the tenant's."""
     check_reads(door.actor)
     await door.settle_after()
-    version = door.number("version")
+    version = door.number(VERSION)
     found = [one for one in _versions(door, name) if version in (None, one.version)]
     if not found:
         raise not_found("policy, or version of it")
@@ -105,7 +109,7 @@ async def get_policy(door: AtDoor, name: str) -> Response:
     "/policies/{name}/versions",
     operation_id="listPolicyVersions",
     responses=answers({200: r.Page[r.PolicyVersion]}, 403, 404),
-    openapi_extra=documented(query=(AFTER,)),
+    openapi_extra=documented(parameters=(AFTER,)),
 )
 async def list_versions(door: AtDoor, name: str) -> Response:
     """All versions of a policy, newest first: of the project's own, else of the tenant's."""

@@ -13,12 +13,13 @@ from gateway import resources as r
 from gateway.audit_reads import AuditReads, cut_to_size, record_json, tree_in, within_reach
 from gateway.identity.doors import check_role
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import CURSOR, LIMIT, answers, documented
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.parameters import CURSOR, LIMIT, NUMBER_MAX, Number, Word
 from projections.audit.tiles import TreeDamaged
 from projections.audit.trees import TreeKey
 from projections.queries.moment import Moment
-from projections.queries.paging import bounded
+from projections.queries.paging import OTHER, bounded
 from projections.queries.proofs import Place, index_of, leaves, place_of_entry, tiles_of, tree_size
 from schemas.audit import Head, TopicRole
 from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
@@ -27,11 +28,11 @@ from schemas.standing_rule import RULE_KIND
 
 router = APIRouter(prefix="/v1/audit", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
-TOPIC = ("topic", "string", "`executions` or `definitions`.")
-PARTITION = ("partition", "integer", "A partition of it.")
-SINCE_HEAD = ("from", "integer", "The number of an earlier head.")
-NUMBER_DIGITS = 18
 ROLES: dict[str, TopicRole] = {"executions": "executions", "definitions": "definitions"}
+TOPIC = Word("topic", "Of which topic.", words=tuple(ROLES), required=True)
+PARTITION = Number("partition", "A partition of it; 0 where it is left out.", least=0, most=NUMBER_MAX)
+SINCE_HEAD = Number("from", "The number of an earlier head.", most=NUMBER_MAX)
+NUMBER_DIGITS = 18
 
 
 @router.get(
@@ -51,12 +52,12 @@ async def get_head(door: AtDoor) -> Response:
     "/heads",
     operation_id="listAuditHeads",
     responses=answers({200: r.Page[r.AuditHead]}, 403, 422),
-    openapi_extra=documented(query=(CURSOR, LIMIT)),
+    openapi_extra=documented(parameters=(CURSOR, LIMIT)),
 )
 async def list_heads(door: AtDoor) -> Response:
     """The tenant's heads, oldest first; the cursor is the number of the last one seen."""
     reads, count = _reads(door), bounded(door.limit())
-    after = _number(door, "cursor", 0)
+    after = _cursor(door, 0)
     heads = await asyncio.to_thread(reads.heads_after, door.actor.tenant, after, count + 1)
     more = str(heads[count - 1].number) if len(heads) > count else None
     return answer(listed(door.gate, [_head_json(head) for head in heads[:count]], more))
@@ -72,7 +73,7 @@ async def list_keys(door: AtDoor) -> Response:
     "/records",
     operation_id="listAuditRecords",
     responses=answers({200: r.Page[r.AuditLeaf]}, 403, 422),
-    openapi_extra=documented(query=(TOPIC, PARTITION, CURSOR, LIMIT)),
+    openapi_extra=documented(parameters=(TOPIC, PARTITION, CURSOR, LIMIT)),
 )
 async def list_records(door: AtDoor) -> Response:
     """The leaves of one tree in order, with the records where they are of the token's project, or definitions.
@@ -80,7 +81,7 @@ async def list_records(door: AtDoor) -> Response:
     The cursor is the index of the last leaf seen. A page may be shorter than its limit and not the last.
     """
     reads, tree, count = _reads(door), _tree(door), bounded(door.limit())
-    after = _number(door, "cursor", -1)
+    after = _cursor(door, -1)
     (found, size), _ = await door.gateway.views.read(
         lambda now: (list(leaves(now, tree, after, count)), tree_size(now, tree))
     )
@@ -107,12 +108,12 @@ async def list_records(door: AtDoor) -> Response:
     "/consistency",
     operation_id="getAuditConsistency",
     responses=answers({200: r.AuditConsistency}, 403, 404, 422),
-    openapi_extra=documented(query=(SINCE_HEAD,)),
+    openapi_extra=documented(parameters=(SINCE_HEAD,)),
 )
 async def get_consistency(door: AtDoor) -> Response:
     """That the trees of an earlier head are the beginnings of the newest head's (RFC 9162, section 2.1.4)."""
     reads, tenant = _reads(door), door.actor.tenant
-    number = _number(door, "from", 0)
+    number = door.number(SINCE_HEAD)
     old = next(iter(reads.heads_after(tenant, number - 1, 1)), None) if number else None
     new = reads.newest(tenant)
     if old is None or new is None or old.number != number:
@@ -197,10 +198,9 @@ def _consistency(moment: Moment, tenant: str, old: Head, new: Head) -> list[dict
 
 
 def _tree(door: Door) -> TreeKey:
-    topic = ROLES.get(door.query("topic") or "")
-    if topic is None:
-        raise Problem(Refusal.INVALID, "topic is executions or definitions")
-    return TreeKey(door.actor.tenant, topic, _number(door, "partition", 0))
+    # The word is there, as it is needed: what it is not is refused.
+    topic = ROLES[door.one_of(TOPIC) or ""]
+    return TreeKey(door.actor.tenant, topic, door.number(PARTITION) or 0)
 
 
 def _may_see(door: Door, key: bytes) -> bool:
@@ -216,12 +216,13 @@ def _may_see(door: Door, key: bytes) -> bool:
     return rule is not None and rule["project"] == actor.project
 
 
-def _number(door: Door, name: str, default: int) -> int:
-    text = door.query(name)
+def _cursor(door: Door, first: int) -> int:
+    """The number that the last page ended with; `first` where there was none."""
+    text = door.query(CURSOR.name)
     if text is None:
-        return default
+        return first
     if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS:
-        raise Problem(Refusal.INVALID, f"{name} must be a number")
+        raise Problem(Refusal.INVALID, OTHER)
     return int(text)
 
 

@@ -11,33 +11,37 @@ from starlette.responses import Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_owner, check_reads, check_role
-from gateway.problems import Problem, not_found
-from gateway.rest.documented import AFTER, CURSOR, LIMIT, answers, documented
+from gateway.problems import not_found
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.history import read_time
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Time, Word
 from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import Row, moment
 from projections.queries import lists
 from projections.queries.paging import bounded
 from projections.store.tables import COUNTERS
-from schemas.refusals import Refusal
 from schemas.topics import DAY_MS
 
 router = APIRouter(prefix="/v1", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
-SUBJECT = ("subject", "string", "Only what this subject did.")
+SUBJECT = Parameter("subject", "Only what this subject did.")
 REVIEWERS_DAYS = 30
 INSTALLATION = "installation"
-SCOPE = ("scope", "string", "`installation`: those of every tenant and of nobody, for its owner's admin.")
-SINCE = ("since", "string", "Only from this RFC 3339 time on.")
+SCOPE = Word(
+    "scope",
+    f"`{INSTALLATION}`: those of every tenant and of nobody, for its owner's admin.",
+    words=(INSTALLATION,),
+)
+SINCE = Time("since", "Only from this RFC 3339 time on.")
 
 
 @router.get(
     "/audit",
     operation_id="listAudit",
     responses=answers({200: r.Page[r.AuditRow]}, 403, 422),
-    openapi_extra=documented(query=(SUBJECT, SINCE, CURSOR, LIMIT, AFTER)),
+    openapi_extra=documented(parameters=(SUBJECT, SINCE, CURSOR, LIMIT, AFTER)),
 )
 async def list_audit(door: AtDoor) -> Response:
     """Who exercised authority, oldest first."""
@@ -92,7 +96,7 @@ async def get_trust(door: AtDoor, agent: str) -> Response:
     "/reviewers",
     operation_id="listReviewers",
     responses=answers({200: r.Page[r.Reviewer]}, 403, 422),
-    openapi_extra=documented(query=(SINCE,)),
+    openapi_extra=documented(parameters=(SINCE,)),
 )
 async def list_reviewers(door: AtDoor) -> Response:
     """Who decided holds, and how often which way; of the last 30 days where `since` is left out."""
@@ -110,7 +114,7 @@ async def list_reviewers(door: AtDoor) -> Response:
     "/dead-letters",
     operation_id="listDeadLetters",
     responses=answers({200: r.Page[r.DeadLetter]}, 403, 422),
-    openapi_extra=documented(query=(SCOPE, LIMIT)),
+    openapi_extra=documented(parameters=(SCOPE, LIMIT)),
 )
 async def list_dead_letters(door: AtDoor) -> Response:
     """Records that could not be read or believed, newest first.
@@ -120,10 +124,7 @@ async def list_dead_letters(door: AtDoor) -> Response:
     another tenant's only where it stands and why.
     """
     actor, limit = door.actor, bounded(door.limit())
-    scope = door.query("scope")
-    if scope not in (None, INSTALLATION):
-        raise Problem(Refusal.INVALID, f"scope is {INSTALLATION}, or left out")
-    if scope == INSTALLATION:
+    if door.one_of(SCOPE) == INSTALLATION:
         check_owner(door.claims)
         rows, _ = await door.gateway.views.read(lambda now: lists.all_dead_letters(now, limit))
         return await door.listed(rows, lambda row: _redacted(row, actor.tenant))

@@ -11,8 +11,9 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.deciding import check_sees_hold
 from gateway.operations.requests import ask_person, request_reply, subject_of
-from gateway.rest.documented import AFTER, WAIT, answers, documented
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.rest.parameters import AFTER, WAIT
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -35,11 +36,11 @@ async def ask(door: AtDoor) -> Response:
     "/{request_id}",
     operation_id="getRequest",
     responses=answers({200: r.HumanRequest}, 403, 404, 422),
-    openapi_extra=documented(query=(WAIT, AFTER)),
+    openapi_extra=documented(parameters=(WAIT, AFTER)),
 )
 async def get_request(door: AtDoor, request_id: str) -> Response:
     """A request as it stands; with `wait`, once it is answered."""
-    wait_s = door.seconds("wait", 0.0)
+    wait_s = door.seconds(WAIT, 0.0)
     await door.settle_after()
     gate, subject = door.gate, subject_of(door.actor, request_id)
     row = await gate.reader.read(subject)

@@ -11,19 +11,21 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
 from gateway.operations.standing_rules import change_rule, rule_row
-from gateway.problems import Problem
-from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.rest.parameters import AFTER, Word
 from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
 from projections.queries import standing_rules
-from schemas.refusals import Refusal
 from schemas.standing_rule import standing_rule_from_text
 
 router = APIRouter(prefix="/v1/standing-rules", tags=["definitions"])
 AtDoor = Annotated[Door, Depends(door_of)]
-STATUS = ("status", "string", "Only rules that are proposed, active, suspended, revoked or refused.")
-STATUSES = frozenset({"proposed", "active", "suspended", "revoked", "refused"})
+STATUS = Word(
+    "status",
+    "Only rules of this status.",
+    words=("proposed", "active", "suspended", "revoked", "refused"),
+)
 CHANGED = answers({200: r.ChangedRule, 202: r.ChangedRule}, 400, 403, 404, 409, 413)
 CHANGE = documented(body=b.ChangeRule, writes=True)
 
@@ -32,15 +34,13 @@ CHANGE = documented(body=b.ChangeRule, writes=True)
     "",
     operation_id="listStandingRules",
     responses=answers({200: r.Page[r.StandingRule]}, 403),
-    openapi_extra=documented(query=(STATUS, AFTER)),
+    openapi_extra=documented(parameters=(STATUS, AFTER)),
 )
 async def list_rules(door: AtDoor) -> Response:
     """Every standing rule of the project, the newest first, with the uses that were given so far."""
     check_reads(door.actor)
     await door.settle_after()
-    status = door.query("status")
-    if status is not None and status not in STATUSES:
-        raise Problem(Refusal.INVALID, f"status is one of {', '.join(sorted(STATUSES))}")
+    status = door.one_of(STATUS)
     actor = door.actor
     rows = [
         row
@@ -59,7 +59,7 @@ async def list_rules(door: AtDoor) -> Response:
     "/{rule_id}",
     operation_id="getStandingRule",
     responses=answers({200: r.StandingRule}, 403, 404),
-    openapi_extra=documented(query=(AFTER,)),
+    openapi_extra=documented(parameters=(AFTER,)),
 )
 async def get_rule(door: AtDoor, rule_id: str) -> Response:
     """One standing rule: what it covers, on what evidence, and how often it was used."""

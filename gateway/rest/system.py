@@ -13,13 +13,17 @@ from gateway import resources as r
 from gateway.identity.doors import check_reads, is_owner
 from gateway.live.heard import Finding
 from gateway.readiness import all_problems, installation, own_problems
-from gateway.rest.documented import answers, documented
-from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.documented import PROBLEM, answers, documented
+from gateway.rest.door import Door, answer, door_of, listed, word_in
+from gateway.rest.parameters import Word
 from gateway.service import Gateway
 
 router = APIRouter(tags=["system"])
 AtDoor = Annotated[Door, Depends(door_of)]
-PART = ("part", "string", "`gateway`: only what this gateway itself needs, for a load balancer.")
+GATEWAY = "gateway"
+PART = Word(
+    "part", f"`{GATEWAY}`: only what this gateway itself needs, for a load balancer.", words=(GATEWAY,)
+)
 
 
 @router.get("/healthz", operation_id="getHealth", response_model=r.Health)
@@ -32,8 +36,11 @@ async def healthz() -> Response:
     "/readyz",
     operation_id="getReadiness",
     response_model=r.Readiness,
-    responses={503: {"model": r.Readiness, "description": "Not ready, and why"}},
-    openapi_extra=documented(query=[PART]),
+    responses={
+        422: {**PROBLEM, "content": {"application/problem+json": {}}},
+        503: {"model": r.Readiness, "description": "Not ready, and why"},
+    },
+    openapi_extra=documented(parameters=(PART,)),
 )
 async def readyz(request: Request) -> Response:
     """The installation decides: this gateway serves, Kafka answers, every partition has a decider, views are written.
@@ -42,7 +49,7 @@ async def readyz(request: Request) -> Response:
     among the warnings. With `part=gateway` only this gateway counts.
     """
     gateway: Gateway = request.app.state.gateway
-    if request.query_params.get("part") == "gateway":
+    if word_in(request, PART) == GATEWAY:
         found = Finding(await own_problems(gateway), [])
     else:
         found = await all_problems(gateway)

@@ -11,23 +11,28 @@ from gateway.deciding import check_sees_hold, sees_hold
 from gateway.identity.doors import check_reads
 from gateway.operations import executions, holds
 from gateway.operations.groups import groups_of
-from gateway.operations.views import check_moment, view_reply
+from gateway.operations.views import AT_DECISION, view_reply
 from gateway.resources import Page
 from gateway.resources.holds import HoldGroup, HoldView
-from gateway.rest.documented import AFTER, answers, documented
+from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.rest.parameters import AFTER, Parameter, Word
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
 AtDoor = Annotated[Door, Depends(door_of)]
-AT = ("at", "string", "`decision`: what whoever decided was shown, with what each says to have seen.")
-AGENT = ("agent", "string", "Only of this agent.")
+AT = Word(
+    "at",
+    f"`{AT_DECISION}`: what whoever decided was shown, with what each says to have seen. Left out while it waits.",
+    words=(AT_DECISION,),
+)
+AGENT = Parameter("agent", "Only of this agent.")
 
 
 @router.get(
     "/groups",
     operation_id="groupHolds",
     responses=answers({200: Page[HoldGroup]}, 403, 422),
-    openapi_extra=documented(query=(AGENT, AFTER)),
+    openapi_extra=documented(parameters=(AGENT, AFTER)),
 )
 async def group_holds(door: AtDoor) -> Response:
     """Open holds that are alike, as groups: same agent, tool, rules, risk and shape of arguments."""
@@ -49,12 +54,11 @@ async def group_holds(door: AtDoor) -> Response:
     "/{hold_id}/view",
     operation_id="viewHold",
     responses=answers({200: HoldView}, 403, 404, 422),
-    openapi_extra=documented(query=(AT, AFTER)),
+    openapi_extra=documented(parameters=(AT, AFTER)),
 )
 async def view_hold(door: AtDoor, hold_id: str) -> Response:
     """What a person is shown of a hold: one fixed text, to be printed as it is."""
-    at = door.query("at")
-    check_moment(at)
+    at = door.one_of(AT)
     await door.settle_after()
     reader = door.gate.reader
     row = await reader.read(holds.subject_of(door.actor, hold_id))

@@ -15,6 +15,7 @@ from gateway import resources as r
 from gateway.app import create_app
 from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.pages import DOCS, pages
+from gateway.rest.parameters import PROJECT
 from gateway.service import assemble
 from gateway.settings import read_settings
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
@@ -128,6 +129,26 @@ def test_openapi_every_reference_leads_somewhere(app: FastAPI) -> None:
     assert "#/components/schemas/ClaimHold" in refs
     for ref in refs:
         assert _resolve(ref, app.state.openapi), ref
+
+
+def test_openapi_every_door_of_the_api_takes_the_project_in_a_header(app: FastAPI) -> None:
+    for path, operations in app.state.openapi["paths"].items():
+        for operation in operations.values():
+            named = {(parameter["in"], parameter["name"]) for parameter in operation.get("parameters", ())}
+            assert (("header", PROJECT.name) in named) is path.startswith("/v1/"), path
+            # Another project than the token's.
+            assert ("403" in operation["responses"]) is path.startswith("/v1/"), path
+
+
+def test_openapi_stream_takes_the_cursor_in_a_header(app: FastAPI) -> None:
+    stream = app.state.openapi["paths"]["/v1/events/stream"]["get"]["parameters"]
+    assert {"Last-Event-ID", "cursor", "channels"} <= {parameter["name"] for parameter in stream}
+
+
+def test_openapi_check_of_a_policy_promises_an_answer_to_every_document(app: FastAPI) -> None:
+    check = app.state.openapi["paths"]["/v1/policies/{name}/check"]["post"]["requestBody"]["content"]
+    for content in check.values():
+        assert Draft202012Validator(content["schema"] | app.state.openapi).is_valid(None)
 
 
 def test_openapi_says_of_a_definition_what_is_checked(app: FastAPI) -> None:

@@ -1,0 +1,120 @@
+"""Parameters of requests, each declared once: the door checks by it, and the OpenAPI document says what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gateway.identity.doors import PROJECT_HEADER
+from projections.queries.paging import DEFAULT_LIMIT, MAX_LIMIT
+from schemas.ids import CLIENT_ID, TENANT_WIDE
+
+KEY_MAX_CHARS = 256
+WAIT_MAX_S = 60
+COUNT_MAX = 999_999
+NUMBER_MAX = 2**53 - 1
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that takes any text."""
+
+    name: str
+    description: str
+    required: bool = False
+    where: Literal["query", "header"] = "query"
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it takes, as JSON Schema."""
+        return {"type": "string"}
+
+
+@dataclass(frozen=True)
+class Time(Parameter):
+    """An RFC 3339 time with a zone."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it takes."""
+        return {"type": "string", "format": "date-time"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Parameter):
+    """A text of so many characters, which matches the pattern if there is one."""
+
+    most: int | None = None
+    pattern: str | None = None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it takes."""
+        bounds = {
+            "minLength": None if self.most is None else 1,
+            "maxLength": self.most,
+            "pattern": self.pattern,
+        }
+        return {"type": "string", **{name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word(Parameter):
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it takes."""
+        return {"type": "string", "enum": list(self.words)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Parameter):
+    """A whole number."""
+
+    least: int = 1
+    most: int = COUNT_MAX
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it takes."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seconds(Parameter):
+    """So many seconds, or none."""
+
+    most: int
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it takes."""
+        return {"type": "number", "minimum": 0, "maximum": self.most}
+
+
+AFTER = Parameter("after", "Answer no older than this cursor.")
+CURSOR = Parameter("cursor", "Where the last page ended.")
+WAIT = Seconds("wait", "Seconds to wait.", most=WAIT_MAX_S)
+LIMIT = Number(
+    "limit", f"Items a page: {DEFAULT_LIMIT} where it is left out, and never more than {MAX_LIMIT}."
+)
+IDEMPOTENCY_KEY = Text(
+    "Idempotency-Key",
+    "Printable. A repeat under the same key gets the first answer again, unless that was 429 or 503.",
+    where="header",
+    most=KEY_MAX_CHARS,
+)
+PROJECT = Text(
+    PROJECT_HEADER,
+    "For a token of the whole tenant: the project to work in, `default` where it is left out. Any other token may "
+    "name its own project only.",
+    where="header",
+    pattern=rf"^({CLIENT_ID}|\{TENANT_WIDE})$",
+)
+LAST_EVENT_ID = Parameter(
+    "Last-Event-ID", "The cursor (`id`) of the last event: the stream goes on after it.", where="header"
+)

@@ -1,0 +1,152 @@
+"""What the OpenAPI document says of the parameters of a route, its door holds them to; and no more than that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from gateway.app import routed_app
+from gateway.docs_gen.openapi import openapi_document
+from gateway.rest.parameters import IDEMPOTENCY_KEY, KEY_MAX_CHARS, LAST_EVENT_ID, PROJECT
+from tests.gateway.conftest import Caller, Doors
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+DOCUMENT = openapi_document(routed_app())
+# Waiting would be waited for.
+LONG = frozenset({"wait"})
+# What else a route wants to know.
+NEEDED = {"/v1/audit/impact": {"grant": "g"}, "/v1/audit/records": {"topic": "executions"}}
+
+
+class Case(NamedTuple):
+    """A parameter with a value."""
+
+    method: str
+    path: str
+    name: str
+    value: str
+    is_taken: bool
+
+
+def _bounded() -> Iterator[Case]:
+    """Each bounded query parameter at its bounds and just outside of them."""
+    for route, operations in DOCUMENT["paths"].items():
+        for method, operation in operations.items():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "query":
+                    for value, is_taken in _values(parameter["schema"]):
+                        yield Case(method.upper(), route, parameter["name"], value, is_taken)
+
+
+def _values(schema: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    for word in schema.get("enum", ()):
+        yield word, True
+        yield f"{word}x", False
+    if "minimum" in schema:
+        yield str(schema["minimum"]), True
+        yield str(schema["minimum"] - 1), False
+        yield str(schema["maximum"] + 1), False
+        yield "x", False
+    if schema.get("type") == "integer":
+        yield str(schema["maximum"]), True
+        yield "1.5", False
+    if schema.get("format") == "date-time":
+        yield "2026-01-05T12:00:00Z", True
+        yield "yesterday", False
+
+
+CASES = list(_bounded())
+
+
+def _refuses(answer: Any, name: str) -> bool:
+    return bool(answer.status_code == 422 and answer.json()["detail"].startswith(f"{name} "))
+
+
+def test_cases_are_of_every_kind_of_parameter() -> None:
+    assert {case.name for case in CASES} >= {
+        *(
+            "limit",
+            "wait",
+            "status",
+            "state",
+            "kind",
+            "topic",
+            "partition",
+            "from",
+            "version",
+            "since",
+            "part",
+        ),
+        *("at", "scope", "decidable"),
+    }
+
+
+@pytest.fixture
+def names(bot: Caller) -> dict[str, str]:
+    """One of everything that a path names: a resource that is not there is 404 before anything is refused."""
+    execution_id = bot.execution()
+    call = bot.propose(execution_id)
+    asked = bot.post("/v1/requests", {"question": "Which?"}).json()
+    return {
+        "execution_id": execution_id,
+        "call_id": call["call_id"],
+        "hold_id": call["hold_id"],
+        "request_id": asked["request_id"],
+        "name": "doors",
+    }
+
+
+def test_every_bound_of_a_parameter_is_held_and_nothing_within_it_refused(
+    admin: Caller, names: dict[str, str]
+) -> None:
+    for case in CASES:
+        if case.name in LONG and case.is_taken and case.value != "0":
+            continue
+        needed = NEEDED.get(case.path, {})
+        answer = admin.call(case.method, case.path.format(**names), params=needed | {case.name: case.value})
+        assert answer.status_code < 500 or case.path == "/readyz", case
+        assert _refuses(answer, case.name) is not case.is_taken, (case, answer.text)
+
+
+@pytest.mark.parametrize(
+    ("length", "status"), [(0, 422), (1, 201), (KEY_MAX_CHARS, 201), (KEY_MAX_CHARS + 1, 422)]
+)
+def test_key_is_as_long_as_documented(bot: Caller, length: int, status: int) -> None:
+    assert IDEMPOTENCY_KEY.schema == {"type": "string", "minLength": 1, "maxLength": KEY_MAX_CHARS}
+    answer = bot.post("/v1/executions", {"request": "x"}, key="k" * length)
+    assert answer.status_code == status, answer.text
+
+
+PROJECTS = [("books", 200), ("*", 200), ("a.b:c-d", 200), ("a b", 422), ("é", 422)]
+
+
+@pytest.mark.parametrize(("project", "status"), PROJECTS)
+def test_project_in_the_header_is_as_documented(doors: Doors, project: str, status: int) -> None:
+    wide = doors.caller("root", "admin", project="*")
+    answer = wide.get("/v1/rules", headers={PROJECT.name: project.encode()})
+    assert answer.status_code == status, answer.text
+    assert bool(re.fullmatch(str(PROJECT.pattern), project)) is (status == 200)
+
+
+def test_project_of_another_token_is_refused_as_documented(admin: Caller) -> None:
+    answer = admin.get("/v1/rules", headers={PROJECT.name: "other"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_authorised")
+
+
+def test_last_event_id_that_is_no_cursor_is_refused(admin: Caller) -> None:
+    answer = admin.get("/v1/events/stream", headers={LAST_EVENT_ID.name: "nonsense"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+
+
+def test_policy_check_answers_what_is_no_policy_with_its_problems(admin: Caller) -> None:
+    for content, media_type in (
+        ("null", "application/json"),
+        ("5", "application/json"),
+        ("", "application/yaml"),
+    ):
+        answer = admin.post("/v1/policies/p/check", content=content, headers={"Content-Type": media_type})
+        assert answer.status_code == 200, answer.text
+        assert [problem["code"] for problem in answer.json()["problems"]] == ["malformed"]
