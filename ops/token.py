@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from gateway.identity.issuer import DAY_S, issue
-from gateway.identity.keys import KeysUnreadable
+from gateway.identity.keys import ISSUER_KEY, KeysUnreadable
 from ops.errors import EXIT_USAGE
 
 # Any other role means what a policy makes of it, so that a slip of the pen would be found out by nobody.
@@ -43,21 +43,26 @@ def issue_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Issue a bearer token, signed by the installation's own issuer."""
+    keys_dir = data_dir / "keys"
+    if not (keys_dir / ISSUER_KEY).is_file():
+        # A key that is made here would sign a token that no gateway believes.
+        typer.echo(f"{keys_dir} holds no issuer's key: name the stack's directory with --data-dir.", err=True)
+        raise typer.Exit(EXIT_USAGE)
     roles = [*(role or ()), *(own_role or ())]
     try:
-        _check_roles(role or (), roles)
-        token = issue(data_dir / "keys", subject, roles, tenant, project, agent, ttl_seconds, user, workspace)
+        _check_roles(role or (), own_role or (), agent)
+        token = issue(keys_dir, subject, roles, tenant, project, agent, ttl_seconds, user, workspace)
     except ValueError as error:
         typer.echo(f"No token was issued: {error}.", err=True)
         raise typer.Exit(EXIT_USAGE) from error
     except (KeysUnreadable, OSError) as error:
-        typer.echo(f"The keys in {data_dir / 'keys'} cannot be used: {error}.", err=True)
+        typer.echo(f"The keys in {keys_dir} cannot be used: {error}.", err=True)
         raise typer.Exit(EXIT_USAGE) from error
     typer.echo(json_text.dumps({"token": token}) if json else token)
 
 
-def _check_roles(built_in: Sequence[str], roles: Sequence[str]) -> None:
-    if not roles:
+def _check_roles(built_in: Sequence[str], own: Sequence[str], agent: str | None) -> None:
+    if not built_in and not own:
         raise ValueError("give at least one --role, or --own-role for a role that your policies name")
     for role in built_in:
         if role not in BUILT_IN and not role.startswith(TOOL_ROLE):
@@ -67,3 +72,14 @@ def _check_roles(built_in: Sequence[str], roles: Sequence[str]) -> None:
                 f"{role} is no role of Placet's ({', '.join(BUILT_IN)}, {TOOL_ROLE}NAME): {meant}"
                 f"for one that your policies name, give --own-role {role}"
             )
+        if role == TOOL_ROLE:
+            raise ValueError(f"{TOOL_ROLE} names no tool: give --role {TOOL_ROLE}NAME")
+    for role in own:
+        if role in BUILT_IN or role.startswith(TOOL_ROLE):
+            raise ValueError(
+                f"{role} is a role of Placet's, and none of your own: give it with --role {role}"
+            )
+    if agent is not None and "agent" not in built_in:
+        raise ValueError(
+            f"--agent {agent} makes an agent's token, which may do nothing else: give --role agent too, or no --agent"
+        )
