@@ -4,6 +4,7 @@ No reference is ever fetched. A schema is compared with its draft's own by a com
 in Python is many seconds for a schema of 64 KiB.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,7 +13,9 @@ import jsonschema
 import jsonschema_rs
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
-from referencing import Registry
+from referencing import Registry, Resource
+from referencing.exceptions import NoSuchAnchor, Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from schemas.canonical import canonical, parse_strict
 from schemas.limits import INPUT_SCHEMA_MAX_BYTES
@@ -28,6 +31,7 @@ _DRAFTS = frozenset(
         *(f"{_OLD}{number}/schema" for number in (4, 6, 7)),
     }
 )
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # What all patterns of one schema may be together, in RE2's instructions.
 PROGRAMS_MAX = 100_000
 MESSAGE_MAX_CHARS = 500
@@ -49,7 +53,13 @@ def schema_problem(schema: Mapping[str, Any]) -> SchemaProblem | None:
         return SchemaProblem(".$schema", "draft-03 is not read any more; write the schema in a later one")
     if len(canonical(schema).encode()) > INPUT_SCHEMA_MAX_BYTES:
         return SchemaProblem("", f"is limited to {INPUT_SCHEMA_MAX_BYTES} bytes")
-    return _misformed(schema, named.rstrip("#")) or _nested_dialect(schema) or _bad_pattern(schema)
+    return (
+        _misformed(schema, named.rstrip("#"))
+        or _no_object(schema)
+        or _nested_dialect(schema)
+        or _bad_pattern(schema)
+        or _leads_nowhere(schema)
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -92,6 +102,41 @@ def _misformed(schema: Mapping[str, Any], draft: str) -> SchemaProblem | None:
         path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
         message = getattr(error, "message", str(error))
         return SchemaProblem(path, f"is not JSON Schema: {message}"[:MESSAGE_MAX_CHARS])
+    return None
+
+
+def _no_object(schema: Mapping[str, Any]) -> SchemaProblem | None:
+    kinds = schema.get("type", "object")
+    if kinds == "object" or (isinstance(kinds, list) and "object" in kinds):
+        return None
+    return SchemaProblem(".type", 'must be "object": arguments are always one, so that no call would fit')
+
+
+def _leads_nowhere(schema: Mapping[str, Any]) -> SchemaProblem | None:
+    """A reference to what is not in the schema: nothing is ever fetched, so that no call would fit."""
+    if not any(word in part for _, part in _parts(schema) for word in _REFERENCES):
+        return None
+    whole = Resource.from_contents(schema, default_specification=DRAFT202012)
+    registry = Registry().with_resource(whole.id() or "", whole).crawl()
+    pending = [(whole, registry.resolver_with_root(whole))]
+    while pending:
+        part, resolver = pending.pop()
+        resolver = resolver.in_subresource(part)
+        contents = part.contents
+        for word in _REFERENCES:
+            found = contents.get(word) if isinstance(contents, Mapping) else None
+            if not isinstance(found, str):
+                continue
+            try:
+                resolver.lookup(found)
+            except (Unresolvable, NoSuchAnchor, ValueError, TypeError):
+                named = json.dumps(found[:80], ensure_ascii=False)
+                message = (
+                    f"refers to {named}, which is not in it, and nothing is fetched:"
+                    ' put that schema under "$defs" and refer to it by "#/$defs/NAME"'
+                )
+                return SchemaProblem("", message)
+        pending += [(inner, resolver) for inner in part.subresources()]
     return None
 
 

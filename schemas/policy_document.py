@@ -5,7 +5,7 @@ Expressions are text here; `services.domain.policy` compiles them and refuses th
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -77,14 +77,22 @@ class DefaultAnswer(PolicyModel):
     default: ShortText
 
 
-def _timeout_form(value: Any) -> str:
-    return "answer" if isinstance(value, dict | DefaultAnswer) else "word"
-
-
 TimeoutWord = Literal["deny", "halt", "escalate", "wait"]
+
+
+def _timeout_form(value: Any) -> str | None:
+    if isinstance(value, dict | DefaultAnswer):
+        return "answer"
+    return "word" if value in get_args(TimeoutWord) else None
+
+
 OnTimeout = Annotated[
     Annotated[TimeoutWord, Tag("word")] | Annotated[DefaultAnswer, Tag("answer")],
-    Discriminator(_timeout_form),
+    Discriminator(
+        _timeout_form,
+        custom_error_type="on_timeout",
+        custom_error_message="'deny', 'halt', 'escalate', 'wait' or {default: TEXT} is needed here",
+    ),
 ]
 
 

@@ -171,7 +171,9 @@ def _check(
     state: Execution, call: Call, command: DecideHold, asked: Asked, bounds: Remember, verdict: Verdict
 ) -> None:
     if verdict.effect != "hold" or verdict.reason != "matched":
-        raise RuleRefused("no rule of the policy holds this call any more: decide once")
+        raise RuleRefused(
+            "no rule of the policy holds this call, so that none says what may be remembered: decide once"
+        )
     if verdict.risk.level == "high":
         raise RuleRefused("a call of high risk is never remembered: decide once")
     arguments = parsed(call.arguments)

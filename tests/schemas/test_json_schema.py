@@ -28,6 +28,13 @@ from schemas.json_schema import schema_problem, validator_of
             "not read",
         ),
         ({"description": "x" * 70_000}, "", "is limited to"),
+        ({"type": "array"}, ".type", 'must be "object"'),
+        ({"type": ["string", "null"]}, ".type", 'must be "object"'),
+        ({"$ref": "http://127.0.0.1:9/never-fetched.json"}, "", "nothing is fetched"),
+        ({"properties": {"a": {"items": {"$ref": "other.json#/a"}}}}, "", "nothing is fetched"),
+        ({"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"a": {}}}, "", "#/$defs/b"),
+        ({"properties": {"a": {"$ref": "#nowhere"}}}, "", "#nowhere"),
+        ({"properties": {"a": {"$ref": "http://[broken"}}}, "", ""),
     ],
 )
 def test_schema_problem_says_where_and_what(schema: dict[str, Any], path: str, said: str) -> None:
@@ -45,6 +52,14 @@ def test_schema_problem_says_where_and_what(schema: dict[str, Any], path: str, s
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^[a-z]+$"}}},
         {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "#/$defs/a", "$defs": {"a": {}}},
         {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}},
+        {"type": ["object", "null"], "properties": {"next": {"$ref": "#"}}},
+        {"$id": "https://x.example/s", "$defs": {"a": {"$id": "a", "$anchor": "b"}}, "$ref": "a#b"},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$ref": "#/definitions/a",
+            "definitions": {"a": {}},
+        },
+        {"properties": {"$ref": {"type": "string"}}},
         {"x-ui": {"order": 1}, "examples": [{"$schema": 5}]},
     ],
 )
@@ -58,6 +73,9 @@ def test_schema_problem_of_a_plain_schema_is_none(schema: dict[str, Any]) -> Non
         {"allOf": [{}] * 15_000},
         {"properties": {f"a{n}": {"type": "string", "minLength": 1} for n in range(1_500)}},
         {"allOf": [{"pattern": f"{n}\\pL{{100}}"} for n in range(2_000)]},
+        {"allOf": [{"$ref": "#"}] * 3_900},
+        {"$defs": {"a": {}}, "allOf": [{"$id": f"{n}", "$ref": "#"} for n in range(2_300)]},
+        {"$ref": "#" + "/allOf/0" * 2_000, "allOf": [{"$ref": "#nowhere"}]},
     ],
 )
 def test_case_31_schema_of_64_kib_is_looked_at_in_bounded_time(schema: dict[str, Any]) -> None:

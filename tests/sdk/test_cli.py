@@ -77,6 +77,33 @@ def test_policy_publish_counts_tools_that_nobody_published_and_tells_a_typo_sing
     assert json.loads(terminal.out) == EARLY
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rules: []\n", "has no line `policy: NAME`"),
+        ("policy: a\npolicy: b\nrules: []\n", "has 2 lines"),
+        ('policy: "a b"\nrules: []\n', 'policy: "a b"` names no policy'),
+        ("policy:\nrules: []\n", "names no policy"),
+    ],
+)
+def test_policy_publish_of_a_file_without_one_name_says_what_is_wrong(
+    text: str, said: str, terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "policy.yaml").write_text(text)
+    assert terminal("policy", "publish", str(tmp_path / "policy.yaml")) == 2
+    assert said in " ".join(terminal.err.split())
+    assert terminal.sent("PUT") == []
+
+
+@pytest.mark.parametrize("text", ['{"name": "a", "name": "b"}', '{"name": "a", "lease_seconds": NaN}', "[]"])
+def test_tool_put_of_what_is_no_plain_object_sends_nothing(
+    text: str, terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "tool.json").write_text(text)
+    assert terminal("tool", "put", str(tmp_path / "tool.json")) == 2
+    assert terminal.sent("PUT") == []
+
+
 def test_policy_list_and_show_say_what_is_in_force(terminal: Terminal) -> None:
     assert terminal("policy", "list") == 0
     assert "agent billing-*" in terminal.out

@@ -110,6 +110,20 @@ async def test_gated_stopped_raises_denied_with_decision_and_feedback(status: st
     assert desk.consumed == []
 
 
+async def test_gated_rejected_without_a_word_says_that_a_person_did_and_no_word_of_the_policy() -> None:
+    decision = {"decision": "reject", "decision_id": "d9", "by": "ada", "feedback": ""}
+    verdict = {"effect": "hold", "rules": [], "reason": "no_match"}
+    desk = Desk(judge=ended(status="denied", decision=decision, feedback="", verdict=verdict))
+    async with running(desk) as run:
+
+        @run.gated(on_denied="return")
+        async def send_money(recipient: str) -> str:
+            raise AssertionError("ran")
+
+        said = await send_money("GB29")
+    assert said.endswith("was denied: a person rejected it and gave no reason")
+
+
 async def test_gated_stopped_can_return_the_feedback_to_the_model() -> None:
     desk = Desk(judge=ended(status="denied", feedback="not on Fridays"))
     async with running(desk) as run:

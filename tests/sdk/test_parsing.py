@@ -32,6 +32,16 @@ def test_parse_of_a_call_reads_nested_parts_and_ignores_what_it_does_not_know() 
     assert call.raw["later_invention"] == {"x": 1}
 
 
+def test_feedback_of_a_call_has_the_policys_word_where_the_policy_said_no_and_nowhere_else() -> None:
+    told = {
+        effect: parse(
+            ToolCall, {**CALL, "decision": None, "verdict": {"effect": effect, "reason": "matched"}}
+        ).feedback
+        for effect in ("allow", "hold", "deny")
+    }
+    assert told == {"allow": "", "hold": "", "deny": "matched"}
+
+
 def test_parse_without_a_required_field_says_so() -> None:
     with pytest.raises(UnexpectedAnswer, match="call_id"):
         parse(ToolCall, {"execution_id": "e", "status": "held"})

@@ -112,7 +112,7 @@ class Denied(PlacetError):
     """
 
     def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"{call.tool} was {call.status}: {call.feedback or 'no reason was given'}")
+        super().__init__(f"{call.tool} was {call.status}: {call.feedback or _silent(call)}")
         self.call = call
 
     @property
@@ -130,6 +130,13 @@ class Denied(PlacetError):
         """The ids of the calls to undo, newest first, where the rule says so; see `roll_back` of the execution."""
         named = self.call.raw.get("rollback")
         return tuple(map(str, named)) if isinstance(named, list) else ()
+
+
+def _silent(call: ToolCall) -> str:
+    """Who said no, where nobody said why."""
+    if call.decision is not None and call.decision.decision == "reject":
+        return "a person rejected it and gave no reason"
+    return "no reason was given"
 
 
 class StillHeld(PlacetError):

@@ -118,7 +118,10 @@ class ToolCall:
         return decided or (said if isinstance(said, str) else "") or self.error or self._policy_reason()
 
     def _policy_reason(self) -> str:
-        return self.verdict.reason if self.verdict is not None else ""
+        # Where a person said no, or nobody did, the policy's word is no answer.
+        if self.decision is not None or self.verdict is None or self.verdict.effect != "deny":
+            return ""
+        return self.verdict.reason
 
     @property
     def idempotency_key(self) -> str:

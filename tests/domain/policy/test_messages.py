@@ -36,6 +36,9 @@ def test_messages_of_form_are_in_plain_words_with_the_path_of_the_field() -> Non
     assert found["rules[0].hold.roles"] == 'a list is needed here, found "cfo"'
     assert found["scope"] == 'a mapping of fields to values is needed here, found ["a"]'
     assert found["defaults.timeout_seconds"] == 'a number is needed here, found "abc"'
+    assert found["defaults.on_timeout"] == (
+        "'deny', 'halt', 'escalate', 'wait' or {default: TEXT} is needed here, found 5"
+    )
     assert found["defaults.unknown_tool"] == "'hold' or 'deny' is needed here, found \"allow\""
     assert found["rules[0].hold.remember.max_uses"] == (
         "a whole number or 'unlimited' is needed here, found \"abc\""

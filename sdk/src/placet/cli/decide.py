@@ -140,6 +140,8 @@ def reject(
     as_json: JsonFlag = False,
 ) -> None:
     """Say no; the agent is told why."""
+    if not feedback.strip():
+        raise typer.BadParameter("say why: the agent is told nothing else", param_hint="--feedback")
     with connect(context) as placet:
         hold = find_hold(placet, id)
         recorded = placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=feedback)

@@ -14,7 +14,8 @@ from placet.cli import doubts, safe
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, confirm, connect, console, print_json, print_table, read_text
 
-_NAME = re.compile(r"^policy:[ \t]*[\"']?([A-Za-z0-9._:-]+)[\"']?[ \t]*(?:#.*)?$", re.MULTILINE)
+_NAME_LINE = re.compile(r"^policy:.*$", re.MULTILINE)
+_NAME = re.compile(r"^policy:[ \t]*[\"']?([A-Za-z0-9._:-]+)[\"']?[ \t]*(?:#.*)?$")
 
 app = typer.Typer(
     name="policy",
@@ -38,17 +39,34 @@ def publish(
 ) -> None:
     """Publish a policy document (YAML) as its next version."""
     document = read_text(file, "FILE")
-    named = _NAME.findall(document)
-    if len(named) != 1:
-        raise typer.BadParameter(f"{file} has no line `policy: NAME`", param_hint="FILE")
+    name = _name_in(document, file)
     with connect(context) as placet:
-        published = placet.policies.publish(named[0], document)
+        published = placet.policies.publish(name, document)
     if as_json:
         print_json(published.raw)
         return
-    console().print(safe.text(f"{named[0]} version {published.version} is published"))
+    console().print(safe.text(f"{name} version {published.version} is published"))
     for line in doubts.lines(published.warnings, verbose=verbose):
         console().print(safe.text(f"! {line}", style="yellow"))
+
+
+def _name_in(document: str, file: Path) -> str:
+    """The name under which a document is published.
+
+    Raises:
+        typer.BadParameter: it says none, several, or what is no name.
+    """
+    lines = _NAME_LINE.findall(document)
+    if not lines:
+        raise typer.BadParameter(f"{file} has no line `policy: NAME`", param_hint="FILE")
+    if len(lines) > 1:
+        said = f"{file} has {len(lines)} lines `policy: …`: a document has one name"
+        raise typer.BadParameter(said, param_hint="FILE")
+    found = _NAME.match(lines[0].rstrip())
+    if found is None:
+        said = f"{file}: `{safe.escaped(lines[0])[:80]}` names no policy: a name is 1 to 128 of A-Za-z0-9._:-"
+        raise typer.BadParameter(said, param_hint="FILE")
+    return found[1]
 
 
 @app.command()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
 from placet.cli.choices import hold_ids as hold_ids_of
 from placet.errors import NotFound, PlacetError
@@ -187,9 +188,9 @@ def read_object(path: Path, hint: str) -> dict[str, Any]:
         typer.BadParameter: it cannot be read, or is none.
     """
     try:
-        value = json.loads(read_text(path, hint))
-    except ValueError as error:
-        raise typer.BadParameter(f"{path} is no JSON: {error}", param_hint=hint) from error
+        value = parse_strict(read_text(path, hint))
+    except MalformedJson as error:
+        raise typer.BadParameter(f"{path}: {error}", param_hint=hint) from error
     if not isinstance(value, dict):
         raise typer.BadParameter(f"{path} holds no JSON object", param_hint=hint)
     return value
