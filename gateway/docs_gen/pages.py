@@ -108,7 +108,11 @@ CHANNELS = """
 | `holds` | what opens, changes and closes holds; the snapshot is the open ones | reviewer, operator, analyst |
 | `executions:ID` | one execution: its state, its calls, its holds | those, and the execution's own agent |
 | `calls:EXECUTION/CALL` | one call and its holds | those, and the execution's own agent |
-| `events` | every recorded fact of the project | reviewer, operator, analyst |
+| `events` | every recorded fact of the project's executions | reviewer, operator, analyst |
+
+Definitions are no facts of an execution, nor is what the log keeps under a standing rule's own key: `RuleUseReserved`,
+`RuleUseRefused`, and a `CommandRefused` of asking for a use. None of them comes on a channel. How a use of a rule ended
+for a call does, as `ReservationSettled` of its execution; `GET /v1/rules/{rule_id}` counts the uses.
 
 Tenant and project come from the token. One of the whole tenant (project `*`) names the project in `authenticate`
 (`project`) or the header `Placet-Project`, and works in `default` otherwise. There is no way to name another's.

@@ -10,6 +10,8 @@ import pytest
 from gateway.sockets.hub import Hub
 from schemas.actor import Actor
 from schemas.events import holds as h
+from schemas.events import rules as r
+from schemas.ids import rule_uses_key
 from tests.gateway.facts import (
     HELD_CALL,
     Partition,
@@ -179,6 +181,23 @@ def test_publish_refusal_about_rows_that_are_not_at_hand_makes_nobody_look_anew(
     hub.subscribe(reader, MANY)
     Partition(live).write(KEY, "late", refused_decision())
     assert (reader.types(), reader.resyncs) == (["event"], 0)
+
+
+def test_publish_what_stands_under_a_rules_own_key_comes_on_no_channel() -> None:
+    live, hub = new_live()
+    reader = Reader()
+    hub.subscribe(reader, MANY)
+    use = r.RuleUseReserved(
+        rule_id="r1",
+        reservation_id="u1",
+        execution_id="e1",
+        call_id="c1",
+        revision=1,
+        digest="d" * 64,
+        number=1,
+    )
+    Partition(live).write(rule_uses_key("acme", "books", "r1"), "reserve", use, refused())
+    assert (reader.messages, reader.resyncs) == ([], 0)
 
 
 def test_publish_one_message_a_command_says_how_things_stand_after_it() -> None:
