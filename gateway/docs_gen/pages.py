@@ -110,9 +110,10 @@ CHANNELS = """
 | `calls:EXECUTION/CALL` | one call and its holds | those, and the execution's own agent |
 | `events` | every recorded fact of the project's executions | reviewer, operator, analyst |
 
-Definitions are no facts of an execution, nor is what the log keeps under a standing rule's own key: `RuleUseReserved`,
-`RuleUseRefused`, and a `CommandRefused` of asking for a use. None of them comes on a channel. How a use of a rule ended
-for a call does, as `ReservationSettled` of its execution; `GET /v1/rules/{rule_id}` counts the uses.
+Definitions are no facts of an execution, nor is what the log keeps under a standing rule's own key:
+`RuleUseReserved`, `RuleUseRefused`, and a `CommandRefused` of asking for a use. None of them comes on a channel. How
+the use of a rule ended for a call does, as `ReservationSettled` of its execution; `GET /v1/standing-rules/{rule_id}`
+counts the uses.
 
 Tenant and project come from the token. One of the whole tenant (project `*`) names the project in `authenticate`
 (`project`) or the header `Placet-Project`, and works in `default` otherwise. There is no way to name another's.
