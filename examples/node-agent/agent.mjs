@@ -6,12 +6,22 @@ const { PLACET_URL, PLACET_TOKEN } = process.env;
 async function ask(method, path, body) {
   // The same key in every repeat: what was done already is answered again, not done again.
   const headers = { Authorization: `Bearer ${PLACET_TOKEN}`, "Idempotency-Key": randomUUID() };
+  // A person takes longer than a restart does: a gateway that is away is asked again for ten minutes.
+  const giveUpAt = Date.now() + 600_000;
   for (;;) {
-    const answer = await fetch(PLACET_URL + path, { method, headers, body: body && JSON.stringify(body) });
-    if (answer.ok) return answer.json();
-    const problem = await answer.json();
-    if (answer.status !== 429 && answer.status !== 503) throw new Error(`${problem.code}: ${problem.detail}`);
-    await new Promise((wake) => setTimeout(wake, 1000 * Number(answer.headers.get("Retry-After") ?? 1)));
+    let status = 0, text, retryAfter;
+    try {
+      const answer = await fetch(PLACET_URL + path, { method, headers, body: body && JSON.stringify(body) });
+      text = await answer.text();
+      [status, retryAfter] = [answer.status, answer.headers.get("Retry-After")];
+    } catch (error) {
+      text = `${error.cause ?? error}`; // Nobody answered, or the answer broke off.
+    }
+    if (status === 200 || status === 201 || status === 202) return JSON.parse(text);
+    // What passes may come from a proxy in between, as a page: only a refusal is sure to be JSON.
+    const isPassing = status === 0 || status >= 500 || [408, 425, 429].includes(status);
+    if (!isPassing || Date.now() > giveUpAt) throw new Error(`${method} ${path}: ${status} ${text}`);
+    await new Promise((wake) => setTimeout(wake, 1000 * (Number(retryAfter) || 1)));
   }
 }
 

@@ -163,3 +163,32 @@ def test_sse_parser_keeps_the_last_id_for_later_events() -> None:
     for line in ("id: 7", "data: a", ""):
         parser.feed(line)
     assert [parser.feed(line) for line in ("data: b", "")][-1] == ("message", "b", "7")
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+async def test_feed_told_of_what_passes_connects_again_with_its_cursor(status: int) -> None:
+    """Over the WebSocket, and over a stream, whose token may also have expired."""
+    problem = {"type": "error", "code": "unavailable", "status": status, "detail": "not now"}
+    told: list[Any] = []
+
+    async def tell(peer: Peer, message: dict[str, Any]) -> None:
+        if message["type"] == "subscribe":
+            told.append(message.get("cursor"))
+            await peer.say(type="hold_changed", cursor=str(len(told)), hold_id="h")
+            await peer.say(**problem, cursor=str(len(told)))
+
+    async def stream(asked: Asked) -> Response:
+        told.append(asked.headers.get("last-event-id"))
+        found = {"type": "hold_changed", "cursor": str(len(told)), "hold_id": "h"}
+        expired = {"code": "unauthenticated", "status": 401} if status == 408 else {}
+        gone = {**problem, **expired, "cursor": str(len(told))}
+        text = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in (found, gone))
+        return Response(text, media_type="text/event-stream")
+
+    modes: tuple[Mode, Mode] = ("ws", "rest")
+    for mode in modes:
+        told.clear()
+        async with serving(Scripted(on_http=stream, on_frame=tell)) as script:
+            found = await follow(script, 3, mode=mode)
+        assert [event.type for event in found] == ["hold_changed"] * 3
+        assert told == [None, "1", "2"]

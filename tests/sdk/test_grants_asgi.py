@@ -255,12 +255,16 @@ async def test_gateway_away_fails_closed() -> None:
     assert (tool.ran, gate.consumed) == ([], [])
 
 
-async def test_lost_answer_is_asked_for_again_under_the_same_attempt() -> None:
+@pytest.mark.parametrize("status", [None, 502, 503])
+async def test_lost_answer_is_asked_for_again_under_the_same_attempt(status: int | None) -> None:
+    """Likewise one that a proxy, or a gateway that is stopping, gave in its place."""
     gate, tool = Gate(), Tool()
     asked: list[httpx.Request] = []
 
     async def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request)
+        if len(asked) == 1 and status is not None:
+            return httpx.Response(status, text="not now")
         if len(asked) == 1:
             raise httpx.ReadTimeout("lost", request=request)
         sent = httpx.Response(200, content=request.content).json()

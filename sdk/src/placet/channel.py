@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from placet.errors import StillHeld, Unreachable, refusal
+from placet.errors import (
+    PlacetError,
+    QuotaExceeded,
+    Refused,
+    StillHeld,
+    Unavailable,
+    Unreachable,
+    refusal,
+)
 from placet.models import Object, Page, ToolCall
 from placet.parsing import UnexpectedAnswer, parse
 from placet.transport.port import Patience, Reply, Request, Transport
-from placet.transport.retry import delays
+from placet.transport.retry import MOST_RETRY_AFTER_S, delays
 
 T = TypeVar("T")
 
@@ -50,39 +58,65 @@ class Channel:
     async def decided(self, call: ToolCall, timeout_s: float | None) -> ToolCall:
         """Wait until a call is no longer pending.
 
-        A gateway that is away is waited for, up to `Patience.outage_s`: a person's time is longer than a
-        restart.
-
         Raises:
             StillHeld: `timeout_s` is over.
-            Unreachable: the gateway was away for too long.
+            Unreachable, Unavailable: no gateway could be asked for too long.
         """
         clock = asyncio.get_running_loop().time
-        started_at = heard_at = clock()
-        pauses = delays(self.patience)
+        until = clock() + _seconds(timeout_s)
+        key = call.execution_id, call.call_id
+
+        async def look() -> ToolCall:
+            reply = await self.transport.decision(key, max(until - clock(), 0.0))
+            return parse(ToolCall, answered(reply))
+
         while call.pending:
-            left_s = _left(timeout_s, clock() - started_at)
-            if left_s <= 0:
+            if clock() >= until:
                 raise StillHeld(call, timeout_s or 0.0)
-            try:
-                reply = await self.transport.decision((call.execution_id, call.call_id), left_s)
-                call, heard_at, pauses = parse(ToolCall, answered(reply)), clock(), delays(self.patience)
-            except Unreachable:
-                gone_s, left_s = clock() - heard_at, _left(timeout_s, clock() - started_at)
-                if gone_s >= self.patience.outage_s or left_s <= 0:
-                    raise
-                await asyncio.sleep(next(pauses))
+            call = await self.patiently(look, until - clock())
         return call
 
+    async def patiently(self, look: Callable[[], Awaitable[T]], timeout_s: float | None = None) -> T:
+        """What is read of something that a person decides, however often it has to be asked for.
 
-def _left(timeout_s: float | None, passed_s: float) -> float:
-    return float("inf") if timeout_s is None else timeout_s - passed_s
+        A gateway that is away, or that something in front of it answers for, is waited for up to
+        `Patience.outage_s`: a person's time is longer than a restart.
+
+        Args:
+            look: asks once, with the patience of any other request.
+            timeout_s: after so long nothing is asked again.
+
+        Raises:
+            Unreachable, Unavailable, QuotaExceeded: no gateway could be asked for too long, and how the last try
+                ended. What is waited for may be decided all the same.
+        """
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        give_up_at = began + min(self.patience.outage_s, _seconds(timeout_s))
+        pauses = delays(self.patience)
+        while True:
+            try:
+                return await look()
+            except (Unreachable, Unavailable, QuotaExceeded) as error:
+                if clock() >= give_up_at:
+                    raise
+                pause_s = max(next(pauses), _told_to_wait_s(error))
+                await asyncio.sleep(min(pause_s, give_up_at - clock()))
+
+
+def _seconds(timeout_s: float | None) -> float:
+    return float("inf") if timeout_s is None else timeout_s
+
+
+def _told_to_wait_s(error: PlacetError) -> float:
+    said = error.fields.get("retry_after") if isinstance(error, Refused) else None
+    return min(float(said), MOST_RETRY_AFTER_S) if isinstance(said, int | float) else 0.0
 
 
 def answered(reply: Reply) -> Any:
     """The body of a reply, or its refusal raised."""
     if not reply.ok:
-        raise refusal(reply.status, reply.body)
+        raise refusal(reply.status, reply.body, reply.retry_after_s)
     return reply.body
 
 

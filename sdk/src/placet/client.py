@@ -135,7 +135,8 @@ class AsyncPlacet:
         Raises:
             StillHeld: nobody decided within `timeout_s`.
         """
-        return await self.channel.decided(await self.call(execution_id, call_id), timeout_s)
+        found = await self.channel.patiently(lambda: self.call(execution_id, call_id), timeout_s)
+        return await self.channel.decided(found, timeout_s)
 
     async def consume(
         self, execution_id: str, call_id: str, digest: str, *, attempt_id: str | None = None

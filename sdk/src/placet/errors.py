@@ -86,7 +86,7 @@ class QuotaExceeded(Refused):
 
 
 class Unavailable(Refused):
-    """The gateway answers, but can't serve this now."""
+    """Nobody can serve this now: a gateway says so, or something in front of it."""
 
     acts = "retry"
 
@@ -224,18 +224,29 @@ _BY_CODE: dict[str, type[Refused]] = {
     "unavailable": Unavailable,
 }
 _BY_STATUS: dict[int, str] = {401: "unauthenticated", 404: "not_found", 429: "quota", 503: "unavailable"}
+# Said by a server or a proxy that took nothing: request timeout, too early, too many requests.
+_PASSING = frozenset({408, 425, 429})
 _TAKEN = ("code", "status", "detail", "title", "type")
 
 
-def refusal(status: int, body: Any) -> Refused:
-    """The typed error of an RFC 9457 problem.
+def is_passing(status: int) -> bool:
+    """Whether an answer of this status says nothing about the request: the same one may well be taken later."""
+    return status >= 500 or status in _PASSING
+
+
+def refusal(status: int, body: Any, retry_after_s: float | None = None) -> Refused:
+    """The typed error of an RFC 9457 problem. One that passes is `Unavailable`, unless its code says more.
 
     Args:
         status: HTTP status of the answer.
         body: the problem object; anything else is shown as it came.
+        retry_after_s: what the answer says besides; `fields["retry_after"]` where the body does not say it.
     """
     problem = body if isinstance(body, Mapping) else {"detail": str(body)[:500] if body else ""}
     code = str(problem.get("code") or _BY_STATUS.get(status, f"http_{status}"))
     detail = str(problem.get("detail") or problem.get("title") or "")
     fields = {key: value for key, value in problem.items() if key not in _TAKEN}
-    return _BY_CODE.get(code, Refused)(code, status, detail, fields)
+    if retry_after_s is not None:
+        fields.setdefault("retry_after", retry_after_s)
+    other = Unavailable if is_passing(status) else Refused
+    return _BY_CODE.get(code, other)(code, status, detail, fields)

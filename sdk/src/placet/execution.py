@@ -209,4 +209,8 @@ class AsyncExecution:
 def _ends(error: BaseException | None) -> bool:
     if error is None:
         return True
+    # Several at once (ExceptionGroup, of Python 3.11): as long as one of them leaves something open, so does the run.
+    within = getattr(error, "exceptions", None)
+    if isinstance(within, tuple):
+        return all(_ends(each) for each in within if isinstance(each, BaseException))
     return isinstance(error, Exception) and not (isinstance(error, PlacetError) and error.acts != "stop")

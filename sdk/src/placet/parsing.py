@@ -10,13 +10,17 @@ from datetime import datetime, timezone
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from placet.errors import PlacetError
+
 T = TypeVar("T")
 _FRACTION = re.compile(r"\.(\d+)")
 _Convert = Callable[[Any], Any]
 
 
-class UnexpectedAnswer(ValueError):
-    """The gateway's answer lacks what its kind must have: client and gateway do not fit each other."""
+class UnexpectedAnswer(PlacetError, ValueError):
+    """The answer lacks what its kind must have: client and gateway do not fit, or something between them answers."""
+
+    acts = "operator"
 
 
 def parse(cls: type[T], data: Any) -> T:

@@ -263,12 +263,19 @@ class AsyncRequests:
         return await self.channel.one(HumanRequest, asks.get_request(request_id, wait_s))
 
     async def wait(self, request_id: str, *, timeout_s: float | None = None) -> HumanRequest:
-        """Wait for the answer; after `timeout_s` the question as it stands."""
+        """Wait for the answer; after `timeout_s` the question as it stands.
+
+        Raises:
+            Unreachable, Unavailable: no gateway could be asked for too long.
+        """
         clock = asyncio.get_running_loop().time
         until = clock() + (float("inf") if timeout_s is None else timeout_s)
+
+        async def look() -> HumanRequest:
+            return await self.get(request_id, wait_s=max(min(until - clock(), MOST_WAIT_S), 0.0))
+
         while True:
-            left_s = until - clock()
-            found = await self.get(request_id, wait_s=max(min(left_s, MOST_WAIT_S), 0.0))
+            found = await self.channel.patiently(look, until - clock())
             if found.status not in ("open", "pending", "") or clock() >= until:
                 return found
 

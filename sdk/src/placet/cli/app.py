@@ -16,7 +16,6 @@ from placet.cli.session import Settings
 from placet.config import NotConfigured
 from placet.errors import PlacetError, Refused, Unavailable, Unreachable
 from placet.ids import InvalidId
-from placet.parsing import UnexpectedAnswer
 
 DONE, REFUSED, USAGE, NOT_REACHABLE = 0, 1, 2, 3
 INTERRUPTED = 130
@@ -69,7 +68,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return exit_.code if isinstance(exit_.code, int) else USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (PlacetError, UnexpectedAnswer, InvalidId) as error:
+    except (PlacetError, InvalidId) as error:
         print(safe.escaped(explained(error), lines=True), file=sys.stderr)
         return exit_code(error)
     return DONE

@@ -128,11 +128,10 @@ def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
 def _begin_so(context: typer.Context, incomplete: str, ids: Callable[[Placet], list[str]]) -> list[str]:
     from placet.cli.session import connect
     from placet.errors import PlacetError
-    from placet.parsing import UnexpectedAnswer
 
     try:
         with connect(context, COMPLETE_WITHIN_S) as placet:
             return [one for one in ids(placet) if one.startswith(incomplete)]
-    except (PlacetError, UnexpectedAnswer):
+    except PlacetError:
         # A completion that cannot be had is none; the command itself will say why.
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import httpx
 
 from placet import asks
 from placet.config import SettingRefused, checked_source, checked_token
-from placet.errors import Unreachable, refusal
+from placet.errors import Unreachable, is_passing, refusal
 from placet.grants.refusals import Code, GrantRefused
 from placet.grants.token import Grant
 from placet.ids import InvalidId
@@ -20,6 +21,7 @@ from placet.lease import lease_of
 from placet.transport.port import Request
 
 TRIES = 2
+PAUSE_S = 0.2
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
 # What the gateway calls a conflict, and what it means for this grant.
 CONFLICTS: Mapping[str, Code] = {
@@ -145,9 +147,11 @@ class GatewayConsumer:
         except SettingRefused as error:
             raise GrantRefused("unavailable", f"{error} Nothing runs") from error
         failure: httpx.HTTPError | None = None
-        for _ in range(TRIES):
+        for number in range(TRIES):
+            if number:
+                await asyncio.sleep(PAUSE_S)
             try:
-                return await self._client.post(
+                answer = await self._client.post(
                     f"{self._url}{path}",
                     json=dict(body),
                     headers=headers,
@@ -155,6 +159,9 @@ class GatewayConsumer:
                 )
             except httpx.HTTPError as error:
                 failure = error
+                continue
+            if number == TRIES - 1 or not is_passing(answer.status_code):
+                return answer
         raise GrantRefused("unavailable", "the gateway cannot be asked: nothing runs") from failure
 
 

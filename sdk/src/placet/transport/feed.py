@@ -12,7 +12,7 @@ import httpx
 from websockets.exceptions import ConnectionClosed
 
 from placet.config import NotConfigured, shown_address
-from placet.errors import Unreachable, refusal
+from placet.errors import Unauthenticated, Unreachable, is_passing, refusal
 from placet.models import Event
 from placet.tls import tls_for
 from placet.transport.auto import Mode
@@ -99,7 +99,7 @@ async def _socket(
                 message = json.loads(await connection.recv())
                 served = True
                 if message.get("type") == "error":
-                    raise refusal(int(message.get("status", 400)), message)
+                    raise _error(int(message.get("status", 400)), message)
                 if message.get("type") == "resync_required":
                     await connection.send(_subscribe(channels, None))
                 if message.get("type") not in _UNSEEN:
@@ -130,6 +130,10 @@ async def _sse(
                 raise _refused(response)
             async for kind, data, last_id in parse_lines(response.aiter_lines()):
                 message = json.loads(data)
+                if kind == "error":
+                    error = _error(int(message.get("status", 400)), message)
+                    # The token was believed at first, and has expired since: the next try shows a new one.
+                    raise ConnectionLost(str(error)) if isinstance(error, Unauthenticated) else error
                 yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
     except httpx.RequestError as error:
         raise ConnectionLost(
@@ -145,12 +149,18 @@ def _client(url: str, timeout: httpx.Timeout) -> httpx.AsyncClient:
 
 
 def _refused(response: httpx.Response) -> Exception:
-    if response.status_code == 429 or response.status_code >= 500:
+    if is_passing(response.status_code):
         return ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
     try:
         return refusal(response.status_code, response.json())
     except ValueError:
         return refusal(response.status_code, response.text)
+
+
+def _error(status: int, problem: Mapping[str, Any]) -> Exception:
+    """What an `error` on the stream means: one that passes is the end of this connection, and of no more."""
+    error = refusal(status, problem)
+    return ConnectionLost(str(error)) if is_passing(status) else error
 
 
 def _subscribe(channels: Sequence[str], cursor: str | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from placet.errors import Unreachable
+from placet.errors import Unreachable, is_passing
 from placet.ids import new_id
 
 CallKey = tuple[str, str]
@@ -80,8 +80,8 @@ class Reply:
 
     @property
     def comes_back(self) -> bool:
-        """Whether the same request may well be taken later: 429 and what gateways say when they are down."""
-        return self.status in (429, 502, 503, 504)
+        """Whether the same request may well be taken later: see `is_passing`."""
+        return is_passing(self.status)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
         patience: the budget, on top of what the request itself waits.
 
     Returns:
-        The first answer that isn't a passing one (429, 502, 503, 504), or the last of those.
+        The first answer that isn't a passing one (`Reply.comes_back`), or the last of those.
 
     Raises:
         Unreachable: no answer within the budget.

@@ -18,7 +18,7 @@ from websockets.exceptions import (
 from websockets.typing import Subprotocol
 
 from placet.config import NotConfigured, shown_address
-from placet.errors import PlacetError, Unauthenticated
+from placet.errors import PlacetError, Unauthenticated, is_passing
 from placet.tls import tls_for
 from placet.transport.bearer import authenticate_message
 from placet.transport.port import ConnectionLost
@@ -32,6 +32,8 @@ _AUTHENTICATION_CLOSES = frozenset({1008, 4401, 4403})
 
 class NoWebSocket(PlacetError):
     """What answers at this address does not speak this WebSocket protocol: a proxy, an older gateway."""
+
+    acts = "operator"
 
 
 def ws_url(url: str) -> str:
@@ -83,7 +85,7 @@ async def _connect(url: str, open_s: float) -> ClientConnection:
         raise NotConfigured(UNUSABLE_PROXY) from None
     except InvalidStatus as error:
         status = error.response.status_code
-        if status == 429 or status >= 500:
+        if is_passing(status):
             raise ConnectionLost(f"{shown} answers {status} for now") from error
         raise NoWebSocket(f"{shown} answers {status} to a WebSocket") from error
     except InvalidMessage as error:

@@ -1,0 +1,158 @@
+"""Gateways that are away, and proxies that answer for them, while somebody is waited for (docs/sdk.md, Transport)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+import placet
+from placet import AsyncPlacet, Placet
+from placet.execution import AsyncExecution
+from placet.parsing import UnexpectedAnswer
+from placet.transport.auto import Mode
+from tests.sdk.proxied import Proxied
+from tests.sdk.scripted import QUICK, serving
+from tests.sdk.threaded import serving_thread
+
+# Shorter than the outages of these tests, as 30 s are shorter than those that are meant.
+IMPATIENT = replace(QUICK, request_s=0.1, poll_s=0.05)
+OUTAGE_POLLS = 40
+PASSING = [408, 425, 429, 500, 501, 502, 503, 504, 520]
+Wait = Callable[[AsyncExecution], Awaitable[Any]]
+
+
+async def paid(run: AsyncExecution) -> Any:
+    @run.gated
+    async def send_money(recipient: str) -> str:
+        return f"paid {recipient}"
+
+    return await send_money("GB29")
+
+
+async def asked_for(run: AsyncExecution) -> Any:
+    return (await run.ask("Which account?")).response
+
+
+async def run_once(proxied: Proxied, wait: Wait, mode: Mode, patience: placet.Patience = IMPATIENT) -> Any:
+    async with (
+        serving(proxied.scripted()) as script,
+        AsyncPlacet(script.url, token="t", agent="billing-bot", transport=mode, patience=patience) as client,
+        client.execution(id="e1") as run,
+    ):
+        return await wait(run)
+
+
+@pytest.fixture(autouse=True)
+def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll waits a second at most, so that an outage outlasts what one poll is tried for."""
+    for module in ("placet.transport.rest", "placet.resources"):
+        monkeypatch.setattr(f"{module}.MOST_WAIT_S", 1.0)
+
+
+@pytest.mark.parametrize(("wait", "found"), [(paid, "paid GB29"), (asked_for, "GB29")])
+async def test_wait_for_a_person_outlives_passing_answers_without_a_problem(wait: Wait, found: str) -> None:
+    async def outlived(status: int) -> None:
+        proxied = Proxied(status, times=OUTAGE_POLLS)
+        assert await run_once(proxied, wait, "rest") == found
+        assert proxied.polls > OUTAGE_POLLS
+        assert proxied.ended_as == ["complete"]
+
+    await asyncio.gather(*(outlived(status) for status in PASSING))
+
+
+@pytest.mark.parametrize(("wait", "found"), [(paid, "paid GB29"), (asked_for, "GB29")])
+@pytest.mark.parametrize("mode", ["auto", "rest"])
+async def test_wait_for_a_person_outlives_a_gateway_that_reads_its_log(
+    mode: Mode, wait: Wait, found: str
+) -> None:
+    def reading(status: int) -> Response:
+        return JSONResponse({"code": "unavailable", "detail": "the log is read"}, status)
+
+    proxied = Proxied(503, times=OUTAGE_POLLS, page=reading)
+    assert await run_once(proxied, wait, mode) == found
+    assert proxied.ended_as == ["complete"]
+
+
+@pytest.mark.parametrize("wait", [paid, asked_for])
+@pytest.mark.parametrize("status", [429, 500, 502])
+async def test_wait_for_a_person_given_up_leaves_the_run_open(status: int, wait: Wait) -> None:
+    proxied = Proxied(status, times=None)
+    with pytest.raises((placet.Unavailable, placet.QuotaExceeded)) as failed:
+        await run_once(proxied, wait, "rest", replace(IMPATIENT, outage_s=1.5))
+    assert failed.value.acts == "retry"
+    assert proxied.ended_as == []
+
+
+async def test_wait_for_a_person_told_when_to_come_back_waits_that_long() -> None:
+    def later(status: int) -> Response:
+        return Response(status_code=status, headers={"Retry-After": "1"})
+
+    proxied = Proxied(503, times=2, page=later)
+    began = asyncio.get_running_loop().time()
+    assert await run_once(proxied, asked_for, "rest") == "GB29"
+    assert asyncio.get_running_loop().time() - began >= 2
+    assert proxied.polls == 3
+
+
+async def test_answer_that_is_not_placets_leaves_the_run_open_and_says_so() -> None:
+    proxied = Proxied(200, times=None)
+    with pytest.raises(UnexpectedAnswer, match="expected an object") as failed:
+        await run_once(proxied, asked_for, "rest")
+    assert failed.value.acts == "operator"
+    assert proxied.ended_as == []
+
+
+async def test_wait_for_a_call_that_another_process_proposed_outlives_passing_answers() -> None:
+    proxied = Proxied(502, times=OUTAGE_POLLS)
+    async with (
+        serving(proxied.scripted()) as script,
+        AsyncPlacet(script.url, token="t", transport="rest", patience=IMPATIENT) as client,
+    ):
+        await client.propose("e1", "send_money", {}, call_id="c1")
+        assert (await client.wait("e1", "c1")).status == "released"
+
+
+def test_blocking_client_waits_likewise() -> None:
+    proxied = Proxied(502, times=OUTAGE_POLLS)
+    with (
+        serving_thread(proxied.scripted()) as script,
+        Placet(script.url, token="t", agent="billing-bot", transport="rest", patience=IMPATIENT) as client,
+        client.execution(id="e1") as run,
+    ):
+
+        @run.gated
+        def send_money(recipient: str) -> str:
+            return f"paid {recipient}"
+
+        assert send_money("GB29") == "paid GB29"
+        proxied.polls = 0
+        assert run.ask("Which account?").response == "GB29"
+    assert proxied.ended_as == ["complete"]
+
+
+async def test_several_errors_at_once_leave_the_run_open_where_one_does() -> None:
+    class Several(Exception):
+        """As an ExceptionGroup, which Python 3.10 has not."""
+
+        def __init__(self, *exceptions: Exception) -> None:
+            super().__init__("several")
+            self.exceptions = exceptions
+
+    for errors, ended_as in [
+        ((ValueError("x"), placet.Unreachable("away")), []),
+        ((ValueError("x"), Several(ValueError("y"))), ["fail"]),
+        ((Several(placet.Unavailable("unavailable", 503, "")),), []),
+    ]:
+        proxied, error = Proxied(502, times=0), Several(*errors)
+
+        async def fail(run: AsyncExecution, error: Exception = error) -> None:
+            raise error
+
+        with pytest.raises(Several):
+            await run_once(proxied, fail, "rest")
+        assert proxied.ended_as == ended_as
