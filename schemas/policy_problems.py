@@ -57,8 +57,14 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> tuple[Problem
     by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
     for item in error.errors(include_url=False):
         by_place.setdefault(_place(item["loc"]), []).append(item)
-    first = islice(by_place.items(), PROBLEMS_MAX)
-    return tuple(_problem_of(place, items, model) for place, items in first)
+    # A list whose items are wrong counts as too short, which nobody can mend.
+    around = {place[:depth] for place in by_place for depth in range(len(place))}
+    told = (
+        (place, items)
+        for place, items in by_place.items()
+        if place not in around or any(item["type"] != "too_short" for item in items)
+    )
+    return tuple(_problem_of(place, items, model) for place, items in islice(told, PROBLEMS_MAX))
 
 
 def _problem_of(

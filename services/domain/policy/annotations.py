@@ -8,32 +8,21 @@ destructive, not idempotent, open world.
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.plain_words import nearest, shown
+from schemas.plain_words import nearest
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 # What an agent may claim of its own tool: only what makes a rule stricter.
 CLAIMABLE = ("destructiveHint", "openWorldHint")
 
 
-def annotation_problem(stated: Mapping[str, Any], *, claimed: bool = False) -> str | None:
-    """What is wrong with a definition's annotations, beginning with the name; None where nothing is.
+def claim_problem(claimed: Mapping[str, Any]) -> str | None:
+    """What is wrong with an agent's own annotations, beginning with the name; None where nothing is.
 
-    A misspelt hint would count as one that is not there, and so as its opposite.
-
-    Args:
-        stated: the annotations.
-        claimed: whether they are an agent's own, which may have others beside the hints.
+    A misspelt hint would count as one that is not there, and so as its opposite. Others may stand beside the hints.
     """
-    for name, value in stated.items():
-        if name not in (*HINTS, "title"):
-            near = nearest(name, HINTS)
-            if claimed and near is None:
-                continue
-            return (
-                f"{name}: unknown annotation{'; remove it' if near is None else f'; did you mean {near!r}?'}"
-            )
-        if name != "title" and not claimed and not isinstance(value, bool):
-            return f"{name}: true or false is needed here, found {shown(value)}"
+    for name in claimed:
+        if name not in (*HINTS, "title") and (near := nearest(name, HINTS)) is not None:
+            return f"{name}: unknown annotation; did you mean {near!r}?"
     return None
 
 

@@ -11,7 +11,8 @@ from schemas.policy_document import Effect, PolicyDocument, PolicyModel
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.requirement import Requirement
 from schemas.strict_yaml import MalformedYaml, load_yaml
-from services.domain.policy.annotations import annotation_problem
+from schemas.tool_definition import form_problems
+from services.domain.policy.annotations import claim_problem
 from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.compiled import policy_alone
 from services.domain.policy.judge import judge
@@ -103,36 +104,37 @@ def parse_cases(text: str) -> CaseFile:
         PolicyRefused: with every problem of form.
     """
     try:
-        file = CaseFile.model_validate(load_yaml(text))
+        value = load_yaml(text)
     except MalformedYaml as error:
         where = f"line {error.line}, column {error.column}"
         raise PolicyRefused((Problem(path=where, code="malformed", message=error.message),)) from error
+    beside = tuple(_beside_form(value))
+    try:
+        file = CaseFile.model_validate(value)
     except ValidationError as error:
-        raise PolicyRefused(problems_of(error, CaseFile)) from error
-    if problems := tuple(_annotation_problems(file)):
-        raise PolicyRefused(problems)
+        raise PolicyRefused((*problems_of(error, CaseFile), *beside)) from error
+    if beside:
+        raise PolicyRefused(beside)
     return file
 
 
-def _annotation_problems(file: CaseFile) -> Iterator[Problem]:
-    stated = [
-        *(
-            (f"tools.{name}.annotations", tool.get("annotations", {}), False)
-            for name, tool in file.tools.items()
-        ),
-        *(
-            (f"cases[{number}].call.claimed_annotations", case.call.claimed_annotations, True)
-            for number, case in enumerate(file.cases)
-        ),
-    ]
-    for path, annotations, claimed in stated:
-        if not isinstance(annotations, dict):
-            yield Problem(
-                path=path, code="invalid", message="a mapping of hints to true or false is needed here"
-            )
-        elif (problem := annotation_problem(annotations, claimed=claimed)) is not None:
-            name, _, message = problem.partition(": ")
-            yield Problem(path=f"{path}.{name}", code="unknown_field", message=message)
+def _beside_form(value: Any) -> Iterator[Problem]:
+    """What is wrong with the tools and the claims of a file, as far as it has any, whatever else is."""
+    stated = value if isinstance(value, dict) else {}
+    tools, cases = stated.get("tools"), stated.get("cases")
+    for name, tool in tools.items() if isinstance(tools, dict) else ():
+        if isinstance(tool, dict):
+            for problem in form_problems({"name": name, **tool}):
+                # Under which names tools may be published is no matter of a policy.
+                if problem.path != "name":
+                    yield problem.model_copy(update={"path": f"tools.{name}.{problem.path}"})
+    for number, case in enumerate(cases if isinstance(cases, list) else ()):
+        call = case.get("call") if isinstance(case, dict) else None
+        claimed = call.get("claimed_annotations") if isinstance(call, dict) else None
+        if isinstance(claimed, dict) and (wrong := claim_problem(claimed)) is not None:
+            name, _, message = wrong.partition(": ")
+            path = f"cases[{number}].call.claimed_annotations.{name}"
+            yield Problem(path=path, code="unknown_field", message=message)
 
 
 def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:

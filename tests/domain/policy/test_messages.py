@@ -121,6 +121,11 @@ def test_unknown_field_is_told_with_the_right_spelling_or_place(rule: str, path:
             'true or false is needed here, found "yes"',
         ),
         (
+            "tools: {x: {idempotend: true}}\n" + CASE,
+            "tools.x.idempotend",
+            "did you mean 'idempotent'?",
+        ),
+        (
             "cases: [{name: a, call: {tol: x}, expect: {effect: hold}}]",
             "cases[0].call.tol",
             "did you mean 'tool'?",
@@ -134,6 +139,18 @@ def test_misspelt_annotation_in_a_case_is_refused_with_the_right_spelling(
         parse_cases(cases)
 
     assert near in {problem.path: problem.message for problem in refused.value.problems}[path]
+
+
+def test_every_fault_of_a_case_file_is_told_at_once() -> None:
+    tools = "tools: {x: {idempotend: true, lease_seconds: 1}}"
+    text = f"{tools}\ncases: [{{name: a, call: {{tol: x}}, expect: {{effect: hold}}}}]"
+
+    with pytest.raises(PolicyRefused) as refused:
+        parse_cases(text)
+
+    assert {problem.path for problem in refused.value.problems} == {
+        *("cases[0].call.tool", "cases[0].call.tol", "tools.x.idempotend", "tools.x.lease_seconds"),
+    }
 
 
 def test_claims_may_have_other_annotations_than_the_hints() -> None:
