@@ -14,7 +14,7 @@ began unsigned, where it ended when signing began. It is not in the log, where a
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from schemas.batch_signature import parse_proof, sign_batch
+from schemas.batch_signature import BatchProof, parse_proof, sign_batch
 from schemas.key_files import (
     DECIDER_KEY,
     DECIDERS,
@@ -41,11 +41,13 @@ SIGNED_FROM = "signed-from.json"
 REQUIRED, OFF = "required", "off"
 CONTEXT = b"placet.event-batch.v1\x00"
 CLAIM_TYPE = ("ce_type", b"placet.events.WriterClaimed")
+TERM, TERM_MAX_DIGITS = "placet_term", 18
 # A claim is signed for any offset of its partition.
 ANYWHERE = -1
 # An audit path of more records is longer than another signature is worth.
 TOGETHER_MAX = 16
-# Rivals' claims may land between a decider's claim and its first batch, which then stands so much later.
+# Rivals' claims may land between a decider's claim and its first batch, which then stands so much later: what is
+# tried for a reader that does not know which place the batch was meant for.
 DISPLACED_MAX = 3
 # The header at its longest: a key id, two numbers, four hashes and the signature.
 SEAL_MAX_BYTES = 320
@@ -123,29 +125,32 @@ class TopicSeals:
         keys: the deciders' public keys.
         since: per partition, the first offset that must be signed; 0 for one that is not named.
         forged: how many records were refused, apart from a decider's own that were displaced.
+        displaced: how many of those there were. A writer signs its next batch for the place behind its last one, or
+            behind its claim. Where a backlog of a deposed writer lands there first, the batch lands behind that,
+            however long it is. So few places are tried that a forger gains nothing by it.
     """
 
     topic: str
     keys: PublicKeys
     since: Sequence[int] = ()
     forged: int = 0
+    displaced: int = 0
+    # Per partition: the last record that counted, and how far what came after it has been displaced.
+    _last: dict[int, int] = field(default_factory=dict)
+    _shifts: dict[int, int] = field(default_factory=dict)
     _verified: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict)
 
     def vouches(self, raw: RawRecord) -> bool:
         """Whether a record is a decider's, and stands where it was signed for; one that is not is reported."""
-        if raw.partition < len(self.since) and raw.offset < self.since[raw.partition]:
+        is_owed = raw.partition >= len(self.since) or raw.offset >= self.since[raw.partition]
+        if not is_owed or self._is_signed(raw):
+            self._last[raw.partition] = raw.offset
+            self._shifts.pop(raw.partition, None)
             return True
-        if self._is_signed(raw):
-            return True
-        if any(self._is_signed(raw, shift) for shift in range(1, DISPLACED_MAX + 1)):
-            logger.warning(
-                "%s/%d@%d was signed for an earlier place, where something else landed: it does not count, and a "
-                "decider decides again",
-                self.topic,
-                raw.partition,
-                raw.offset,
-            )
-            return False
+        for shift in self._likely_shifts(raw):
+            if self._is_signed(raw, shift):
+                self._tell_displaced(raw, shift)
+                return False
         self.forged += 1
         logger.critical(
             "%s/%d@%d is not signed by a decider for this place: it does not count; somebody else writes this topic",
@@ -155,12 +160,38 @@ class TopicSeals:
         )
         return False
 
+    def _likely_shifts(self, raw: RawRecord) -> Iterable[int]:
+        """How far a record may stand behind the place that it was signed for, what is likely first."""
+        proof = _proof_of(raw)
+        if proof is None:
+            return ()
+        last = self._last.get(raw.partition)
+        behind = _claim_of(raw) if last is None else last
+        likely = [self._shifts.get(raw.partition, 0), *range(1, DISPLACED_MAX + 1)]
+        if behind is None:
+            return dict.fromkeys(shift for shift in likely if shift > 0)
+        # Nothing is displaced from a place where something of its writer counted: that would be a copy.
+        longest = raw.offset - proof.index - behind - 1
+        return dict.fromkeys(shift for shift in (*likely, longest) if 0 < shift <= longest)
+
+    def _tell_displaced(self, raw: RawRecord, shift: int) -> None:
+        self.displaced += 1
+        # Once for all that landed together.
+        if self._shifts.get(raw.partition) == shift:
+            return
+        self._shifts[raw.partition] = shift
+        logger.warning(
+            "%s/%d@%d was signed for the place %d before, where something else landed: it does not count, nor does "
+            "what landed with it, and a decider decides again",
+            self.topic,
+            raw.partition,
+            raw.offset,
+            shift,
+        )
+
     def _is_signed(self, raw: RawRecord, shift: int = 0) -> bool:
-        if not raw.headers or raw.headers[-1][0] != HEADER:
-            return False
-        try:
-            proof = parse_proof(raw.headers[-1][1])
-        except ValueError:
+        proof = _proof_of(raw)
+        if proof is None:
             return False
         labels = raw.headers[:-1]
         is_claim = CLAIM_TYPE in labels
@@ -258,6 +289,21 @@ def _verifies(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
+
+
+def _proof_of(raw: RawRecord) -> BatchProof | None:
+    if not raw.headers or raw.headers[-1][0] != HEADER:
+        return None
+    try:
+        return parse_proof(raw.headers[-1][1])
+    except ValueError:
+        return None
+
+
+def _claim_of(raw: RawRecord) -> int | None:
+    """The place of the claim under which a record says that it was written."""
+    text = dict(raw.headers).get(TERM, b"")
+    return int(text) if text.isdigit() and len(text) <= TERM_MAX_DIGITS else None
 
 
 def _leaf(key: bytes, labels: Headers, value: bytes) -> bytes:

@@ -37,6 +37,7 @@ async def check_log(
     *,
     seals: LogSeals | None = None,
     told: Told = lambda done, of: None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> tuple[int, list[Violation]]:
     """Look for broken invariants in a log of any length, which may move meanwhile.
 
@@ -47,6 +48,7 @@ async def check_log(
         histories: see `check`.
         seals: see `check`.
         told: hears how many offsets were read, and of how many.
+        note: hears what is worth knowing and nothing wrong, a sentence each.
 
     Returns:
         How many records were read, and the violations.
@@ -54,7 +56,10 @@ async def check_log(
     reading = Reading(log.topics, histories, seals=seals)
     try:
         await _read(log, reading.take, reading.end, told)
-        return reading.count, reading.violations()
+        found = reading.violations()
+        for text in reading.notes:
+            note(text)
+        return reading.count, found
     finally:
         reading.close()
 

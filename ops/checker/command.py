@@ -52,9 +52,10 @@ def audit_log(
             settings["bootstrap_servers"] = bootstrap_servers
         topics = Topics(settings["topic_prefix"])
         seals = _seals(settings)
+        notes: list[str] = []
         with _progress(show=not json) as told:
-            count, violations = asyncio.run(_check(settings, topics, lines, seals, told))
-    _tell(count, violations, json)
+            count, violations = asyncio.run(_check(settings, topics, lines, seals, told, notes.append))
+    _tell(count, violations, notes, json)
     if violations:
         raise typer.Exit(EXIT_BROKEN)
 
@@ -99,12 +100,13 @@ async def _check(
     lines: Sequence[dict[str, Any]],
     seals: LogSeals | None,
     told: Callable[[int, int], None],
+    note: Callable[[str], None],
 ) -> tuple[int, list[Violation]]:
     try:
         clients = client_settings(settings["kafka_settings"])
         log: Log = KafkaLog(settings["bootstrap_servers"], topics, clients)
         try:
-            return await check_log(log, lines, seals=seals, told=told)
+            return await check_log(log, lines, seals=seals, told=told, note=note)
         finally:
             await log.close()
     except KafkaSettingsRefused as error:
@@ -113,10 +115,13 @@ async def _check(
         raise OpsError(str(error)) from error
 
 
-def _tell(count: int, violations: Sequence[Violation], as_json: bool) -> None:
+def _tell(count: int, violations: Sequence[Violation], notes: Sequence[str], as_json: bool) -> None:
     if as_json:
-        print_json({"records": count, "violations": [asdict(found) for found in violations]})
+        told = [asdict(found) for found in violations]
+        print_json({"records": count, "violations": told, "notes": list(notes)})
         return
+    for text in notes:
+        typer.echo(text)
     for found in violations:
         typer.echo(str(found))
     for number in sorted({found.invariant for found in violations}):

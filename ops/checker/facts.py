@@ -79,6 +79,11 @@ class FactReader:
         self._forged = forged
         self._claim = -1
 
+    @property
+    def displaced(self) -> int:
+        """How many records so far a decider signed for an earlier place."""
+        return self._seals.displaced if self._seals is not None else 0
+
     def read(self, raws: Iterable[RawRecord]) -> Iterator[Fact]:
         """The readable ones of the next records."""
         for raw in raws:

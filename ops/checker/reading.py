@@ -24,7 +24,8 @@ from services.runtime.log import TopicPartition
 class Reading:
     """Takes records by `take`, each partition to its `end`.
 
-    Dead letters come first, then definitions, then each partition's commands and its events.
+    Dead letters come first, then definitions, then each partition's commands and its events. `notes` are sentences on
+    what is worth knowing and nothing wrong.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Reading:
             seals: tells which records a decider signed; None where nothing is signed.
         """
         self.count = 0
+        self.notes: list[str] = []
         self._topics = topics
         self._at_rest_ms = at_rest_ms
         self._seals = seals
@@ -72,6 +74,11 @@ class Reading:
     def end(self, tp: TopicPartition) -> None:
         """Say that a partition was read to its end."""
         events, self._events = self._events, None
+        if events is not None and (displaced := events.reader.displaced):
+            self.notes.append(
+                f"{tp}: {displaced:,} records of deciders landed behind the place that they were signed for; they do "
+                "not count and are no forgery"
+            )
         if events is not None and events.asked is not None:
             events.traces.check_answers(self._found.append)
             events.traces.check_commands(events.asked.tp, self._at_rest_ms is not None, self._found.append)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ops.checker import check_log
 from ops.config import StackConfig
 from ops.install import install_keys, install_seals
 from schemas import commands as k
@@ -152,3 +153,29 @@ async def test_case_32_upgrade_keeps_what_was_unsigned_and_owes_signatures_from_
         assert unsigned == forged
     finally:
         await lab.close()
+
+
+async def test_batch_displaced_by_a_deposed_writers_backlog_is_told_once_and_is_no_violation(
+    lab: Lab, tmp_path: Path
+) -> None:
+    lab.sign(tmp_path)
+    assert lab.sealer is not None
+    await some_history(lab)
+    tp = lab.events_tp("x")
+    await restart(lab, "two")
+    claim = (await lab.facts(tp))[-1].meta.term
+    end = (await lab.log.bounds(tp))[1]
+    # What the writer before had on its way lands late, before the batch that the writer in force signed for here.
+    backlog = [zombie_record(lab, "x", claim - 1, f"late {number}") for number in range(275)]
+    await lab.append(tp, backlog)
+    batch = [zombie_record(lab, "x", claim, f"displaced {number}") for number in range(40)]
+    await lab.append(tp, batch, base=end)
+
+    notes: list[str] = []
+    _, found = await check_log(lab.log, seals=lab.seals, note=notes.append)
+    assert [violation for violation in found if violation.invariant == "I7"] == []
+    assert len(notes) == 1
+    assert f"{tp}: 40 records" in notes[0]
+    forged = await forge(lab, tp)
+    _, found = await check_log(lab.log, seals=lab.seals)
+    assert [violation.where for violation in found if violation.invariant == "I7"] == [f"{tp}@{forged}"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+import schemas.seals
 from schemas.events.calls import ToolCallCancelled
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record, read_event, read_meta
@@ -17,6 +18,7 @@ from schemas.message import Message
 from schemas.record import EventMeta, OutRecord, RawRecord
 from schemas.seals import (
     ANYWHERE,
+    DISPLACED_MAX,
     HEADER,
     SEAL_MAX_BYTES,
     SIGNED_FROM,
@@ -118,6 +120,62 @@ def test_batch_that_landed_behind_a_rivals_claim_does_not_count_and_is_no_forger
     assert counts([*sealed(ANYWHERE, claim()), *displaced, *sealed(4, cancelled())], rule) == [0, 4]
     assert rule.seals is not None
     assert rule.seals.forged == 0
+
+
+def test_batch_displaced_by_a_long_backlog_is_no_forgery_however_long_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rule = TermRule(seals=seals())
+    batch = sealed(1, *[cancelled(number=n) for n in range(40)])
+    displaced = [raw._replace(offset=raw.offset + 275) for raw in batch]
+    assert counts([*sealed(ANYWHERE, claim()), *displaced, *sealed(400, cancelled())], rule) == [0, 400]
+    assert rule.seals is not None
+    assert (rule.seals.forged, rule.seals.displaced) == (0, 40)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_batch_displaced_behind_what_counted_is_no_forgery() -> None:
+    rule = TermRule(seals=seals())
+    displaced = [
+        raw._replace(offset=raw.offset + 5_000) for raw in sealed(3, cancelled(), cancelled(number=2))
+    ]
+    raws = [*sealed(ANYWHERE, claim()), *sealed(1, cancelled(), cancelled(number=2)), *displaced]
+    assert counts(raws, rule) == [0, 1, 2]
+    assert rule.seals is not None
+    assert (rule.seals.forged, rule.seals.displaced) == (0, 2)
+
+
+def test_batch_displaced_before_a_reader_began_is_no_forgery() -> None:
+    # A reader that begins behind the claim has its place from the record's own term.
+    displaced = [raw._replace(offset=raw.offset + 275) for raw in sealed(1, cancelled(), cancelled(number=2))]
+    found = seals()
+    assert not any(found.vouches(raw) for raw in displaced)
+    assert (found.forged, found.displaced) == (0, 2)
+
+
+def test_case_32_copy_of_what_counted_is_a_forgery_wherever_it_stands() -> None:
+    found = seals()
+    assert found.vouches(sealed(ANYWHERE, claim())[0]._replace(offset=0))
+    (first,) = sealed(1, cancelled())
+    assert found.vouches(first)
+    assert not found.vouches(first._replace(offset=2))
+    assert not found.vouches(first._replace(offset=300))
+    assert (found.forged, found.displaced) == (2, 0)
+
+
+def test_case_32_forged_record_costs_few_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    verified: list[bytes] = []
+
+    def refuses(key: object, signature: bytes, signed: bytes) -> bool:
+        verified.append(signed)
+        return False
+
+    monkeypatch.setattr(schemas.seals, "_verifies", refuses)
+    found = seals()
+    forged = sealed(1, *[cancelled(number=n) for n in range(16)])
+    for distance in range(1, 1_001):
+        assert not found.vouches(forged[distance % 16]._replace(offset=distance * 7))
+    assert len(verified) <= 1_000 * (2 + DISPLACED_MAX)
 
 
 def test_case_32_key_of_nobody_signs_nothing() -> None:
