@@ -44,6 +44,7 @@ from gateway.rest import (
 from gateway.rest.guessing import FAILURES_BURST_S, FAILURES_PER_S, Guessing
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from gateway.rest.unread import Unread
+from gateway.server.heads import Heads
 from gateway.service import Gateway
 from gateway.sockets import ws
 
@@ -108,6 +109,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _internal_error)
+    app.add_middleware(Heads)
     app.add_middleware(Guessing, failures=Buckets(FAILURES_PER_S, FAILURES_BURST_S))
     app.add_middleware(Unread, budget=gateway.budget, stall_s=gateway.settings.limits.bounds.stall_s)
     app.add_middleware(AnsweredInTheEnd, leaving=gateway.leaving, metrics=gateway.metrics)

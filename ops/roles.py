@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from ops.config import StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.private import UMASK
 from schemas.outgoing_tls import TlsRefused, outgoing_tls
+from vitals.logs import log_to_stderr
 
 Run = Callable[[Mapping[str, str]], None]
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OpsError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_to_stderr(config.log_level)
     os.umask(UMASK)
     os.nice(NICENESS.get(parsed.role, 0))
     settings = config.settings_for(parsed.worker_id or parsed.role, parsed.role)

@@ -21,6 +21,9 @@ DESCRIPTION = (
 )
 LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 GUARDED = "/v1/"
+PROBLEM = "application/problem+json"
+# What any request may be told of its head (`gateway.server.heads`).
+ANY_HEAD = {"400": "A header stands twice", "401": "A token is in the URL"}
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -50,6 +53,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             operation["security"] = [{"bearer": []}] if path.startswith(GUARDED) else []
             if path.startswith(GUARDED):
                 operation.setdefault("parameters", []).append(parameter_json(PROJECT))
+            for status, problem in ANY_HEAD.items():
+                operation["responses"].setdefault(status, {"description": problem, "content": {PROBLEM: {}}})
             _say_problems(operation)
     return document
 

@@ -7,6 +7,7 @@ takes two milliseconds at most, and the next has to wait as long.
 from __future__ import annotations
 
 import asyncio
+import logging
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -19,6 +20,10 @@ from websockets.frames import Frame
 from gateway.server.bounds import Bounds
 from gateway.server.polite import PoliteTransport
 from gateway.server.visitors import STATE, Visitor
+
+# uvicorn writes each handshake's whole target down, query and all, as information: only what goes wrong is kept.
+logger = logging.getLogger("uvicorn.error.websocket")
+logger.setLevel(logging.WARNING)
 
 PIECE_BYTES = 4 * 1024
 SLICE_S = 0.002
@@ -39,6 +44,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         bounds: Bounds,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.logger = logger
         self.bounds = bounds
         self.visitor: Visitor = app_state[STATE]
         self._unparsed = bytearray()

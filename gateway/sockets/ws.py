@@ -1,7 +1,8 @@
 """The WebSocket endpoint `/v1/ws`, subprotocol `placet.v1`.
 
 Before anything is served, in this order:
-1. a token in the URL, or a browser's foreign origin, is refused before the socket is accepted;
+1. a token in the URL or a doubled header (`gateway.server.heads`), or a browser's foreign origin, is refused before
+   the socket is accepted;
 2. the bearer header, or the first message within 5 s, must name a believed token;
 3. its subject must not have too many sockets already;
 4. the socket lives until it is closed, its token expires, or its subject's roles change.
@@ -19,9 +20,9 @@ from urllib.parse import urlsplit
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from gateway.identity.doors import PROJECT_HEADER
 from gateway.problems import Problem, response
 from gateway.rates import Buckets
-from gateway.rest.door import URL_TOKENS
 from gateway.server.visitors import greet
 from gateway.service import Gateway
 from gateway.sockets.close import NOT_AUTHENTICATED, TOO_FAST, TRY_LATER
@@ -59,8 +60,6 @@ async def endpoint(websocket: WebSocket) -> None:
 
 
 def _unwelcome(websocket: WebSocket, gateway: Gateway) -> Problem | None:
-    if URL_TOKENS.intersection(name.lower() for name in websocket.query_params):
-        return Problem(Refusal.UNAUTHENTICATED, "a token in a URL ends up in logs: it is refused")
     origin = websocket.headers.get("origin")
     if origin is not None and not is_known_origin(origin, gateway):
         return Problem(Refusal.NOT_AUTHORISED, "pages of this origin may not open a WebSocket here")
@@ -97,7 +96,10 @@ async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Claims:
     token, project = first.get("token"), first.get("project", "")
     if first.get("type") != "authenticate" or not isinstance(token, str) or not isinstance(project, str):
         raise Problem(Refusal.UNAUTHENTICATED, "the first message must be authenticate with a token")
-    return await gateway.authenticator.claims(token, project)
+    named = websocket.headers.get(PROJECT_HEADER, "").strip()
+    if named and project and named != project:
+        raise Problem(Refusal.INVALID, f"the header {PROJECT_HEADER} and the message name two projects")
+    return await gateway.authenticator.claims(token, project or named)
 
 
 async def _turn_away(websocket: WebSocket, problem: Problem) -> None:

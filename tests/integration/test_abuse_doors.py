@@ -11,7 +11,6 @@ from typing import Any
 
 import jwt
 import pytest
-import websockets
 
 from gateway.identity.keys import load_or_create
 from schemas import commands as k
@@ -301,17 +300,6 @@ async def test_case_12_token_that_expires_mid_socket_closes_it(site: Site, tenan
         async with asyncio.timeout(20):
             await ws.wait_closed()
         assert (ws.close_code, ws.close_reason) == (4401, "the token has expired")
-
-
-@pytest.mark.parametrize("name", ["token", "access_token", "Authorization"])
-async def test_case_14_token_in_a_url_is_refused_at_every_door(site: Site, tenant: Tenant, name: str) -> None:
-    query = f"{name}={tenant.rita.token}"
-    assert refused(tenant.client.get(f"/v1/holds?{query}")) == (401, "unauthenticated")
-    assert refused(tenant.rita.get(f"/holds?{query}")) == (401, "unauthenticated")
-    assert refused(tenant.client.get(f"/v1/events/stream?{query}")) == (401, "unauthenticated")
-    with pytest.raises(websockets.InvalidStatus) as denied:
-        await websockets.connect(f"{site.url.replace('http', 'ws')}/v1/ws?{query}")
-    assert denied.value.response.status_code == 401
 
 
 async def test_case_14_socket_without_authentication_is_closed_after_five_seconds(site: Site) -> None:

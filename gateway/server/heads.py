@@ -1,0 +1,71 @@
+"""What the head of a request must not have, whatever its route: a token in its URL, or one header twice.
+
+A URL is kept in logs and histories of servers and browsers, so a token there counts as lost. Of two headers with
+one name a proxy may look at the one and this gateway at the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from urllib.parse import parse_qsl, unquote_plus
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from gateway.problems import Problem, response
+from schemas.refusals import Refusal
+from schemas.token_text import holds_token
+
+# Under these names any value is refused; under every other, and in the path, what has the form of a token.
+URL_TOKENS = frozenset(
+    {"token", "access_token", "id_token", "bearer_token", "placet_token", "authorization", "bearer", "jwt"}
+)
+# Each says one thing: who asks, where, and under which key.
+SINGLE_HEADERS = frozenset(
+    {
+        b"authorization",
+        b"content-type",
+        b"host",
+        b"idempotency-key",
+        b"last-event-id",
+        b"origin",
+        b"placet-grant",
+        b"placet-project",
+    }
+)
+
+
+class Heads:
+    """Middleware: refuses such requests and sockets before anything else looks at them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap an application."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request or socket."""
+        problem = problem_of(scope) if scope["type"] in ("http", "websocket") else None
+        if problem is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            await response(problem)(scope, receive, send)
+        else:
+            await WebSocket(scope, receive, send).send_denial_response(response(problem))
+
+
+def problem_of(scope: Scope) -> Problem | None:
+    """What is wrong with the head of a request, by its ASGI scope; None where nothing is."""
+    if _token_in_url(scope["path"], scope["query_string"].decode("latin-1")):
+        detail = "a token in a URL ends up in logs: it is refused, and should be withdrawn"
+        return Problem(Refusal.UNAUTHENTICATED, detail)
+    counts = Counter(name for name, _ in scope["headers"] if name in SINGLE_HEADERS)
+    if doubled := sorted(name.decode() for name, count in counts.items() if count > 1):
+        return Problem(
+            Refusal.MALFORMED, f"a request has one header {' and one '.join(doubled)}, not several"
+        )
+    return None
+
+
+def _token_in_url(path: str, query: str) -> bool:
+    names = {name.strip().lower() for name, _ in parse_qsl(query, keep_blank_values=True)}
+    return bool(URL_TOKENS & names) or any(map(holds_token, (path, query, unquote_plus(query))))
