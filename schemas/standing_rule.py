@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
@@ -43,6 +44,13 @@ class RuleModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, str_min_length=0)
 
 
+def _no_number(value: Any) -> Any:
+    """The value of `any`, unless it only equals `true`: 1 does, and says something else."""
+    if value is not True and value is not None:
+        raise ValueError("write true")
+    return value
+
+
 class ArgumentTest(RuleModel):
     """What one argument must be: one of the tests, or bounds for a number.
 
@@ -50,7 +58,7 @@ class ArgumentTest(RuleModel):
     (`..` between slashes) has no prefix.
     """
 
-    any: Literal[True] | None = None
+    any: Annotated[Literal[True] | None, BeforeValidator(_no_number)] = None
     equals: Any = None
     one_of: Annotated[tuple[Any, ...], Field(min_length=1, max_length=VALUES_MAX)] | None = None
     prefix: Annotated[StrictStr, Field(min_length=1, max_length=1_000)] | None = None

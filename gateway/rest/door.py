@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -28,6 +29,7 @@ from schemas.token import Claims
 T = TypeVar("T")
 # Where the middleware finds in a request's state who asked.
 OWNER = "owner"
+_SECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,3})?")
 AFTER_WAIT_S = 3.0
 
 
@@ -87,13 +89,12 @@ class Door(NamedTuple):
             Problem: 422, not a number from 0 to its most.
         """
         text = self.query(parameter.name)
-        try:
-            seconds = default if text is None else float(text)
-        except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds <= parameter.most:
+        if text is None:
+            return default
+        # Python reads more as a number than clients write: 1_0, digits of other scripts, white space, nan.
+        if _SECONDS.fullmatch(text) is None or float(text) > parameter.most:
             raise Problem(Refusal.INVALID, f"{parameter.name} must be seconds from 0 to {parameter.most}")
-        return seconds
+        return float(text)
 
     def limit(self) -> int | None:
         """The query parameter `limit`.

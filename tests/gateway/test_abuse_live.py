@@ -120,7 +120,7 @@ def test_tool_that_calls_itself_harmless_is_not_believed(bot: Caller) -> None:
     assert call["verdict"]["risk"]["level"] == bot.propose(bot.execution())["verdict"]["risk"]["level"]
 
 
-@pytest.mark.parametrize("wait", ["-1", "61", "nan", "inf", "x", ""])
+@pytest.mark.parametrize("wait", ["-1", "61", "nan", "inf", "x", "1_0", "1e999", "٥", "%205", ""])
 def test_wait_out_of_bounds_is_invalid(bot: Caller, wait: str) -> None:
     call = bot.propose(bot.execution(), "read_file")
     path = f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}?wait={wait}"
