@@ -24,7 +24,7 @@ from gateway.outbox import Outbox, Outgoing
 from gateway.problems import Problem
 from schemas import codec
 from schemas.actor import Actor
-from schemas.commands import over_limit
+from schemas.command_rules import unfit
 from schemas.envelope import Draft, command_digest
 from schemas.ids import derived_id, secret_id
 from schemas.message import Message
@@ -171,9 +171,9 @@ class Asker:
     def _ask(self, ask: Ask, answered: Answered, timeout_s: float, attempt: int) -> str:
         digest = command_digest(codec.encode(ask.body))
         command_id = self.ids.id_of(ask.name, digest, attempt)
-        if (too_large := over_limit(ask.body)) is not None:
-            # As the decider would, by the same limits, but without a trace in the log.
-            answered(Problem(Refusal.TOO_LARGE, too_large))
+        if (problem := unfit(ask.body)) is not None:
+            # As the decider would, by the same limits and forms, but without a trace in the log.
+            answered(Problem(*problem))
             return command_id
         while (outcome := self._remembered(command_id, digest)) is not None:
             answer = _same_body(outcome, digest, ask.key)

@@ -11,23 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gateway.problems import invalid
 from schemas import commands as k
+from schemas.command_rules import form_of, limit_of
 from schemas.commands import Decision, Outcome, RequestKind, Scope
-from schemas.message import Message
+from schemas.limits import COUNT_MAX, ITEMS_MAX
 from schemas.standing_rule import Asked
 
 SECONDS_MAX = 366 * 24 * 60 * 60
-ITEMS_MAX = 100
 
-
-def most(command: type[Message], name: str) -> int:
-    """How long a text of a command may be, as the command itself says: the decider takes no longer one."""
-    return k.limits_of(command)[name].most
-
-
-ClientId = Annotated[str, Field(pattern=rf"^[A-Za-z0-9._:-]{{1,{most(k.ProposeToolCall, 'call_id')}}}$")]
-ToolName = Annotated[str, Field(pattern=rf"^[^\x00-\x1f\x7f]{{1,{most(k.ProposeToolCall, 'tool')}}}$")]
-ScopeName = Annotated[str, Field(max_length=most(k.StartExecution, "user"))]
-Text = Annotated[str, Field(max_length=most(k.ProposeToolCall, "reason"))]
+ClientId = Annotated[str, Field(pattern=form_of(k.ProposeToolCall, "call_id"))]
+ToolName = Annotated[str, Field(pattern=form_of(k.ProposeToolCall, "tool"))]
+ScopeName = Annotated[str, Field(max_length=limit_of(k.StartExecution, "user"))]
+Text = Annotated[str, Field(max_length=limit_of(k.ProposeToolCall, "reason"))]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 JsonObject = dict[str, Any]
 
@@ -88,7 +82,7 @@ class DestroyDataKey(Body):
 class RetirePolicy(Body):
     """Take a policy out of force; refused where another version than `version` is, if that is given."""
 
-    version: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
+    version: Annotated[int, Field(ge=1, le=COUNT_MAX)] | None = None
     reason: Text = ""
 
 
@@ -99,7 +93,7 @@ class ReportResult(Body):
     outcome: Outcome
     output: Any = None
     error: Text | None = None
-    duration_ms: Annotated[int, Field(ge=0, le=2**53 - 1)] | None = None
+    duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX)] | None = None
 
 
 class RenewLease(Body):
@@ -160,10 +154,10 @@ class RequestHumanInput(Body):
     execution_id: ClientId | None = None
     agent: ClientId | None = None
     kind: RequestKind = "clarification"
-    question: Annotated[str, Field(min_length=1, max_length=most(k.RequestHumanInput, "question"))]
+    question: Annotated[str, Field(min_length=1, max_length=limit_of(k.RequestHumanInput, "question"))]
     options: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
     fields: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
-    decision_type: Annotated[str, Field(max_length=most(k.RequestHumanInput, "decision_type"))] = ""
+    decision_type: Annotated[str, Field(max_length=limit_of(k.RequestHumanInput, "decision_type"))] = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)] | None = None
     default: Any = None
 
@@ -202,7 +196,7 @@ class DecideHolds(Body):
 class DelegateHold(Body):
     """Hand a hold to another subject."""
 
-    to: Annotated[str, Field(min_length=1, max_length=most(k.DelegateHold, "to"))]
+    to: Annotated[str, Field(min_length=1, max_length=limit_of(k.DelegateHold, "to"))]
 
 
 class ExtendHold(Body):

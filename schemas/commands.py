@@ -3,19 +3,31 @@
 Names are imperative. The aggregate a command is for is its record's key; who asks is in its signed envelope.
 """
 
-from functools import cache
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
+from schemas.ids import ID_RULE
 from schemas.limits import (
     ARGUMENTS_MAX_BYTES,
+    COUNT_MAX,
     DECISION_MAX_BYTES,
     ID_MAX_CHARS,
     NAME_MAX_CHARS,
     TEXT_MAX_CHARS,
+    Form,
     Limit,
+    Range,
 )
 from schemas.message import Long, Message
 
+# An id that others chose is looked up, and not there if it has no form; one that is chosen here has a form.
+ChosenId = Annotated[str, Limit(ID_MAX_CHARS), Form(r"[A-Za-z0-9._:-]{1,128}", ID_RULE, bounds=True)]
+ToolName = Annotated[
+    str,
+    Limit(ID_MAX_CHARS),
+    Form(r"[^\x00-\x1f\x7f]{1,128}", "must be 1 to 128 characters, and no control characters"),
+]
+Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]+", "must say something")]
+Count = Annotated[Long, Range(0, COUNT_MAX)]
 Id = Annotated[str, Limit(ID_MAX_CHARS)]
 Name = Annotated[str, Limit(NAME_MAX_CHARS)]
 Text = Annotated[str, Limit(TEXT_MAX_CHARS)]
@@ -32,7 +44,7 @@ Outcome = Literal["succeeded", "failed", "unknown"]
 class StartExecution(Message):
     """Open an execution: one run of an agent."""
 
-    agent: Id
+    agent: ChosenId
     user: Name = ""
     workspace: Name = ""
     request: Json = ""
@@ -75,8 +87,8 @@ class ProposeToolCall(Message):
     `claims` are the annotations that the agent itself gives; they can raise a risk, never lower it.
     """
 
-    call_id: Id
-    tool: Id
+    call_id: ChosenId
+    tool: ToolName
     arguments: Json
     context: Json = "{}"
     reason: Text = ""
@@ -88,25 +100,25 @@ class ConsumeGrant(Message):
 
     call_id: Id
     digest: Id
-    attempt_id: Id
+    attempt_id: ChosenId
 
 
 class ReportResult(Message):
     """Say how a consumed call ended. `output` is canonical JSON."""
 
     call_id: Id
-    attempt_id: Id
+    attempt_id: ChosenId
     outcome: Outcome
     output: Json = "null"
     error: Text = ""
-    duration_ms: Long = 0
+    duration_ms: Count = 0
 
 
 class RenewLease(Message):
     """Say that the attempt still runs a consumed call. Taken once no more than half of its lease is left."""
 
     call_id: Id
-    attempt_id: Id
+    attempt_id: ChosenId
 
 
 class RevokeGrant(Message):
@@ -119,9 +131,9 @@ class RevokeGrant(Message):
 class RequestHumanInput(Message):
     """Ask a person something. `options`, `fields` and `default` are canonical JSON."""
 
-    request_id: Id
+    request_id: ChosenId
     kind: RequestKind
-    question: Text
+    question: Question
     options: Json = "[]"
     fields: Json = "[]"
     decision_type: Id = ""
@@ -177,7 +189,7 @@ class DecideHold(Message):
     value: Json | None = None
     scope: Scope = "once"
     view_digest: Id = ""
-    dwell_ms: Long | None = None
+    dwell_ms: Count | None = None
     remember: Json | None = None
 
 
@@ -185,7 +197,7 @@ class TakeSecrets(Message):
     """Have the sensitive values of an answered request delivered, once."""
 
     request_id: Id
-    attempt_id: Id
+    attempt_id: ChosenId
 
 
 class EraseSecrets(Message):
@@ -240,7 +252,7 @@ class RetirePolicy(Message):
     """Take a policy out of force. `version` is the one that is meant; 0 for whichever is in force."""
 
     name: Id
-    version: Long = 0
+    version: Count = 0
     reason: Text = ""
 
 
@@ -365,25 +377,3 @@ COMMANDS: tuple[type[Message], ...] = (
     EraseSecrets,
     RetirePolicy,
 )
-
-
-@cache
-def limits_of(command: type[Message]) -> dict[str, Limit]:
-    """The limit of every text of a command, by its field."""
-    found = {}
-    for name, field in command.model_fields.items():
-        # A text that may be left out has its limit inside the union.
-        inside = [part for union in get_args(field.annotation) for part in get_args(union)]
-        for part in (*field.metadata, *inside):
-            if isinstance(part, Limit):
-                found[name] = part
-    return found
-
-
-def over_limit(command: Message) -> str | None:
-    """Which of a command's texts is too long, and how long it may be; None where none is."""
-    for name, limit in limits_of(type(command)).items():
-        text = getattr(command, name)
-        if text is not None and not limit.allows(text):
-            return f"{name} is limited to {limit.most:,} {limit.unit}"
-    return None

@@ -1,5 +1,7 @@
-"""Sizes that every door and the writer agree on, in bytes unless said otherwise."""
+"""Sizes and forms that every door and the writer agree on; sizes are in bytes unless said otherwise."""
 
+import re
+from functools import cache
 from typing import NamedTuple
 
 ARGUMENTS_MAX_BYTES = 256 * 1024
@@ -8,6 +10,11 @@ JSON_MAX_DEPTH = 64
 ID_MAX_CHARS = 128
 # Whom a token names, and what a run's scope is called.
 NAME_MAX_CHARS = 256
+
+# The options of a question, and its fields.
+ITEMS_MAX = 100
+# What every JSON reader holds exactly.
+COUNT_MAX = 2**53 - 1
 
 # One command's events must fit one Kafka batch together; over it the command is refused as too_large.
 DECISION_MAX_BYTES = 1_000_000
@@ -50,3 +57,40 @@ class Limit(NamedTuple):
         if len(text) * 4 <= self.most:
             return True
         return (len(text.encode()) if self.unit == "bytes" else len(text)) <= self.most
+
+
+class Form(NamedTuple):
+    """How a text of a word must be written; stands in its annotation, beside its limit.
+
+    `pattern` is of the whole text and means the same in Python and in JSON Schema; `rule` continues a field's name.
+    `bounds` says that a text over its limit is told of this rule, which has the limit in it.
+    """
+
+    pattern: str
+    rule: str
+    bounds: bool = False
+
+    def allows(self, text: str) -> bool:
+        """Whether a text is written so."""
+        return _compiled(self.pattern).fullmatch(text) is not None
+
+
+class Range(NamedTuple):
+    """How small and how large a number of a word may be; stands in its annotation."""
+
+    least: int
+    most: int
+
+    @property
+    def rule(self) -> str:
+        """What a number out of it is told."""
+        return f"must be {self.least} to {self.most}"
+
+    def allows(self, number: int) -> bool:
+        """Whether a number is within."""
+        return self.least <= number <= self.most
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.docs_gen.log import may_send
 from schemas.codec import SUBJECTS
+from schemas.command_rules import Rules, rules_of
 from schemas.commands import COMMANDS, DefinitionCommand, ReserveRuleUse
 from schemas.message import Message
 from schemas.registry import builtin
@@ -22,7 +23,9 @@ def command_sections() -> list[str]:
         lines += [f"{_place(model)}; by {' or '.join(may_send(model))}. Schema {entry.schema_id}.", ""]
         fields = entry.schema["fields"]
         if fields:
-            lines += ["| field | type | |", "|---|---|---|", *map(_row, fields), ""]
+            rules = rules_of(model)
+            rows = [_row(field, rules.get(field["name"], Rules())) for field in fields]
+            lines += ["| field | type | |", "|---|---|---|", *rows, ""]
     return lines
 
 
@@ -38,8 +41,9 @@ def _place(model: type[Message]) -> str:
     return "`placet.commands`, key `{tenant}/{project}/{execution_id}`"
 
 
-def _row(field: dict[str, Any]) -> str:
-    said = str(field.get("doc", "")).replace("|", "\\|")
+def _row(field: dict[str, Any], rules: Rules) -> str:
+    rule = _rule(rules)
+    said = "; ".join(filter(None, (str(field.get("doc", "")).replace("|", "\\|"), rule)))
     if "default" in field:
         # Every field of the schema is in the bytes; this is what stands where there is nothing to say.
         none = (
@@ -47,6 +51,14 @@ def _row(field: dict[str, Any]) -> str:
         )
         said = f"{said}; {none} where there is none" if said else f"{none} where there is none"
     return f"| `{field['name']}` | {_type(field['type'])} | {said} |"
+
+
+def _rule(rules: Rules) -> str:
+    """What the decider holds the field to, whatever door it comes by."""
+    own = rules.form or rules.range
+    limit = None if rules.limit is None else f"at most {rules.limit.most:,} {rules.limit.unit}"
+    has_it = rules.form is not None and rules.form.bounds
+    return "; ".join(filter(None, (own and own.rule, None if has_it else limit)))
 
 
 def _type(kind: Any) -> str:

@@ -36,7 +36,7 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: Row) -> Secrets:
     """The sensitive values of a call, as they are delivered.
 
     Raises:
-        Problem: 409 expired, they were erased; 503, the vault cannot be used now.
+        Problem: 409 expired, they were erased or never there; 503, the vault cannot be used now.
     """
     arguments = json_value(row["arguments"])
     marked = marked_paths(gate, actor, row["tool"], arguments)

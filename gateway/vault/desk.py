@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from gateway.problems import Problem
 from gateway.vault.store import VaultUnavailable
-from gateway.vault.vault import Damaged, Gone, Opened, Owner, Vault
+from gateway.vault.vault import Damaged, Gone, NeverSealed, Opened, Owner, Vault
 from gateway.vault.wrapping import MasterKeyWrong
 from schemas.key_files import KeysUnreadable
 from schemas.refusals import Refusal
@@ -20,6 +20,10 @@ logger = logging.getLogger(__name__)
 
 THREADS = 4
 ERASED = "the sensitive values were erased: nobody can have them any more"
+NEVER_SEALED = (
+    "no sensitive value was ever sealed for this place under the handle that stands there: it was made up or "
+    "copied, or the vault was lost; give the value itself, through the gateway"
+)
 T = TypeVar("T")
 
 
@@ -67,7 +71,7 @@ class Desk:
             marked: the paths that are sensitive for certain; at any other something may only look like a placeholder.
 
         Raises:
-            Problem: 409 expired, they were erased; 503, the vault cannot be used now.
+            Problem: 409 expired, they were erased or never there; 503, the vault cannot be used now.
         """
         asked = [(pointer(path), handle) for path, handle, _ in placeholders(arguments)]
         if not asked:
@@ -81,6 +85,8 @@ class Desk:
 
         try:
             found = await self.run(opened)
+        except NeverSealed as error:
+            raise Problem(Refusal.EXPIRED, NEVER_SEALED) from error
         except Gone as error:
             raise Problem(Refusal.EXPIRED, ERASED) from error
         return [

@@ -49,6 +49,10 @@ class Gone(LookupError):
     """A sealed value is not there any more: it was erased, or its data key destroyed."""
 
 
+class NeverSealed(Gone):
+    """There is no such value, and no trace of one: it was not sealed here for this place, or the vault was lost."""
+
+
 class Damaged(RuntimeError):
     """A sealed value is not what was sealed for this place; somebody changed the vault."""
 
@@ -128,7 +132,8 @@ class Vault:
             handles: (JSON pointer, handle).
 
         Raises:
-            Gone: one is not there, or belongs to something else.
+            Gone: one was erased.
+            NeverSealed: one is not there, or belongs to something else.
             Damaged: one is not what was sealed.
             VaultUnavailable: they cannot be read now.
         """
@@ -280,7 +285,10 @@ class Vault:
             "AND subject_id = ? AND path = ?",
             (handle, *owner, path),
         )
-        if not rows or rows[0][1] is None or rows[0][3] is None:
+        if not rows:
+            # What is erased leaves its row behind.
+            raise NeverSealed(f"nothing was ever sealed as {handle} for {path} here")
+        if rows[0][1] is None or rows[0][3] is None:
             raise Gone("the sensitive values were erased")
         commitment, box, name, wrapped = rows[0]
         key, box = self.wrapper.unwrap(bytes(wrapped)), bytes(box)

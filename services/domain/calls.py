@@ -4,7 +4,6 @@ from schemas import commands as k
 from schemas.canonical import call_digest
 from schemas.events import calls as c
 from schemas.events.holds import HoldCancelled
-from schemas.ids import ID_RULE, is_client_id
 from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent, may_run, may_steer
@@ -152,8 +151,6 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
     for text in (command.arguments, command.claims, command.context):
         if (problem := arguments_problem(text)) is not None:
             return refuse(ctx, command, *problem, command.call_id)
-    if not is_client_id(command.call_id):
-        return refuse(ctx, command, Refusal.INVALID, f"call_id {ID_RULE}")
     earlier = state.calls.get(command.call_id)
     if earlier is not None and earlier.proposal_digest == proposal_digest(command):
         return refuse(ctx, command, Refusal.DUPLICATE, "already proposed", command.call_id)
@@ -178,8 +175,6 @@ def _refuse_consumption(state: Execution, call: Call, command: k.ConsumeGrant, c
 def _consumption_problem(
     state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context
 ) -> tuple[Refusal | None, str]:
-    if not is_client_id(command.attempt_id):
-        return Refusal.INVALID, f"attempt_id {ID_RULE}"
     if call.attempt_id == command.attempt_id and call.digest == command.digest:
         # An attempt's id is no secret, and what it was given may be one.
         if call.consumed_by != ctx.actor.subject:

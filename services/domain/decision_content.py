@@ -40,7 +40,7 @@ def _malformed(command: DecideHold) -> Problem | None:
         problem = arguments_problem(command.edited_arguments)
         if problem is not None:
             return problem
-    malformed = json_problem(command.value or "null")
+    malformed = json_problem("null" if command.value is None else command.value)
     return None if malformed is None else (Refusal.MALFORMED, f"value: {malformed}")
 
 

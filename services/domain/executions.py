@@ -7,6 +7,7 @@ that nothing late is ever released; then the command is judged against what is l
 from collections.abc import Callable
 from typing import Any
 
+from schemas import command_rules as rules
 from schemas import commands as k
 from schemas.events import executions as x
 from schemas.limits import DECISION_MAX_BYTES
@@ -19,7 +20,7 @@ from services.domain.context import Context
 from services.domain.evolve import evolve, start_digest
 from services.domain.input_schema import NotNow
 from services.domain.parked import judge_parked
-from services.domain.proposals import arguments_problem
+from services.domain.proposals import arguments_problem, json_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.sizes import events_bytes
 from services.domain.state import Execution
@@ -38,19 +39,19 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
         ctx: who asks, when, and by which definitions.
     """
     events = _decide(state, command, ctx)
-    too_long = k.over_limit(command)
-    return events if too_long is None else _refuse_long(events, command, ctx, too_long)
+    unfit = rules.unfit(command)
+    return events if unfit is None else _refuse_unfit(events, command, ctx, *unfit)
 
 
-def _refuse_long(events: Events, command: Message, ctx: Context, too_long: str) -> Events:
-    """The refusal of a command with a text over its limit, in place of what it would have led to.
+def _refuse_unfit(events: Events, command: Message, ctx: Context, unfit: Refusal, detail: str) -> Events:
+    """The refusal of a command with a field over its limit or in the wrong form, in place of what it would lead to.
 
     Its code is that of an earlier reason where there is one. It repeats no word of the command, so that it is never
     a DecisionRefused, nor has another's detail.
     """
     code: Refusal | None = getattr(events[-1], "code", None) if events else None
     comes_first = code is not None and PRECEDENCE.index(code) <= PRECEDENCE.index(Refusal.INVALID)
-    return refuse(ctx, command, code if code is not None and comes_first else Refusal.TOO_LARGE, too_long)
+    return refuse(ctx, command, code if code is not None and comes_first else unfit, detail)
 
 
 def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
@@ -154,6 +155,8 @@ def _cancel(state: Execution, command: k.CancelExecution, ctx: Context) -> Event
 
 
 def _complete(state: Execution, command: k.CompleteExecution, ctx: Context) -> Events:
+    if (malformed := json_problem(command.result)) is not None:
+        return refuse(ctx, command, Refusal.MALFORMED, f"result: {malformed}")
     ended = x.ExecutionCompleted(result=command.result, by=ctx.actor.subject)
     return [*closing_events(state, "execution completed"), ended]
 

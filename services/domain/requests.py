@@ -3,7 +3,7 @@
 from schemas import commands as k
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
 from schemas.events import holds as h
-from schemas.ids import ID_RULE, is_client_id
+from schemas.limits import ITEMS_MAX
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent
 from services.domain.context import Context
@@ -94,14 +94,14 @@ def _problem(
         return Refusal.NOT_FOUND, "no such execution"
     if (malformed := _not_json(command)) is not None:
         return Refusal.MALFORMED, malformed
+    if max(len(parse_strict(text)) for text in (command.options, command.fields)) > ITEMS_MAX:
+        return Refusal.INVALID, f"there are at most {ITEMS_MAX} options, and at most {ITEMS_MAX} fields"
     if (vague := _vague_option(command)) is not None:
         return Refusal.INVALID, vague
     if command.kind == "env_var" and (wrong := variables_problem(command)) is not None:
         return Refusal.INVALID, wrong
     if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
         return Refusal.INVALID, f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
-    if not is_client_id(command.request_id):
-        return Refusal.INVALID, f"request_id {ID_RULE}"
     earlier = state.holds.get(hold_id)
     if earlier is not None and earlier.digest == digest:
         return Refusal.DUPLICATE, "already asked"
@@ -128,7 +128,7 @@ def _not_json(command: k.RequestHumanInput) -> str | None:
     try:
         if not all(isinstance(parse_new(text), list) for text in (command.options, command.fields)):
             return "options and fields must be arrays"
-        parse_new(command.default or "null")
+        parse_new("null" if command.default is None else command.default)
     except MalformedJson as error:
         return str(error)
     return None

@@ -127,8 +127,6 @@ def _vague_names(fields: str) -> str | None:
 
 
 def _taking_problem(known: Handover, hold: Hold, command: k.TakeSecrets, ctx: Context) -> Problem | None:
-    if not is_client_id(command.attempt_id):
-        return Refusal.INVALID, f"attempt_id {ID_RULE}"
     if hold.kind != "env_var":
         return Refusal.INVALID, "only the answer to an env_var request is sensitive: read the request itself"
     if known.erased:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from schemas.commands import over_limit
+from schemas.command_rules import unfit
 from schemas.events.executions import CommandRefused
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
@@ -28,8 +28,8 @@ class DefinitionsPartition:
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
-        if (too_long := over_limit(command.body)) is not None:
-            return [_too_large(command, too_long)]
+        if (problem := unfit(command.body)) is not None:
+            return [_refused(command, *problem)]
         return definitions.decide(self.current, command.key, command.body, command.actor)
 
     def apply(self, event: Event) -> None:
@@ -62,9 +62,9 @@ class DefinitionsPartition:
         return self.versions.get(key, 0) + 1
 
 
-def _too_large(command: Command, detail: str) -> CommandRefused:
+def _refused(command: Command, code: Refusal, detail: str) -> CommandRefused:
     return CommandRefused(
-        code=Refusal.TOO_LARGE,
+        code=code,
         command=type(command.body).__name__,
         subject_id="",
         detail=detail,

@@ -317,13 +317,21 @@ async def test_answer_command_that_could_not_be_sent_is_unavailable(bench: Bench
     assert caught.value.code is Refusal.UNAVAILABLE
 
 
-async def test_case_37_answer_word_over_its_limit_is_refused_without_being_sent(bench: Bench) -> None:
-    """By the command's own limits, whatever a door's body allows."""
+@pytest.mark.parametrize(
+    ("change", "code", "detail"),
+    [
+        ({"digest": "d" * 129}, Refusal.TOO_LARGE, "digest is limited to 128 characters"),
+        ({"attempt_id": "a" * 129}, Refusal.INVALID, "attempt_id must be 1 to 128 of A-Za-z0-9._:-"),
+    ],
+)
+async def test_case_37_answer_word_over_its_limit_or_of_another_form_is_refused_without_being_sent(
+    bench: Bench, change: dict[str, str], code: Refusal, detail: str
+) -> None:
+    """By the command's own limits and forms, whatever a door's body allows."""
     with pytest.raises(Problem) as refusal:
-        await bench.ask(BODY.model_copy(update={"attempt_id": "a" * 129}))
+        await bench.ask(BODY.model_copy(update=change))
 
-    assert refusal.value.code is Refusal.TOO_LARGE
-    assert refusal.value.detail == "attempt_id is limited to 128 characters"
+    assert (refusal.value.code, refusal.value.detail) == (code, detail)
     assert bench.topic.appended == []
 
 

@@ -14,8 +14,11 @@ import pytest
 
 from gateway.identity.keys import load_or_create
 from schemas import commands as k
+from schemas.canonical import canonical
 from schemas.envelope import Draft, with_token
+from schemas.events.executions import CommandRefused
 from tests.integration.doors import (
+    POLICY,
     PROJECT,
     Caller,
     Tenant,
@@ -319,3 +322,65 @@ async def test_case_14_first_message_other_than_authenticate_is_not_served(
         assert (await received(ws))["code"] == "unauthenticated"
         await ws.wait_closed()
         assert ws.close_code == 4401
+
+
+# Case 37: what the REST door refuses comes by Kafka.
+
+
+async def test_case_37_forms_that_rest_refuses_are_refused_by_kafka_too(site: Site, tenant: Tenant) -> None:
+    execution_id = tenant.execution()
+    key = key_of(tenant, execution_id)
+    token = tenant.token("bot", "agent", agent="bot")
+    lies = [
+        *(
+            k.ProposeToolCall(call_id="c0", tool=tool, arguments="{}")
+            for tool in ("", "send\x00money", "\x1b[2J")
+        ),
+        k.RequestHumanInput(request_id="q0", kind="clarification", question=""),
+    ]
+    async with site_log(site) as log:
+        ends = await log.ends(log.log.topics.executions)
+        for lie in lies:
+            draft = Draft(lie, agent_of(tenant), fresh("lie"), key)
+            await log.log.send(log.place(key), with_token(draft, token))
+
+        # It is decided after the lies, since it stands after them.
+        tenant.propose(execution_id, "read_file", {})
+        events = events_of(await log.since(ends), tenant.name)
+    refusals = [event.body for event in events if isinstance(event.body, CommandRefused)]
+    assert [(one.command, one.code) for one in refusals] == [
+        *[("ProposeToolCall", "invalid")] * 3,
+        ("RequestHumanInput", "invalid"),
+    ]
+
+
+LOGIN = {
+    "name": "send_money",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"token": {"type": "string", "x-placet-sensitive": True}},
+    },
+    "annotations": {"destructiveHint": True},
+}
+
+
+async def test_sensitive_value_made_up_by_kafka_was_never_sealed_and_is_not_called_erased(
+    site: Site,
+) -> None:
+    with new_tenant(site, POLICY, LOGIN) as tenant:
+        execution_id = tenant.execution()
+        key = key_of(tenant, execution_id)
+        made_up = {"token": {"handle": f"sec_{'0' * 32}", "commitment": "0" * 64}}
+        proposal = k.ProposeToolCall(call_id="c1", tool="send_money", arguments=canonical(made_up))
+        async with site_log(site) as log:
+            draft = Draft(proposal, agent_of(tenant), fresh("lie"), key)
+            await log.log.send(log.place(key), with_token(draft, tenant.token("bot", "agent", agent="bot")))
+        # It is decided after the proposal, since it stands after it.
+        tenant.propose(execution_id, "send_money", {}, "c2")
+        call = tenant.call(execution_id)
+        assert tenant.decide(call).status_code == 200
+        answer = tenant.consume(execution_id, call["digest"])
+
+    assert refused(answer) == (409, "expired")
+    assert "no sensitive value was ever sealed" in answer.json()["detail"]
+    assert "erased" not in answer.json()["detail"]

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.vault import store
 from gateway.vault.store import VAULT_FILE, VaultDatabase, VaultUnavailable, open_database
-from gateway.vault.vault import SAME_MAX, Damaged, Gone, Owner, Vault
+from gateway.vault.vault import SAME_MAX, Damaged, Gone, NeverSealed, Owner, Vault
 from gateway.vault.wrapping import (
     MASTER_KEY,
     MASTER_VARIABLE,
@@ -94,10 +94,21 @@ def test_value_sealed_again_by_the_same_person_is_the_same_and_by_another_is_not
 def test_value_asked_for_by_another_owner_is_gone(vault: Vault, field: str) -> None:
     handle = handle_of(vault)
 
-    with pytest.raises(Gone):
+    with pytest.raises(NeverSealed):
         vault.open(CALL._replace(**{field: "other"}), [("/token", handle)])
-    with pytest.raises(Gone):
+    with pytest.raises(NeverSealed):
         vault.open(CALL, [("/other", handle)])
+
+
+def test_value_that_was_never_sealed_is_told_from_one_that_was_erased(vault: Vault) -> None:
+    handle = handle_of(vault)
+    vault.erase(CALL)
+
+    with pytest.raises(NeverSealed, match="nothing was ever sealed"):
+        vault.open(CALL, [("/token", "sec_" + "0" * 32)])
+    with pytest.raises(Gone, match="were erased") as erased:
+        vault.open(CALL, [("/token", handle)])
+    assert not isinstance(erased.value, NeverSealed)
 
 
 def test_value_moved_to_another_place_in_the_database_is_noticed(vault: Vault) -> None:

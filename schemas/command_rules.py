@@ -1,0 +1,70 @@
+"""What the fields of a command must be, whatever door it comes by: read from the annotations of its words."""
+
+from functools import cache
+from typing import Any, NamedTuple, get_args
+
+from schemas.limits import Form, Limit, Range
+from schemas.message import Message
+from schemas.refusals import Refusal
+
+
+class Rules(NamedTuple):
+    """What a field of a command must be."""
+
+    limit: Limit | None = None
+    form: Form | None = None
+    range: Range | None = None
+
+
+@cache
+def rules_of(command: type[Message]) -> dict[str, Rules]:
+    """The limit and form of every text, and the range of every number of a command, by its field."""
+    found = {}
+    for name, field in command.model_fields.items():
+        # What may be left out has its rules inside the union.
+        parts = [*field.metadata, *(part for union in get_args(field.annotation) for part in get_args(union))]
+        rules = Rules(*(_of_kind(parts, kind) for kind in (Limit, Form, Range)))
+        if any(rules):
+            found[name] = rules
+    return found
+
+
+def limit_of(command: type[Message], name: str) -> int:
+    """How long a text of a command may be."""
+    limit = rules_of(command)[name].limit
+    assert limit is not None, f"{command.__name__}.{name} has no limit"
+    return limit.most
+
+
+def form_of(command: type[Message], name: str) -> str:
+    """The pattern of a text of a command, from its beginning to its end."""
+    form = rules_of(command)[name].form
+    assert form is not None, f"{command.__name__}.{name} has no form"
+    return f"^{form.pattern}$"
+
+
+def unfit(command: Message) -> tuple[Refusal, str] | None:
+    """Why no state of things could take a command: a text too long, or a field in the wrong form; or None."""
+    return _too_large(command) or _invalid(command)
+
+
+def _too_large(command: Message) -> tuple[Refusal, str] | None:
+    for name, rules in rules_of(type(command)).items():
+        text = getattr(command, name)
+        if text is None or rules.limit is None or (rules.form and rules.form.bounds):
+            continue
+        if not rules.limit.allows(text):
+            return Refusal.TOO_LARGE, f"{name} is limited to {rules.limit.most:,} {rules.limit.unit}"
+    return None
+
+
+def _invalid(command: Message) -> tuple[Refusal, str] | None:
+    for name, rules in rules_of(type(command)).items():
+        value, rule = getattr(command, name), rules.form or rules.range
+        if value is not None and rule is not None and not rule.allows(value):
+            return Refusal.INVALID, f"{name} {rule.rule}"
+    return None
+
+
+def _of_kind(parts: list[Any], kind: type[Any]) -> Any:
+    return next((part for part in parts if isinstance(part, kind)), None)
