@@ -6,14 +6,18 @@ import itertools
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from placet import Placet
-from tests.integration.doors import Tenant
+from placet.sync import RunningExecution
+from tests.integration.doors import Caller, Tenant
+from tests.servers.stack import wait_for
 
 GIVE_UP_S = 30.0
 AGAIN_AFTER_S = 0.1
@@ -146,3 +150,43 @@ class Asker:
                 self.told.passing.append(str(answer.status_code))
             time.sleep(AGAIN_AFTER_S)
         raise AssertionError(f"{method} {path}: not answered within {GIVE_UP_S} s")
+
+
+@contextmanager
+def waiting_for_people(tenant: Tenant, url: str) -> Iterator[dict[str, Any]]:
+    """Agents of one gateway, over REST, that wait for a person from the beginning of the block to its end.
+
+    What is yielded has, after the block, what came back: `paid` of a held call, `answer` of a question.
+    """
+    found: dict[str, Any] = {}
+    bot, rita = tenant.bot.token, tenant.rita
+
+    def pay(run: RunningExecution) -> None:
+        @run.gated(call_id="c1")
+        def send_money(amount: float) -> str:
+            return f"paid {amount}"
+
+        found["paid"] = send_money(5)
+
+    def ask(run: RunningExecution) -> None:
+        found["answer"] = run.ask("Which account?").response
+
+    def in_a_run(work: Callable[[RunningExecution], None]) -> None:
+        with Placet(url, token=bot, agent="bot", transport="rest") as placet, placet.execution() as run:
+            work(run)
+
+    with ThreadPoolExecutor() as threads:
+        running = [threads.submit(in_a_run, work) for work in (pay, ask)]
+        holds = wait_for(lambda: _waiting(rita), lambda items: len(items) == len(running))
+        yield found
+        for hold in holds:
+            approval = {"decision": "approve", "digest": hold["digest"]}
+            word = approval if hold["call_id"] else {"decision": "respond", "value": "GB29"}
+            assert rita.post(f"/holds/{hold['hold_id']}/decision", word).status_code == 200
+        for each in running:
+            each.result(GIVE_UP_S)
+
+
+def _waiting(rita: Caller) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = rita.get("/holds?status=open").json()["items"]
+    return items

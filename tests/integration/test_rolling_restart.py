@@ -14,7 +14,7 @@ import pytest
 from ops.config import DataDir
 from tests.integration.doors import Tenant
 from tests.integration.frozen import until_well
-from tests.integration.rolling import Clients
+from tests.integration.rolling import Clients, waiting_for_people
 from tests.integration.second_gateway import second_gateway
 from tests.integration.site import Site
 from tests.integration.test_kills import second_decider
@@ -61,7 +61,7 @@ def test_rolling_restart_shows_clients_no_error_but_the_documented_ones_and_lose
         second = ExitStack()
         running.enter_context(second)
         urls = [site.url, second.enter_context(second_gateway(site, tmp_path / "second"))]
-        with Clients(tenant, urls) as clients:
+        with waiting_for_people(tenant, site.url) as found, Clients(tenant, urls) as clients:
             wait_for(clients.made_progress(), bool)
             for name in ("decider", "gateway"):
                 restart(site, clients, name)
@@ -73,6 +73,7 @@ def test_rolling_restart_shows_clients_no_error_but_the_documented_ones_and_lose
 
     told = clients.told
     assert told.wrong == []
+    assert found == {"paid": "paid 5", "answer": "GB29"}
     assert len(set(told.done)) == len(told.done) > 20
     for execution_id, call_id in told.done:
         assert ran_once(tenant, execution_id, call_id), (execution_id, tenant.events(execution_id))
