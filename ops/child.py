@@ -16,6 +16,7 @@ from ops.status import BACKING_OFF, Component, role_state
 
 HEALTHY_AFTER_S = 30.0
 STOP_GRACE_S = 10.0
+NOTHING_PRINTED = "nothing was printed"
 LOG_BYTES_MAX = 20 * 1024 * 1024
 # The role that is given the vault's master key.
 SEALS = "gateway"
@@ -34,6 +35,7 @@ class RoleChild:
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._start_at: float | None = None
+        self._printed_from = 0
 
     def start(self) -> None:
         """Start its process; what it prints is appended to its log.
@@ -43,6 +45,7 @@ class RoleChild:
         """
         log = self._directory.log(self.name)
         _rotate(log)
+        self._printed_from = log.stat().st_size if log.is_file() else 0
         self._directory.status(self.name).unlink(missing_ok=True)
         environ = os.environ if self.name == SEALS else None
         self._process = process.spawn(self._command, log, environ, cwd=PACKAGE_ROOT)
@@ -87,10 +90,14 @@ class RoleChild:
         return Component(self.name, self._process.pid, state, address, self.restarts)
 
     def last_words(self) -> str:
-        """The last line that it printed."""
+        """The last line that it printed since it was last started."""
         log = self._directory.log(self.name)
-        lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing was printed")
+        if not log.is_file():
+            return NOTHING_PRINTED
+        with log.open("rb") as file:
+            file.seek(self._printed_from)
+            lines = file.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), NOTHING_PRINTED)
 
     def _restart(self, now: float) -> str:
         try:

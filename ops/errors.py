@@ -62,5 +62,9 @@ class TopicMissingError(OpsError):
     """A topic that the product reads or writes does not exist on the cluster."""
 
 
+class DatabaseUnreachableError(OpsError):
+    """The database for the views does not answer."""
+
+
 class RoleFailedError(OpsError):
     """A role did not become ready in time."""

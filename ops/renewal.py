@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ops import process
 from ops.config import DataDir
-from projections.store.port import ViewError, ViewOutdated
+from ops.errors import DatabaseUnreachableError, UsageError
+from projections.store.port import ViewError, ViewOutdated, ViewUnavailable
 from projections.store.urls import exists, open_view
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +25,23 @@ def are_outdated(database_url: str) -> bool:
     except ViewError:
         return False
     return False
+
+
+def check_database(database_url: str | None) -> None:
+    """Refuse a database for the views that does not answer, before anything is started that would wait for it.
+
+    Raises:
+        DatabaseUnreachableError: It does not answer.
+        UsageError: It is none in which views can be kept.
+    """
+    if database_url is None:
+        return
+    try:
+        exists(database_url)
+    except ViewUnavailable as error:
+        raise DatabaseUnreachableError(str(error)) from error
+    except ViewError as error:
+        raise UsageError(str(error)) from error
 
 
 def start_renewal(directory: DataDir) -> subprocess.Popen[bytes]:

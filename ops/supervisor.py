@@ -28,7 +28,7 @@ from ops.locks import lock_directory
 from ops.options import UpOptions, check_addresses, settle
 from ops.ports import reachable
 from ops.private import keep_private
-from ops.renewal import are_outdated, start_renewal
+from ops.renewal import are_outdated, check_database, start_renewal
 from ops.roles import FOLLOWERS, PROJECTOR, roles_of
 from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
 from schemas.topics import Topics
@@ -96,6 +96,7 @@ class Supervisor:
     def _start(self) -> None:
         self._report(STARTING)
         check_addresses(self.options)
+        check_database(self.options.database_url)
         install_keys(self.directory)
         bootstrap_servers = self.options.bootstrap_servers or self._start_kafka()
         self.config = self._settled(bootstrap_servers)

@@ -5,6 +5,7 @@ analysts read (see `facade`) name the new tables in the same one. Batches take a
 takes it exclusively, so that no batch runs across it.
 """
 
+import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,11 @@ _SHARED_LOCK = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _IDENTITY = "SELECT COALESCE(to_regnamespace(%s)::oid::bigint, -1) AS oid"
 FETCH_ROWS = 2000
+CONNECT_TIMEOUT_S = 10
+NO_ADDRESS = (
+    "DATABASE_URL is no address of a PostgreSQL database: give postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+    "with %XX for what is special in a password."
+)
 KEYS_AT_ONCE = 500
 
 
@@ -74,7 +80,10 @@ def split_url(url: str) -> tuple[str, str]:
 
     Analysts read that one; the tables stand in its `facade.data_schema`.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise DatabaseUnfit(NO_ADDRESS) from None
     parameters = dict(parse_qsl(parts.query))
     schema = parameters.pop("schema", DEFAULT_SCHEMA)
     return urlunsplit(parts._replace(query=urlencode(parameters))), schema
@@ -88,7 +97,22 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
         DatabaseUnfit: the database is not of the encoding UTF8.
     """
     try:
-        found = psycopg.connect(url, autocommit=True, row_factory=tuple_row, client_encoding=ENCODING)
+        given = conninfo_to_dict(url)
+        for port in filter(None, str(given.get("port") or "").split(",")):
+            int(port)
+    except (psycopg.ProgrammingError, ValueError):
+        # Not chained: the reason may quote a part of the password.
+        raise DatabaseUnfit(NO_ADDRESS) from None
+    # Where nothing answers at all, TCP itself gives up after minutes.
+    timeout_s = given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT") or CONNECT_TIMEOUT_S
+    try:
+        found = psycopg.connect(
+            url,
+            autocommit=True,
+            row_factory=tuple_row,
+            client_encoding=ENCODING,
+            connect_timeout=int(timeout_s),
+        )
     except psycopg.Error as error:
         raise ViewUnavailable(f"The view's database does not answer: {error}".strip()) from error
     try:

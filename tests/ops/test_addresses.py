@@ -7,16 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from ops.errors import PortTakenError, UsageError
+from ops.errors import DatabaseUnreachableError, PortTakenError, UsageError
 from ops.options import UpOptions, check_addresses
 from ops.ports import broker_addresses, in_url
+from ops.renewal import check_database
 from placet.cli import run
+from projections.store import postgres
 
 UP = ["up", "--data-dir", "unused", "--port", "0"]
 WRONG = {
     "port beyond the last": (["--port", "80000"], "65535"),
     "port below the first": (["--port", "-1"], "--port"),
-    "host of another machine": (["--host", "192.0.2.9"], "192.0.2.9 is no address of this machine"),
+    "host of another machine": (
+        ["--detach", "--host", "192.0.2.9"],
+        "192.0.2.9 is no address of this machine",
+    ),
     "host that no one knows": (["--host", "nobody.invalid"], "nobody.invalid is no address of this machine"),
     "host that is no name": (["--host", "a" * 64], "is no address of this machine"),
     "probes' host": (["--probe-host", "192.0.2.9"], "--probe-host"),
@@ -27,22 +32,56 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("detach", [[], ["--detach"]], ids=["foreground", "detached"])
 @pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG)
 def test_up_with_an_address_that_cannot_be_used_says_so(
     options: list[str],
     said: str,
-    detach: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run([*UP, *options, *detach]) == 2
+    assert run([*UP, *options]) == 2
     told = capfd.readouterr().err
     assert said in told
     assert "Traceback" not in told
     assert not (tmp_path / "unused" / "kafka").exists()
+
+
+SECRET = "s3cr3t"
+DATABASES = {
+    "refuses": (f"postgresql://placet:{SECRET}@127.0.0.1:1/placet", 3, "does not answer"),
+    "is another kind": (f"mysql://placet:{SECRET}@db/placet", 2, "postgresql://"),
+    "is no address": (f"postgresql://placet:{SECRET}/x@127.0.0.1:1/placet", 2, "DATABASE_URL"),
+    "has broken brackets": (f"postgresql://placet:{SECRET}@[::1/placet", 2, "DATABASE_URL"),
+}
+
+
+@pytest.mark.parametrize(("url", "code", "said"), DATABASES.values(), ids=DATABASES)
+def test_up_with_a_database_that_cannot_be_used_says_so_before_kafka_is_started(
+    url: str,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert run([*UP, "--detach"]) == code
+    told = capfd.readouterr().err
+    assert said in told
+    assert SECRET not in told
+    assert SECRET not in (tmp_path / "unused" / "logs" / "supervisor.log").read_text("utf-8")
+    assert not (tmp_path / "unused" / "kafka").exists()
+
+
+def test_database_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "CONNECT_TIMEOUT_S", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(DatabaseUnreachableError, match="timeout"):
+            check_database(f"postgresql://placet@127.0.0.1:{port}/placet")
 
 
 def test_taken_port_of_a_probe_is_told_with_its_option(tmp_path: Path) -> None:

@@ -56,6 +56,17 @@ def test_child_started_is_ready_when_its_own_file_says_so(serving: RoleChild) ->
     assert serving.last_words() == "serving"
 
 
+def test_last_words_are_of_this_run_and_not_of_an_earlier_one(directory: DataDir) -> None:
+    log = directory.log("decider")
+    log.parent.mkdir(parents=True)
+    log.write_text("what an earlier run ended with\n")
+    for program, said in (("pass", "nothing was printed"), ("print('of this run')", "of this run")):
+        child = RoleChild("decider", (sys.executable, "-c", program), directory)
+        child.start()
+        _wait(lambda child=child: child.tick(time.monotonic()) is not None)  # type: ignore[misc]
+        assert child.last_words() == said
+
+
 def test_child_ready_file_of_another_process_is_not_believed(directory: DataDir) -> None:
     child = RoleChild("decider", (sys.executable, "-c", "import time; time.sleep(600)"), directory)
     child.start()

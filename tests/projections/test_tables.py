@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from projections.store.tables import TABLES, Table
+from projections.store.urls import open_view
 
 VIEWS_MD = Path(__file__).parents[2] / "docs" / "views.md"
 
@@ -24,3 +27,16 @@ def test_key_index_and_merge_name_columns_that_exist(table: Table) -> None:
     named = {*table.key, *table.merge, *(name for index in table.indices for name in index.columns)}
     assert named <= set(table.names)
     assert len(set(table.names)) == len(table.names)
+
+
+def test_lower_bound_of_who_did_nothing_good_is_nothing_and_never_below(tmp_path: Path) -> None:
+    open_view(f"sqlite:///{tmp_path}/views.sqlite").close()
+    with closing(sqlite3.connect(tmp_path / "views.sqlite")) as connection:
+        columns = [(row[1], row[2]) for row in connection.execute("PRAGMA table_info(evidence)")]
+        for number, kind in enumerate(("failure", "rejection", "success")):
+            known: dict[str, object] = {"kind": kind, "at_ms": number, "event_id": f"e{number}"}
+            values = [known.get(name, 0 if kept == "INTEGER" else "x") for name, kept in columns]
+            connection.execute(f"INSERT INTO evidence VALUES ({', '.join('?' * len(columns))})", values)
+        bounds = [row[0] for row in connection.execute("SELECT lower_bound FROM trust ORDER BY at_ms")]
+    assert bounds[:2] == [0, 0]
+    assert 0 < bounds[2] < 1

@@ -64,17 +64,21 @@ def prove(
     since_head: Annotated[
         Path | None, typer.Option(help="A head kept elsewhere; the proof shows that it came before.")
     ] = None,
+    as_json: JsonFlag = False,
 ) -> None:
     """Get the proof that an event is in the log that was signed."""
     earlier = _read_heads(since_head)
     with connect(context) as placet:
         proof = _once_signed(lambda: _proof(placet, event_id, earlier[0].number if earlier else None))
     text = json.dumps(proof, indent=1)
-    if out is None:
+    if out is not None:
+        out.write_text(f"{text}\n", "utf-8")
+    if as_json:
+        print_json(proof)
+    elif out is None:
         print(text)
-        return
-    out.write_text(f"{text}\n", "utf-8")
-    console().print(f"the proof is in {out}")
+    else:
+        console().print(f"the proof is in {out}")
 
 
 @app.command()
