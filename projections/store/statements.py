@@ -151,7 +151,7 @@ def _create_views(dialect: Dialect) -> list[str]:
         "decision_type, status, response, decided_by, timed_out, opened_at_ms, deadline_at_ms, closed_at_ms "
         f"FROM {p}holds WHERE request_id IS NOT NULL"
     )
-    selects = (audit, tools, policies, requests, _lost_races(p), _trust(dialect))
+    selects = (audit, tools, policies, requests, _lost_races(p), _trust(p))
     views = dict(zip(VIEW_NAMES, selects, strict=True))
     return [f"{_CREATE_VIEW[bool(p)]} {p}{name} AS {select}" for name, select in views.items()]
 
@@ -179,20 +179,21 @@ _KINDS = {
 }
 
 
-def _trust(dialect: Dialect) -> str:
+def _trust(prefix: str) -> str:
     sums = ", ".join(
         f"SUM(CASE WHEN kind = '{kind}' THEN 1 ELSE 0 END) OVER w AS {name}" for name, kind in _KINDS.items()
     )
     good, n = "CAST(successes + approvals AS DOUBLE PRECISION)", "evidence"
-    # Without anything good the constants, as far as they are written out, leave a little less than nothing.
+    # Without anything good the constants, as far as they are written out, leave a little less than 0. MAX of two
+    # values would do in SQLite, but DuckDB reads the view's text too.
     bound = (
-        f"{dialect.greatest}(0.0, ({good} + 1.352765 - 1.64485 * "
-        f"SQRT({good} * ({n} - {good}) / {n} + 0.676383)) / ({n} + 2.70553)) AS lower_bound"
+        f"CASE WHEN successes + approvals = 0 THEN 0.0 ELSE ({good} + 1.352765 - 1.64485 * "
+        f"SQRT({good} * ({n} - {good}) / {n} + 0.676383)) / ({n} + 2.70553) END AS lower_bound"
     )
     return (
         f"SELECT tenant, project, agent, tool, at_ms, event_id, kind, {', '.join(_KINDS)}, evidence, "
         f"{good} / {n} AS share, {bound} FROM (SELECT tenant, project, agent, tool, at_ms, event_id, kind, "
-        f"{sums}, COUNT(*) OVER w AS evidence FROM {dialect.prefix}evidence "
+        f"{sums}, COUNT(*) OVER w AS evidence FROM {prefix}evidence "
         "WINDOW w AS (PARTITION BY tenant, project, agent, tool ORDER BY at_ms, event_id "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS counted"
     )
