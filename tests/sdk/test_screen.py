@@ -108,6 +108,8 @@ def test_interrupt_ends_what_follows_without_a_traceback(script: Scripted, comma
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A suite that was started in the background by a shell has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     try:
