@@ -76,4 +76,6 @@ def test_page_refuses_whoever_may_not_see_it(doors: Doors, bot: Caller) -> None:
         "url": 401,
     }
     assert all("send_money" not in answer.text for answer in answers.values())
+    # A token in a URL is refused before any page is asked for.
+    assert "URL" in answers.pop("url").json()["detail"]
     assert all('role="alert"' in answer.text for answer in answers.values())
