@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
 from types import FrameType
-from typing import Any
 
 from ops import process
 from ops.child import RoleChild, role_command
@@ -39,6 +38,7 @@ FAILURES_BEFORE_READY = 3
 READYZ_TIMEOUT_S = 5.0
 WRITE_AGAIN_S = 1.0
 RENEWAL_GRACE_S = 10.0
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StopRequested(BaseException):
@@ -73,7 +73,7 @@ class Supervisor:
         """
         keep_private(self.directory.root)
         lock = lock_directory(self.directory.root)
-        _on_signals(_raise_stop)
+        before = {number: signal.signal(number, _raise_stop) for number in STOP_SIGNALS}
         try:
             self._start()
             on_ready(self._report(READY))
@@ -92,6 +92,8 @@ class Supervisor:
             raise
         finally:
             os.close(lock)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _start(self) -> None:
         self._report(STARTING)
@@ -191,7 +193,7 @@ class Supervisor:
             self._say(happened)
 
     def _stop(self) -> None:
-        _on_signals(signal.SIG_IGN)
+        _ignore_signals()
         self._report(STOPPING)
         for role in self._roles:
             role.request_stop()
@@ -255,9 +257,9 @@ def _not_ready(role: RoleChild, directory: DataDir) -> RoleFailedError:
     return RoleFailedError(f"The {role.name} did not start ({role.last_words()}): read {log} for the cause.")
 
 
-def _on_signals(handler: Any) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, handler)
+def _ignore_signals() -> None:
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _raise_stop(number: int, frame: FrameType | None) -> None:

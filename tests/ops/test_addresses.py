@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ops.errors import DatabaseUnreachableError, PortTakenError, UsageError
 from ops.options import UpOptions, check_addresses
 from ops.ports import broker_addresses, in_url
 from ops.renewal import check_database
+from ops.supervisor import STOP_SIGNALS
 from placet.cli import run
 from projections.store import postgres
 
@@ -41,7 +43,9 @@ def test_up_with_an_address_that_cannot_be_used_says_so(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    handled = [signal.getsignal(number) for number in STOP_SIGNALS]
     assert run([*UP, *options]) == 2
+    assert [signal.getsignal(number) for number in STOP_SIGNALS] == handled
     told = capfd.readouterr().err
     assert said in told
     assert "Traceback" not in told

@@ -106,6 +106,7 @@ def test_child_that_keeps_dying_counts_its_failures(directory: DataDir) -> None:
         assert child.failures == failures
         now += LONGEST_DELAY_S
         assert child.tick(now) == "trust was started again"
+    _wait(lambda: child.component.pid is None or not process.is_alive(child.component.pid))
     child.stop()
     assert child.last_words() == "no such topic"
 
