@@ -70,12 +70,11 @@ async def others_are_answered(victim: Tenant) -> AsyncIterator[list[float]]:
     async with httpx.AsyncClient(base_url=victim.site.url, timeout=ANSWER_WITHIN_S) as client:
         verdict = partial(_verdict, client, victim, victim.execution())
         await verdict()
-        asking = asyncio.create_task(_ask_on(verdict, taken))
-        try:
+        # In a group: a verdict that is none ends whatever goes on.
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(_ask_on(verdict, taken))
             yield taken
-        finally:
             asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
     assert len(taken) >= 10
     assert sorted(taken)[int(len(taken) * 0.99)] < VERDICT_WITHIN_S, sorted(taken)[-5:]
 
@@ -228,6 +227,6 @@ async def test_case_30_policy_of_many_conditions_on_long_lists_leaves_others_the
                 for number in range(4)
             ]
             judged = await asyncio.gather(*calls)
-            while len(taken) < 200:
+            while len(taken) < 150:
                 await asyncio.sleep(0.05)
     assert {call["status"] for call in judged} == {"held"}
