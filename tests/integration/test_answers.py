@@ -272,8 +272,10 @@ def streamed(tenant: Tenant, until: str, cursor: str | None) -> list[tuple[str, 
 
 
 async def asked_cursor(ws: websockets.ClientConnection) -> str:
-    """The cursor of an answer: everything before it was given."""
-    return str((await asked(ws, "ping"))["cursor"])
+    """The cursor of an answer, which it has once the subscription stands: everything before it was given."""
+    while (cursor := (await asked(ws, "ping")).get("cursor")) is None:
+        pass
+    return str(cursor)
 
 
 def every_event_of(tenant: Tenant) -> set[str]:
