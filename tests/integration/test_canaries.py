@@ -143,7 +143,9 @@ class Story:
         """What anybody can read by REST."""
         tenant = self.tenant
         for path in READ_BY_ALL:
-            assert self.heard(tenant.client.get(path)).status_code == 200, path
+            # A part may be slow for a moment, and /readyz then says so; what it says is what is looked at here.
+            expected = (200, 503) if path == "/readyz" else (200,)
+            assert self.heard(tenant.client.get(path)).status_code in expected, path
         lists = (
             "/executions",
             "/holds",
