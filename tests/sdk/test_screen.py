@@ -102,7 +102,7 @@ def test_interrupt_ends_what_follows_without_a_traceback(script: Scripted, comma
             subscribed.set()
 
     script.on_frame = tell
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [PLACET, *command, "--json"],
         env=environment(script),
         stdin=subprocess.DEVNULL,
@@ -110,18 +110,17 @@ def test_interrupt_ends_what_follows_without_a_traceback(script: Scripted, comma
         stderr=subprocess.PIPE,
         # A suite that was started in the background by a shell has it ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert process.stdout is not None
-    try:
-        assert subscribed.wait(WITHIN_S)
-        told = b""
-        # Whole lines come at once, though nobody looks at a terminal.
-        while b'"event_id": "2"' not in told:
-            assert select.select([process.stdout], [], [], WITHIN_S)[0]
-            told += os.read(process.stdout.fileno(), 65536)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=WITHIN_S)
-    finally:
-        process.kill()
-        process.stdout.close()
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert subscribed.wait(WITHIN_S)
+            told = b""
+            # Whole lines come at once, though nobody looks at a terminal.
+            while b'"event_id": "2"' not in told:
+                assert select.select([process.stdout], [], [], WITHIN_S)[0]
+                told += os.read(process.stdout.fileno(), 65536)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=WITHIN_S)
+        finally:
+            process.kill()
     assert (process.returncode, said) == (130, b"")

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 import placet
 from placet import Denied, Placet, gated
-from placet.loopthread import LoopThread, WrongProcess
+from placet.loopthread import LoopThread, Step, WrongProcess
 from tests.sdk.desk import Desk, ended
 from tests.sdk.scripted import QUICK, Asked, Peer, Scripted
 from tests.sdk.threaded import serving_thread
@@ -131,11 +131,11 @@ def test_events_follow_and_leave_nothing_behind() -> None:
 
 
 def test_events_interrupted_before_they_are_waited_for_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    submit = LoopThread.submit
+    start = Step.start
 
-    def interrupted(self: LoopThread, work: Any) -> Any:
-        monkeypatch.setattr(LoopThread, "submit", submit)
-        submit(self, work)
+    def interrupted(self: Step[Any], make: Any) -> None:
+        monkeypatch.setattr(Step, "start", start)
+        start(self, make)
         raise KeyboardInterrupt
 
     async def tell(peer: Peer, message: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ def test_events_interrupted_before_they_are_waited_for_end_at_once(monkeypatch: 
     with serving_thread(Scripted(on_frame=tell)) as script, client(script) as placet_:
         stream = placet_.events()
         assert next(stream).body["event_id"] == "1"
-        monkeypatch.setattr(LoopThread, "submit", interrupted)
+        monkeypatch.setattr(Step, "start", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(stream)
 
@@ -179,7 +179,7 @@ def test_used_in_a_fork_says_to_make_a_new_one() -> None:
     child = os.fork()
     if child == 0:
         try:
-            thread.run(_nothing())
+            thread.run(_nothing)
         except WrongProcess:
             os.write(writing, b"refused")
         os._exit(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -16,6 +16,7 @@ from placet.errors import Denied, PlacetError
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
 from placet.ids import call_id, check_id, new_id
+from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
 from placet.occurrences import Occurrences
 from placet.resources import AsyncExecutions, AsyncRequests
@@ -184,18 +185,17 @@ class AsyncExecution:
         """See `Run`."""
         return False
 
-    def block(self, work: Coroutine[Any, Any, T]) -> T:
+    def block(self, make: Make[T]) -> T:
         """See `Run`: an asynchronous execution never blocks."""
-        work.close()
         raise RuntimeError("an asynchronous execution is awaited, never blocked on")
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    def wait(self, make: Make[T]) -> Awaitable[T]:
         """See `Run`."""
-        return work
+        return make()
 
-    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def background(self, make: Make[None]) -> asyncio.Task[None]:
         """See `Run`."""
-        return asyncio.get_running_loop().create_task(work)
+        return asyncio.get_running_loop().create_task(make())
 
     def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""

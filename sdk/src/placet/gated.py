@@ -6,10 +6,11 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, overload
 
 from placet import asks
@@ -18,6 +19,7 @@ from placet.channel import Channel
 from placet.errors import Denied, NoExecution, PlacetError
 from placet.gate import Cleared, Encode, Proposal, Replayed, clear, report_failure, report_success
 from placet.lease import Stoppable, alive, beating
+from placet.loopthread import Make
 from placet.models import Object, ToolCall
 from placet.registering import declare, register_once
 
@@ -40,13 +42,13 @@ class Run(Protocol):
     def blocks(self) -> bool:
         """Whether synchronous functions are gated by blocking, or by a coroutine."""
 
-    def block(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do the client's work from a thread that may wait."""
+    def block(self, make: Make[T]) -> T:
+        """Do the client's work, a coroutine that `make` makes, from a thread that may wait."""
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    def wait(self, make: Make[T]) -> Awaitable[T]:
         """Do the client's work from a coroutine."""
 
-    def background(self, work: Coroutine[Any, Any, None]) -> Stoppable:
+    def background(self, make: Make[None]) -> Stoppable:
         """Do the client's work beside whatever runs."""
 
     def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
@@ -192,7 +194,7 @@ async def _passage(
 
 def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
     try:
-        passed = run.block(_passage(run, binding, options, arguments))
+        passed = run.block(partial(_passage, run, binding, options, arguments))
     except Denied as denied:
         return _answer_denied(denied, options)
     if isinstance(passed, Replayed):
@@ -202,15 +204,15 @@ def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapp
         with alive(_signs_of_life(run, passed)), _running(passed.call):
             output = binding.function(*bound.args, **bound.kwargs)
     except Exception as failure:
-        run.block(report_failure(run.channel, passed, failure, clock.ms()))
+        run.block(partial(report_failure, run.channel, passed, failure, clock.ms()))
         raise
-    run.block(report_success(run.channel, passed, output, clock.ms(), options.encode))
+    run.block(partial(report_success, run.channel, passed, output, clock.ms(), options.encode))
     return output
 
 
 async def _gate_async(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
     try:
-        passed = await run.wait(_passage(run, binding, options, arguments))
+        passed = await run.wait(partial(_passage, run, binding, options, arguments))
     except Denied as denied:
         return _answer_denied(denied, options)
     if isinstance(passed, Replayed):
@@ -223,9 +225,9 @@ async def _gate_async(run: Run, binding: Binding, options: Options, arguments: M
             else:
                 output = await asyncio.to_thread(binding.function, *bound.args, **bound.kwargs)
     except Exception as failure:
-        await run.wait(report_failure(run.channel, passed, failure, clock.ms()))
+        await run.wait(partial(report_failure, run.channel, passed, failure, clock.ms()))
         raise
-    await run.wait(report_success(run.channel, passed, output, clock.ms(), options.encode))
+    await run.wait(partial(report_success, run.channel, passed, output, clock.ms(), options.encode))
     return output
 
 
@@ -238,7 +240,7 @@ def _signs_of_life(run: Run, passed: Cleared) -> Callable[[], Stoppable] | None:
     async def renew() -> Any:
         return await run.channel.ask(asks.heartbeat(call.execution_id, call.call_id, passed.attempt_id))
 
-    return lambda: run.background(beating(lease_s, renew))
+    return partial(run.background, partial(beating, lease_s, renew))
 
 
 def _answer_denied(denied: Denied, options: Options) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import functools
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
@@ -16,7 +15,7 @@ from placet.errors import Denied
 from placet.execution import AsyncExecution
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
-from placet.loopthread import LoopThread
+from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, Object
 from placet.resources import (
     AsyncExecutions,
@@ -49,7 +48,7 @@ def _blocking(
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = self._thread.run(method(self._inner, *args, **kwargs))
+        result: T = self._thread.run(lambda: method(self._inner, *args, **kwargs))
         return result
 
     return call
@@ -175,10 +174,10 @@ class RunningExecution(_Blocking):
 
     def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
         """Undo what a rejection under `on_reject: rollback` names; see `AsyncExecution.roll_back`."""
-        return undo_blocking(self._thread.run(calls_to_undo(self.channel, denied)), compensations)
+        return undo_blocking(self._thread.run(lambda: calls_to_undo(self.channel, denied)), compensations)
 
     def __enter__(self) -> RunningExecution:
-        self._thread.run(self._inner.start())
+        self._thread.run(self._inner.start)
         self._token = current_run.set(self)
         return self
 
@@ -187,7 +186,7 @@ class RunningExecution(_Blocking):
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        self._thread.run(self._inner.leave(error))
+        self._thread.run(lambda: self._inner.leave(error))
 
     @property
     def result(self) -> Any:
@@ -211,17 +210,17 @@ class RunningExecution(_Blocking):
         """See `Run`."""
         return True
 
-    def block(self, work: Coroutine[Any, Any, T]) -> T:
+    def block(self, make: Make[T]) -> T:
         """See `Run`."""
-        return self._thread.run(work)
+        return self._thread.run(make)
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    def wait(self, make: Make[T]) -> Awaitable[T]:
         """See `Run`."""
-        return asyncio.wrap_future(self._thread.submit(work))
+        return asyncio.wrap_future(self._thread.future(make))
 
-    def background(self, work: Coroutine[Any, Any, None]) -> concurrent.futures.Future[None]:
+    def background(self, make: Make[None]) -> Step[None]:
         """See `Run`."""
-        return self._thread.submit(work)
+        return self._thread.background(make)
 
     def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""
@@ -260,7 +259,7 @@ class Placet(_Blocking):
     ) -> None:
         thread = LoopThread()
         try:
-            inner = thread.run(_made(url, token, agent, transport, patience))
+            inner = thread.run(lambda: _made(url, token, agent, transport, patience))
         except BaseException:
             thread.stop()
             raise
@@ -309,9 +308,9 @@ class Placet(_Blocking):
         stream = _Stream(self._inner.events(channels, cursor=cursor))
         try:
             while True:
-                yield self._thread.run(stream.next())
+                yield self._thread.run(stream.next)
         finally:
-            self._thread.run(stream.end())
+            self._thread.run(stream.end)
 
 
 async def _made(
@@ -346,6 +345,6 @@ class _Stream:
 
 def _shut(inner: AsyncPlacet, thread: LoopThread) -> None:
     try:
-        thread.submit(inner.close()).result(CLOSE_S)
+        thread.run(inner.close, CLOSE_S)
     finally:
         thread.stop()

@@ -1,0 +1,119 @@
+"""The thread of the synchronous client: whoever waits for it may be interrupted at any instruction."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from placet.loopthread import LoopThread
+
+WITHIN_S = 20.0
+
+
+@pytest.fixture
+def thread() -> Iterator[LoopThread]:
+    made = LoopThread()
+    yield made
+    made.stop()
+
+
+class Interrupting:
+    """Raises KeyboardInterrupt before the n-th instruction of what a thread runs, in whatever function that is."""
+
+    def __init__(self, instruction: int) -> None:
+        self.left = instruction
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.left -= 1
+            if self.left == 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted(thread: LoopThread, make: Callable[[], Any], instruction: int) -> bool:
+    """Whether the thread was waited for to the end without reaching that instruction."""
+    before = sys.gettrace()
+    sys.settrace(Interrupting(instruction))
+    try:
+        thread.run(make)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+async def number() -> int:
+    await asyncio.sleep(0)
+    return 7
+
+
+def test_interrupt_at_any_instruction_leaves_the_thread_at_work(thread: LoopThread) -> None:
+    reached = 0
+    while interrupted(thread, number, reached + 1):
+        reached += 1
+        assert thread.run(number, WITHIN_S) == 7, f"after the interrupt at instruction {reached}"
+    assert reached > 20, "the waiting itself was not interrupted"
+
+
+def test_interrupt_cancels_what_was_waited_for(thread: LoopThread) -> None:
+    began, ended = threading.Event(), threading.Event()
+
+    async def endless() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(TimeoutError):
+        thread.run(endless, 0.05)
+    assert began.is_set()
+    assert ended.wait(WITHIN_S)
+
+
+def test_wrong_arguments_are_raised_where_they_were_given(thread: LoopThread) -> None:
+    with pytest.raises(TypeError, match="argument"):
+        thread.run(lambda: number(1))  # type: ignore[call-arg]
+
+
+def test_stop_tells_whoever_waits(thread: LoopThread) -> None:
+    began = threading.Event()
+
+    async def endless() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(thread.run, endless)
+        assert began.wait(WITHIN_S)
+        thread.stop()
+        with pytest.raises(concurrent.futures.CancelledError):
+            waiting.result(WITHIN_S)
+
+
+def test_background_ends_when_it_is_told_to_and_harmlessly_after_the_thread(thread: LoopThread) -> None:
+    ended = threading.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    work = thread.background(endless)
+    assert thread.run(number, WITHIN_S) == 7
+    work.cancel()
+    assert ended.wait(WITHIN_S)
+    thread.stop()
+    work.cancel()
