@@ -5,7 +5,7 @@ Names are imperative. The aggregate a command is for is its record's key; who as
 
 from typing import Annotated, Literal
 
-from schemas.ids import ID_RULE
+from schemas.ids import CLIENT_ID, ID_RULE
 from schemas.limits import (
     ARGUMENTS_MAX_BYTES,
     COUNT_MAX,
@@ -20,7 +20,7 @@ from schemas.limits import (
 from schemas.message import Long, Message
 
 # An id that others chose is looked up, and not there if it has no form; one that is chosen here has a form.
-ChosenId = Annotated[str, Limit(ID_MAX_CHARS), Form(r"[A-Za-z0-9._:-]{1,128}", ID_RULE, bounds=True)]
+ChosenId = Annotated[str, Limit(ID_MAX_CHARS), Form(CLIENT_ID, ID_RULE, bounds=True)]
 ToolName = Annotated[
     str,
     Limit(ID_MAX_CHARS),

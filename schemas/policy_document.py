@@ -23,6 +23,7 @@ from pydantic import (
 
 from schemas.canonical import canonical
 from schemas.commands import RequestKind
+from schemas.ids import CLIENT_ID
 from schemas.policy_problems import PolicyRefused, Problem, path_of, problems_of
 
 Effect = Literal["allow", "hold", "deny"]
@@ -32,7 +33,7 @@ DOCUMENT_MAX_CHARS = 256 * 1024
 CONDITIONS_MAX_CHARS = 64 * 1024
 PATTERNS_MAX = 5_000
 
-Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
 Role = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,128}$")]
 Person = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]

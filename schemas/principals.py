@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, Valida
 
 from schemas.actor import RESERVED_ROLE, RESERVED_SUBJECT, Actor
 from schemas.canonical import canonical
-from schemas.ids import TENANT_WIDE
+from schemas.ids import CLIENT_ID, TENANT_WIDE
 from schemas.limits import NAME_MAX_CHARS
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 
-Name = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Subject = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]+$", max_length=NAME_MAX_CHARS)]
 Place = tuple[str, str, str]  # tenant, project, and a name, an account or an agent
 # The timer's, and that of an agent's own token, which a principal never changes.

@@ -18,6 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from schemas.ids import CLIENT_ID
 from schemas.limits import ID_MAX_CHARS, TEXT_MAX_CHARS
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.sensitive import marking_problem
@@ -32,7 +33,7 @@ PATH_MAX_CHARS = 500
 # new version asks people again.
 NOT_KEPT = frozenset({"icons", "execution", "_meta"})
 
-Name = Annotated[StrictStr, Field(pattern=rf"^[A-Za-z0-9._:-]{{1,{ID_MAX_CHARS}}}$")]
+Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Text = Annotated[StrictStr, Field(max_length=TEXT_MAX_CHARS)]
 JsonObject = dict[str, Any]
 # A union's bounds have no JSON Schema of their own.

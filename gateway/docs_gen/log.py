@@ -16,6 +16,7 @@ from schemas.events import EVENTS
 from schemas.events.definitions import DEFINITION_EVENTS
 from schemas.events.log import LOG_EVENTS
 from schemas.events.rules import RULE_EVENTS
+from schemas.ids import CLIENT_ID
 from schemas.message import Message
 from schemas.registry import builtin
 from schemas.topics import DEFAULT_PARTITIONS, Topics, TopicSpec
@@ -241,7 +242,7 @@ _COMMAND_HEADERS: Part = {
     **_COMMON,
     "ce_id": {
         "type": "string",
-        "pattern": "^[A-Za-z0-9._:-]{1,128}$",
+        "pattern": f"^{CLIENT_ID}$",
         "description": "the command id, the same for every repeat",
     },
     "placet_tenant": _TEXT,

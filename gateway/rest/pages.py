@@ -21,10 +21,11 @@ from gateway.operations.views import view_of
 from gateway.problems import Problem
 from gateway.rest.door import Door, door_for, read_raw
 from projections.folds.rows import Row, moment
+from schemas.ids import CLIENT_ID
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/holds", include_in_schema=False)
-HoldId = Annotated[str, Path(pattern=r"^[A-Za-z0-9._:-]{1,128}$")]
+HoldId = Annotated[str, Path(pattern=f"^{CLIENT_ID}$")]
 TOKEN_MAX_CHARS = 16 * 1024
 FORM = "application/x-www-form-urlencoded"
 HEADERS = {

@@ -29,12 +29,13 @@ from gateway.work import owner_of
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
 from schemas.actor import Actor
+from schemas.ids import CLIENT_ID
 from schemas.refusals import Refusal
 
 CHANNELS_MAX = 1_000
 _CHANNEL = re.compile(
-    r"(?:holds|events|executions:(?P<execution>[A-Za-z0-9._:-]{1,128})"
-    r"|calls:(?P<of>[A-Za-z0-9._:-]{1,128})/(?P<call>[A-Za-z0-9._:-]{1,128}))"
+    rf"(?:holds|events|executions:(?P<execution>{CLIENT_ID})"
+    rf"|calls:(?P<of>{CLIENT_ID})/(?P<call>{CLIENT_ID}))"
 )
 
 Look = Callable[[], Shown]
