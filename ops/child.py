@@ -20,7 +20,6 @@ NOTHING_PRINTED = "nothing was printed"
 LOG_BYTES_MAX = 20 * 1024 * 1024
 # The role that is given the vault's master key.
 SEALS = "gateway"
-PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 
 class RoleChild:
@@ -48,7 +47,7 @@ class RoleChild:
         self._printed_from = log.stat().st_size if log.is_file() else 0
         self._directory.status(self.name).unlink(missing_ok=True)
         environ = os.environ if self.name == SEALS else None
-        self._process = process.spawn(self._command, log, environ, cwd=PACKAGE_ROOT)
+        self._process = process.spawn(self._command, log, environ, cwd=process.PACKAGE_ROOT)
         self._started_at, self._start_at = time.monotonic(), None
 
     def tick(self, now: float) -> str | None:

@@ -24,7 +24,6 @@ from ops.status import Stack, read_stack
 POLL_S = 0.1
 STOP_TIMEOUT_S = 60.0
 PATHS = ("data_dir", "kafka_settings", "gateway_policy", "audit_heads_dir", "notifications")
-PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 
 def start_detached(options: UpOptions) -> Stack:
@@ -42,7 +41,7 @@ def start_detached(options: UpOptions) -> Stack:
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
-            cwd=PACKAGE_ROOT,
+            cwd=process.PACKAGE_ROOT,
             start_new_session=True,
             pass_fds=(tells,),
         )

@@ -26,7 +26,7 @@ from ops.kafka.security import client_settings
 from ops.ports import broker_addresses
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
-from ops.topics import count_partitions, ensure_topics
+from ops.topics import ensure_topics
 from schemas.ids import TENANT_WIDE
 from schemas.key_files import DECIDER_KEY, DECIDERS, load_published, locked
 from schemas.seals import REQUIRED, SIGNED_FROM, read_signed_from, write_signed_from
@@ -78,37 +78,28 @@ def install_principals(config: StackConfig, environment: Mapping[str, str] = os.
         access.install(host, port, password)
 
 
-def install_topics(config: StackConfig) -> None:
+def install_topics(config: StackConfig, partitions: int | None) -> int:
     """Have the schemas in the registry, if one is named, and then every topic, with its partition count.
+
+    Args:
+        config: The installation's.
+        partitions: Of the log; None takes what a log that is there has.
+
+    Returns:
+        The log's partitions.
 
     Raises:
         OpsError: The cluster or registry does not answer, or has something else under our names.
     """
     import_from_environment()
-    asyncio.run(
+    return asyncio.run(
         ensure_topics(
             config.bootstrap_servers,
             topics=Topics(prefix=config.topic_prefix),
-            partitions=config.partitions,
+            partitions=partitions,
             replication_factor=config.replication_factor,
             min_insync_replicas=min(2, config.replication_factor),
             security=client_settings(config.kafka_settings_of(INSTALLATION)),
-        )
-    )
-
-
-def partitions_there(config: StackConfig) -> int | None:
-    """The partition count of the log that is there already; None where there is none yet.
-
-    Raises:
-        OpsError: The cluster does not answer.
-    """
-    topics = Topics(prefix=config.topic_prefix)
-    return asyncio.run(
-        count_partitions(
-            config.bootstrap_servers,
-            topics.executions,
-            client_settings(config.kafka_settings_of(INSTALLATION)),
         )
     )
 
@@ -169,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep_private(config.directory.root)
         install_keys(config.directory)
         install_principals(config)
-        install_topics(config)
+        install_topics(config, config.partitions)
         install_seals(config)
     except OpsError as error:
         sys.stderr.write(f"{error}\n")

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
+PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 PR_SET_PDEATHSIG = 1
 # As in gateway/vault/wrapping.py, which this small module does not load.
 MASTER_VARIABLE = "PLACET_VAULT_MASTER_KEY"

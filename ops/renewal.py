@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from ops import process
 from ops.config import DataDir
 from ops.errors import DatabaseUnreachableError, UsageError
 from projections.store.port import ViewError, ViewOutdated, ViewUnavailable
 from projections.store.urls import exists, open_view
-
-PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 
 def are_outdated(database_url: str) -> bool:
@@ -47,4 +44,4 @@ def check_database(database_url: str | None) -> None:
 def start_renewal(directory: DataDir) -> subprocess.Popen[bytes]:
     """Start `placet replay` for the stack in a directory; what it prints goes where this process prints."""
     command = (sys.executable, "-m", "ops.replay", "--data-dir", str(directory.root))
-    return process.spawn(command, cwd=PACKAGE_ROOT)
+    return process.spawn(command, cwd=process.PACKAGE_ROOT)

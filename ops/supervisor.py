@@ -20,7 +20,7 @@ from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError
 from ops.files import unusable
-from ops.install import install_keys, install_seals, install_topics, partitions_there
+from ops.install import install_keys, install_seals, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
@@ -101,8 +101,9 @@ class Supervisor:
         check_database(self.options.database_url)
         install_keys(self.directory)
         bootstrap_servers = self.options.bootstrap_servers or self._start_kafka()
-        self.config = self._settled(bootstrap_servers)
-        install_topics(self.config)
+        self.config = settle(self.options, bootstrap_servers)
+        partitions = install_topics(self.config, self.options.partitions)
+        self.config = replace(self.config, partitions=partitions)
         install_seals(self.config)
         save_config(self.config)
         self._roles = tuple(
@@ -116,12 +117,6 @@ class Supervisor:
         if outdated:
             self._renew_views()
         self._wait_ready(self.config)
-
-    def _settled(self, bootstrap_servers: str) -> StackConfig:
-        config = settle(self.options, bootstrap_servers)
-        if self.options.partitions is not None:
-            return config
-        return replace(config, partitions=partitions_there(config) or config.partitions)
 
     def _start_kafka(self) -> str:
         self._say("Starting Kafka")

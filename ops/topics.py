@@ -47,38 +47,45 @@ async def ensure_topics(
     bootstrap_servers: str,
     *,
     topics: Topics | None = None,
-    partitions: int = DEFAULT_PARTITIONS,
+    partitions: int | None = DEFAULT_PARTITIONS,
     replication_factor: int = 1,
     min_insync_replicas: int = 1,
     security: Mapping[str, Any] | None = None,
-) -> None:
+) -> int:
     """Create the topics that are missing, then check all of them.
 
     Args:
         bootstrap_servers: The cluster.
         topics: Their names; the product's own by default.
-        partitions: Partitions of a topic whose specification leaves it open; fixed for the log's life.
+        partitions: Partitions of a topic whose specification leaves it open; fixed for the log's life. None takes
+            what a log that is there has.
         replication_factor: Copies of each partition; 3 in production.
         min_insync_replicas: Copies that must have a batch before it is acknowledged; 2 in production.
         security: Extra settings of the client (SASL, TLS).
+
+    Returns:
+        The partitions of a topic whose specification leaves it open.
 
     Raises:
         KafkaUnreachableError: No broker answers, or it refuses to create them.
         TopicMismatchError: One exists with another partition count.
     """
-    specs = (topics or Topics()).specs()
+    topics = topics or Topics()
+    specs = topics.specs()
     names = [spec.name for spec in specs]
     async with admin_client(bootstrap_servers, security) as admin:
         there = await partition_counts(admin, names)
+        count = partitions or there.get(topics.executions) or DEFAULT_PARTITIONS
         new = [
-            _new_topic(spec, spec.partitions or partitions, replication_factor, min_insync_replicas)
+            _new_topic(spec, spec.partitions or count, replication_factor, min_insync_replicas)
             for spec in specs
             if spec.name not in there
         ]
         if new:
             _raise_refused(await admin.create_topics(new))
             there = await _wait_visible(admin, names)
-    check_partitions(specs, there, partitions)
+    check_partitions(specs, there, count)
+    return count
 
 
 async def validate_topics(
@@ -100,18 +107,6 @@ async def validate_topics(
     async with admin_client(bootstrap_servers, security) as admin:
         there = await partition_counts(admin, names)
     check_partitions(specs, there, partitions)
-
-
-async def count_partitions(
-    bootstrap_servers: str, name: str, security: Mapping[str, Any] | None = None
-) -> int | None:
-    """The partitions of a topic; None where it does not exist.
-
-    Raises:
-        KafkaUnreachableError: No broker answers.
-    """
-    async with admin_client(bootstrap_servers, security) as admin:
-        return (await partition_counts(admin, [name])).get(name)
 
 
 async def partition_counts(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, int]:

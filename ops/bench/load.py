@@ -17,8 +17,8 @@ from typing import Any
 import uvloop
 
 from ops.bench.machine import allow_open_files
-from ops.daemon import PACKAGE_ROOT
 from ops.errors import OpsError
+from ops.process import PACKAGE_ROOT
 
 TIMEOUT_S = 1_800.0
 GC_THRESHOLD = 50_000
