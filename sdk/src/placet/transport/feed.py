@@ -11,14 +11,13 @@ from typing import Any
 import httpx
 from websockets.exceptions import ConnectionClosed
 
-from placet.config import NotConfigured, shown_address
+from placet.config import shown_address
 from placet.errors import Unauthenticated, Unreachable, is_passing, refusal
 from placet.models import Event
-from placet.tls import tls_for
 from placet.transport.auto import Mode
 from placet.transport.bearer import bearer_headers
 from placet.transport.port import ConnectionLost, Patience, TokenSource
-from placet.transport.rest import UNUSABLE_PROXY
+from placet.transport.rest import http_client
 from placet.transport.retry import delays
 from placet.transport.socket import NoWebSocket, closed_error, open_socket
 from placet.transport.sse import parse_lines
@@ -117,7 +116,7 @@ async def _sse(
     timeout = httpx.Timeout(patience.open_s, read=None)
     try:
         async with (
-            _client(url, timeout) as client,
+            http_client(url, timeout=timeout) as client,
             client.stream(
                 "GET",
                 f"{url}/v1/events/stream",
@@ -139,13 +138,6 @@ async def _sse(
         raise ConnectionLost(
             f"{shown_address(url)} is not reachable ({error or type(error).__name__})"
         ) from error
-
-
-def _client(url: str, timeout: httpx.Timeout) -> httpx.AsyncClient:
-    try:
-        return httpx.AsyncClient(timeout=timeout, verify=tls_for(url))
-    except (ValueError, httpx.InvalidURL):
-        raise NotConfigured(UNUSABLE_PROXY) from None
 
 
 def _refused(response: httpx.Response) -> Exception:

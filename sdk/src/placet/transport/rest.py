@@ -20,6 +20,19 @@ UNUSABLE_PROXY = (
 )
 
 
+def http_client(url: str, **settings: Any) -> httpx.AsyncClient:
+    """An HTTP client for requests to an address, with httpx's own settings.
+
+    Raises:
+        NotConfigured: a certificate authority, or the environment's proxy, cannot be used.
+    """
+    try:
+        return httpx.AsyncClient(verify=tls_for(url), **settings)
+    except (ValueError, httpx.InvalidURL):
+        # Not chained: the reason may quote the proxy's password.
+        raise NotConfigured(UNUSABLE_PROXY) from None
+
+
 class RestTransport:
     """The `/v1` interface by httpx."""
 
@@ -34,11 +47,7 @@ class RestTransport:
         # Made when needed: reading the certificates costs more than all the rest of a start.
         if self._opened is None:
             limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
-            try:
-                self._opened = httpx.AsyncClient(base_url=self._url, limits=limits, verify=tls_for(self._url))
-            except (ValueError, httpx.InvalidURL):
-                # Not chained: the reason may quote the proxy's password.
-                raise NotConfigured(UNUSABLE_PROXY) from None
+            self._opened = http_client(self._url, base_url=self._url, limits=limits)
         return self._opened
 
     async def send(self, request: Request) -> Reply:
