@@ -86,13 +86,14 @@ class CelHelper:
             EvaluationFailed: an error, or no answer of true or false.
         """
         tenant = _tenant_of(bindings)
-        if self._shares.is_spent(tenant) and bindings.has_more_than(FREE_COST):
+        is_spent = self._shares.is_spent(tenant)
+        if is_spent and bindings.has_more_than(FREE_COST):
             raise PolicyTimeout(SHARE_SPENT)
         began_s = time.monotonic()
         bindings.spent += cost_of(expression, bindings)
         if bindings.spent <= FREE_COST:
             return run(expression, bindings)
-        if self._shares.is_spent(tenant):
+        if is_spent:
             raise PolicyTimeout(SHARE_SPENT)
         try:
             return self._larger(expression, bindings)

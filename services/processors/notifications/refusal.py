@@ -73,7 +73,7 @@ def is_permanent(log: Iterable[Said], is_mail: bool) -> bool:
         log: as for `reason`.
         is_mail: likewise.
     """
-    codes = [code for line in log for code in _codes(line.message)] if is_mail else []
+    codes = [code for line in log for code, _ in _answers(line.message)] if is_mail else []
     return bool(codes) and all(_PERMANENT.fullmatch(code) and code not in _ABOUT_SIGN_IN for code in codes)
 
 
@@ -91,22 +91,23 @@ def reason(log: Iterable[Said], secrets: Secrets, is_mail: bool) -> str:
     return shown if len(shown) <= REASON_MAX_CHARS else f"{shown[: REASON_MAX_CHARS - 1]}{LEFT_OUT}"
 
 
-def _codes(message: str) -> list[str]:
+def _answers(message: str) -> list[tuple[str, str]]:
+    """The answers of a mail server in a line, each with its code."""
     if refused := _RECIPIENT.fullmatch(message):
-        return [refused[1]]
-    raised = message.removeprefix(_RAISED)
-    return [found[1] for found in _ANSWER.finditer(raised)] if raised != message else []
+        return [(refused[1], refused[3])]
+    if message.startswith(_RAISED):
+        return [(found[1], found[3]) for found in _ANSWER.finditer(message)]
+    return []
 
 
 def _told(line: Said, is_mail: bool) -> str:
-    if refused := _RECIPIENT.fullmatch(line.message):
-        return f"{refused[1]} {refused[3]}"
-    if line.message.startswith(_RAISED):
-        raised = line.message.removeprefix(_RAISED)
-        if is_mail:
-            return "; ".join(f"{found[1]} {found[3]}" for found in _ANSWER.finditer(raised)) or raised
-        found = _SYSTEM_ERROR.search(raised)
+    if line.message.startswith(_RAISED) and not is_mail:
+        found = _SYSTEM_ERROR.search(line.message.removeprefix(_RAISED))
         return found[0].strip() if found else ""
+    if answers := _answers(line.message):
+        return "; ".join(f"{code} {text}" for code, text in answers)
+    if line.message.startswith(_RAISED):
+        return line.message.removeprefix(_RAISED)
     # A mail server's answer says more than apprise's sentence about it.
     is_worth_telling = not is_mail and getattr(logging, line.level, 0) >= logging.WARNING
     return line.message if is_worth_telling else ""
