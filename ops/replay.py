@@ -71,8 +71,15 @@ def replay(
         print_json(as_json(outcome))
     else:
         _print(outcome, plan)
-    if outcome.refused or (outcome.comparison is not None and not outcome.comparison.is_equal):
+    if outcome.refused or not _is_as_wanted(outcome, plan):
         raise typer.Exit(EXIT_DIFFERS)
+
+
+def _is_as_wanted(outcome: Outcome, plan: Plan) -> bool:
+    """Whether what was to be compared is equal; with `--into`, which leaves the live view, that is the purpose."""
+    if outcome.comparison is None:
+        return plan.live_url == plan.target_url
+    return outcome.comparison.is_equal
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Rebuilding a view from the log, beside the live one.
 
 1. Make an empty view beside the live one.
-2. Read the log from offset 0 up to where the live view stands, or to its end where none can be compared.
+2. Read the log from its beginning up to where the live view stands, or to its end where none can be compared. That
+   beginning is offset 0, but for the dead letters, which the log forgets after 30 days.
 3. Fix a moment of the live view, read on exactly up to it, and compare: both have read the same records.
 4. Read on to the end of the log, and hold it against the audit heads that were kept outside before that.
 5. If nothing differs, and the live view was not swapped meanwhile, put the rebuilt view in its place.
@@ -9,15 +10,15 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from projections.audit.heads import SignedHeads, check_all
-from projections.compare import Comparison, compare
+from projections.compare import Comparison, Forgotten, compare
 from projections.log_errors import LogChanged, LogUnreachable
 from projections.projector import Writer, new_writer
 from projections.store.port import ViewHeld, ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view
-from projections.tail_kafka import KafkaTail, Partition
+from projections.tail_kafka import Bounds, KafkaTail, Partition
 from schemas.seals import LogSeals
 from schemas.topics import Topics
 
@@ -61,11 +62,15 @@ class Outcome:
 
 @dataclass(slots=True)
 class Reading:
-    """Reads the log into one view, up to given offsets and no further."""
+    """Reads the log into one view, up to given offsets and no further.
+
+    `firsts` says where the log begins, for partitions that do not begin at 0.
+    """
 
     tail: KafkaTail
     writer: Writer
     progress: Progress
+    firsts: Offsets = field(default_factory=dict)
 
     async def up_to(self, targets: Offsets) -> None:
         """Read each partition up to its target.
@@ -73,10 +78,9 @@ class Reading:
         Args:
             targets: per partition, the first offset not to be read; one already passed is left as it is.
         """
-        positions = self.writer.positions
-        offsets = {at: positions[at].next_offset if at in positions else 0 for at in targets}
+        offsets = {at: self._next(at) for at in targets}
         left = {at for at, end in targets.items() if offsets[at] < end}
-        total = sum(targets.values())
+        total = count_records(targets, self.firsts)
         if left:
             self.tail.stand_at({at: offsets[at] for at in left})
         stalled_at = _now_s() + STALLED_AFTER_S
@@ -93,6 +97,15 @@ class Reading:
                 raise LogUnreachable(
                     f"Nothing came from {min(left)} for {STALLED_AFTER_S:.0f} s: look at Kafka."
                 )
+
+    def _next(self, at: Partition) -> int:
+        position, first = self.writer.positions.get(at), self.firsts.get(at, 0)
+        return first if position is None else max(first, position.next_offset)
+
+
+def count_records(targets: Offsets, firsts: Offsets) -> int:
+    """How many offsets lie between where the log begins and the targets."""
+    return sum(max(0, end - firsts.get(at, 0)) for at, end in targets.items())
 
 
 async def rebuild(
@@ -135,33 +148,41 @@ async def _rebuild(
     plan: Plan, store: ViewStore, tail: KafkaTail, topics: Topics, progress: Progress, bulk: Bulk | None
 ) -> Outcome:
     began = _now_s()
-    ends = await _ends(tail, topics)
+    held = await _held(tail, topics)
+    ends = {at: bounds.end for at, bounds in held.items()}
     live, note = _open_live(plan.live_url, ends)
     try:
         targets = ends if live is None else _offsets(live, ends)
         if bulk is not None:
-            await asyncio.to_thread(bulk, store, targets, progress)
-        reading = Reading(tail, _writer(store, topics, plan.seals), progress)
+            kept = {at: end for at, end in targets.items() if at.topic != topics.dead_letters}
+            await asyncio.to_thread(bulk, store, kept, progress)
+        reading = Reading(tail, _writer(store, topics, plan.seals), progress, _firsts(held))
         await reading.up_to(targets)
         read_s = _now_s() - began
-        comparison = None if live is None else await _compare(live, store, reading, ends)
+        comparison = None if live is None else await _compare(live, store, reading, held, topics)
         signed = {} if plan.heads is None else plan.heads.newest()
-        await reading.up_to(await _ends(tail, topics))
+        held_now = await _held(tail, topics)
+        reading.firsts = _firsts(held_now)
+        await reading.up_to({at: bounds.end for at, bounds in held_now.items()})
         if plan.heads is not None:
             check_all(plan.heads.files, signed, store)
     finally:
         if live is not None:
             live.close()
     refused = _refusal(plan, comparison, note)
-    return Outcome(sum(targets.values()), read_s, comparison, note, refused)
+    return Outcome(count_records(targets, _firsts(held)), read_s, comparison, note, refused)
 
 
-async def _compare(live: ViewStore, store: ViewStore, reading: Reading, ends: Offsets) -> Comparison:
+async def _compare(
+    live: ViewStore, store: ViewStore, reading: Reading, held: Mapping[Partition, Bounds], topics: Topics
+) -> Comparison:
+    of_letters = {at.number: bounds for at, bounds in held.items() if at.topic == topics.dead_letters}
+    forgetful = frozenset(number for number, bounds in of_letters.items() if bounds.first > 0)
     with live.snapshot() as moment:
         stands = {Partition(at.topic, at.partition): at.next_offset for at in moment.positions()}
-        await reading.up_to({at: stands.get(at, 0) for at in ends})
+        await reading.up_to({at: stands.get(at, 0) for at in held})
         with store.snapshot() as rebuilt:
-            return compare(rebuilt, moment)
+            return compare(rebuilt, moment, Forgotten(forgetful, len(of_letters)))
 
 
 def _open_live(url: str, ends: Offsets) -> tuple[ViewStore | None, str]:
@@ -197,15 +218,19 @@ def _offsets(store: ViewStore, ends: Offsets) -> dict[Partition, int]:
     return {at: stored.get(at, 0) for at in ends} | stored
 
 
-async def _ends(tail: KafkaTail, topics: Topics) -> dict[Partition, int]:
-    partitions = [
-        at for topic in (topics.executions, topics.definitions) for at in await tail.partitions(topic)
-    ]
-    bounds = await tail.bounds(partitions)
-    for partition, (first, _) in bounds.items():
-        if first != 0:
+async def _held(tail: KafkaTail, topics: Topics) -> dict[Partition, Bounds]:
+    """What each partition that the views are made of holds: the topics that a projector follows (`standing`)."""
+    names = (topics.executions, topics.definitions, topics.dead_letters)
+    partitions = [at for name in names for at in await tail.partitions(name)]
+    held = await tail.bounds(partitions)
+    for partition, (first, _) in held.items():
+        if first != 0 and partition.topic != topics.dead_letters:
             raise LogChanged(str(partition), f"begins at offset {first}, but the views need it from 0")
-    return {at: bounds[at].end for at in partitions}
+    return held
+
+
+def _firsts(held: Mapping[Partition, Bounds]) -> dict[Partition, int]:
+    return {at: bounds.first for at, bounds in held.items()}
 
 
 def _writer(store: ViewStore, topics: Topics, seals: LogSeals | None) -> Writer:

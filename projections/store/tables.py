@@ -341,8 +341,8 @@ POSITIONS = Table(
     key=("source",),
 )
 
-# What a rebuild must reproduce row by row; the positions say up to where. Dead letters are not among them: the
-# log itself forgets them after 30 days.
+# What a rebuild must reproduce row by row; the positions say up to where. Of dead letters it reproduces those that
+# the log still holds: their topic is kept for 30 days.
 VIEW_TABLES = (
     EXECUTIONS,
     TOOL_CALLS,
@@ -361,5 +361,6 @@ VIEW_TABLES = (
     AGENTS,
     ADOPTIONS,
     SKIPPED_RECORDS,
+    DEAD_LETTERS,
 )
-TABLES = (*VIEW_TABLES, DEAD_LETTERS, POSITIONS)
+TABLES = (*VIEW_TABLES, POSITIONS)
