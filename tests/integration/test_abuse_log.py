@@ -105,6 +105,24 @@ async def test_case_25_dead_letter_is_told_to_the_operator(site: Site, tenant: T
     assert f"offset {offset}" in said
 
 
+async def test_case_25_dead_letter_does_not_stop_a_replay_and_is_in_the_rebuilt_view(
+    site: Site, tenant: Tenant
+) -> None:
+    key = key_of(tenant, fresh("run"))
+    async with site_log(site) as log:
+        place = log.place(key)
+        letter_id = f"{place}/{await log.log.send(place, OutRecord(key, b'noise', ()))}"
+    wait_for(lambda: told(tenant.admin, letter_id), lambda found: found is not None)
+
+    replayed = site.stack.placet("replay", "--json")
+    report = json.loads(replayed.stdout)
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    assert (report["equal"], report["swapped"], report["note"]) == (True, True, "")
+    rows = {table["name"]: table["rows"] for table in report["tables"]}
+    assert rows["dead_letters"] > 0
+    assert told(tenant.admin, letter_id) is not None
+
+
 def told(who: Caller, letter_id: str, scope: str = "") -> Any:
     """The letter of this id as somebody is shown it; None where it is not."""
     items = who.get(f"/dead-letters{scope}").json()["items"]

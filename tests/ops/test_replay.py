@@ -69,6 +69,16 @@ def test_replay_fills_compares_and_reports_a_difference(
     assert (tmp_path / "other.sqlite").exists()
 
 
+def test_replay_into_another_database_that_could_not_be_compared_is_no_success(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    a_stack(kafka, topic_prefix, tmp_path / "data")
+    result = _run(tmp_path, "--into", f"sqlite:///{tmp_path}/other.sqlite")
+    assert result.exit_code == 1, result.output
+    assert "not compared: there is no live view yet" in result.stdout
+    assert (tmp_path / "other.sqlite").exists()
+
+
 def test_replay_without_a_stack_says_where_it_looked(tmp_path: Path) -> None:
     result = _run(tmp_path)
     assert result.exit_code == 2

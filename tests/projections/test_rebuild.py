@@ -7,6 +7,8 @@ import uuid
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
@@ -16,12 +18,14 @@ from projections.projector import Projector
 from projections.queries import resources
 from projections.queries.views import open_views
 from projections.rebuild import Outcome, Plan, rebuild
-from projections.store.port import ViewReplaced
-from projections.store.tables import EXECUTIONS, VIEW_TABLES
+from projections.store.port import Batch, ViewReplaced
+from projections.store.tables import DEAD_LETTERS, EXECUTIONS, VIEW_TABLES
 from projections.store.urls import identity_of, new_generation, open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
+from schemas.dead_letters import letter_headers
 from schemas.key_files import load_published
+from schemas.record import RawRecord
 from schemas.topics import Topics, partition_of
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, key_of, many_runs, policy_key, policy_published, started
@@ -60,8 +64,6 @@ def change_one_row(url: str) -> None:
 
 
 def _overwrite(store: object, row: Row) -> None:
-    from projections.store.port import Batch
-
     store.apply(Batch([], upserts={EXECUTIONS.name: [tuple(row.values())]}))  # type: ignore[attr-defined]
 
 
@@ -175,6 +177,95 @@ async def test_replay_beside_a_running_projector_loses_nothing(
     assert swapped.everything() == expected.everything()
     swapped.store.close()
     expected.store.close()
+
+
+def letters_of(topics: Topics, partition: int, count: int) -> list[RawRecord]:
+    """Letters about the first commands of a partition, as its decider writes them."""
+    return [
+        RawRecord(
+            partition,
+            number,
+            0,
+            b"noise",
+            b"?",
+            letter_headers(topics.commands, partition, number, 1_760_000_000_000, "malformed", "noise"),
+        )
+        for number in range(count)
+    ]
+
+
+async def follow(kafka: str, topics: Topics, url: str, letters: int) -> None:
+    """Let a projector read the log until the view has so many dead letters, and end it."""
+    seen = Filler(open_view(url), topics)
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    projector = Projector(tail, lambda: open_view(url), topics, lambda state: None)
+    running = asyncio.create_task(projector.run())
+    await until(lambda: len(seen.rows(DEAD_LETTERS)) == letters, "the letters are in the view")
+    seen.store.close()
+    projector.stop()
+    await running
+    await tail.close()
+
+
+async def forget(kafka: str, topics: Topics, before: dict[int, int]) -> None:
+    """Delete the first dead letters of some partitions, as their retention does."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    try:
+        await admin.delete_records(
+            {
+                TopicPartition(topics.dead_letters, at): RecordsToDelete(before_offset=offset)
+                for at, offset in before.items()
+            }
+        )
+    finally:
+        await admin.close()
+
+
+async def test_replay_compares_dead_letters_and_the_swapped_view_has_them(
+    kafka: str, topic_prefix: str, database_url: str
+) -> None:
+    topics, _, _ = await a_log_on(kafka, topic_prefix)
+    await produce(kafka, topics.dead_letters, [letters_of(topics, 1, 3)])
+    await follow(kafka, topics, database_url, 3)
+    before = identity_of(database_url)
+    outcome = await replay(kafka, topics, Plan(database_url, database_url))
+    assert (outcome.refused, outcome.note) == ("", "")
+    assert outcome.comparison is not None
+    assert outcome.comparison.is_equal
+    assert outcome.comparison.offsets[f"{topics.dead_letters}/001"] == 3
+    assert identity_of(database_url) != before
+    swapped = Filler(open_view(database_url), topics)
+    assert [row["log_offset"] for row in swapped.rows(DEAD_LETTERS)] == [0, 1, 2]
+    forged = swapped.rows(DEAD_LETTERS)[0] | {"log_offset": 99}
+    swapped.store.apply(Batch([], upserts={DEAD_LETTERS.name: [tuple(forged.values())]}))
+    swapped.store.close()
+    meddled = await replay(kafka, topics, Plan(database_url, database_url))
+    assert meddled.comparison is not None
+    assert [table.name for table in meddled.comparison.tables if table.differing] == ["dead_letters"]
+    assert "differs" in meddled.refused
+
+
+async def test_replay_excuses_letters_that_the_log_has_forgotten(
+    kafka: str, topic_prefix: str, database_url: str
+) -> None:
+    topics, builder, _ = await a_log_on(kafka, topic_prefix)
+    await produce(kafka, topics.dead_letters, [letters_of(topics, 0, 2), letters_of(topics, 1, 3)])
+    await follow(kafka, topics, database_url, 5)
+    await forget(kafka, topics, {0: 2, 1: 1})
+    told: list[int] = []
+    outcome = await replay(kafka, topics, Plan(database_url, database_url), told)
+    assert outcome.comparison is not None
+    assert outcome.comparison.is_equal
+    assert outcome.refused == ""
+    assert outcome.records == sum(map(len, builder.records)) + 2 + 2
+    swapped = Filler(open_view(database_url), topics)
+    kept = [(row["log_partition"], row["log_offset"]) for row in swapped.rows(DEAD_LETTERS)]
+    swapped.store.close()
+    assert kept == [(1, 1), (1, 2)]
+    await produce(kafka, topics.dead_letters, [letters_of(topics, 2, 1)])
+    await follow(kafka, topics, database_url, 3)
 
 
 async def test_replay_that_lost_its_race_is_reported_and_changes_nothing(

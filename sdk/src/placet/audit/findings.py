@@ -57,7 +57,7 @@ class Finding:
             where.append(f"offset {self.offset}")
         if self.head is not None:
             where.append(f"head {self.head}")
-        return f"{self.kind}: {', '.join(where)}: {self.detail}"
+        return ": ".join(filter(None, (self.kind, ", ".join(where), self.detail)))
 
 
 @dataclass

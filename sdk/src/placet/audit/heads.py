@@ -14,6 +14,10 @@ from typing import Any
 from placet.audit.findings import Finding
 from placet.audit.strict import base64_bytes, count, hex_hash, items, members, text
 
+# What to do where a key is missing among those that are believed.
+ROTATED = (
+    "after `placet keys rotate audit`, get the installation's keys/audit.json anew, in a way that you trust"
+)
 CONTEXT = b"placet.audit-head.v1\x00"
 # What a value raises that is not of the form that is read from it.
 MALFORMED = (
@@ -106,7 +110,7 @@ def check_signature(head: Head, keys: Mapping[str, bytes]) -> Finding | None:
         raise NoSignatures("signatures were NOT checked: pip install 'placet[audit]'") from error
     kid = str(head.body.get("kid"))
     if kid not in keys:
-        return Finding("forged_signature", f"no key {kid[:40]!r} is known", head=head.number)
+        return Finding("forged_signature", f"no key {kid[:40]!r} is known: {ROTATED}", head=head.number)
     body = {name: value for name, value in head.body.items() if name != "signature"}
     try:
         signature = base64_bytes(head.body.get("signature"))

@@ -11,6 +11,7 @@ from placet.audit.consistency import Consistency, consistency_of
 from placet.audit.findings import Finding, Report
 from placet.audit.heads import (
     MALFORMED,
+    ROTATED,
     Head,
     NoSignatures,
     TreeName,
@@ -25,6 +26,13 @@ from placet.audit.strict import count, hex_hash, items, members, text
 from placet.audit.tree import Anchor, examine, without_record
 
 FIRST_USE = "the keys came with what they are to vouch for: give those of an earlier day with --key"
+
+IN_BUNDLE, IN_PROOF = "keys.json", "the proof"
+# What to do where keys that came along lack one that is believed.
+AGAIN = {
+    IN_BUNDLE: "run `placet audit fetch` into this directory again, which adds the keys made since",
+    IN_PROOF: "make it again with `placet audit prove`",
+}
 
 PROOF_MEMBERS = frozenset({"event_id", "record", "leaf_index", "tree_size", "path", "head"})
 
@@ -72,7 +80,7 @@ def verify_bundle(
     report = Report(heads=len(heads), tenant=heads[-1].tenant)
     own = read_keys(bundle.keys_file)
     believed = _believed(report, keys, own)
-    report.findings += _foreign_keys("keys.json", own, believed, heads)
+    report.findings += _foreign_keys(IN_BUNDLE, own, believed, heads)
     good = _signed(report, [*heads, *kept], believed)
     if tenant != report.tenant:
         problem = f"bundle.json says {tenant[:40]}, the heads are of {report.tenant[:40]}"
@@ -116,7 +124,7 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
     report = Report(heads=1, leaves=1, records=1, tenant=head.tenant)
     believed = _believed(report, keys, own)
     if own is not None:
-        report.findings += _foreign_keys("the proof", own, believed, [head, *consistency.heads()])
+        report.findings += _foreign_keys(IN_PROOF, own, believed, [head, *consistency.heads()])
     _signed(report, [head, *kept, *consistency.heads()], believed)
     tree = f"{name[0]}/{name[1]}"
     if says != event_id:
@@ -152,11 +160,16 @@ def _believed(report: Report, keys: Keys | None, own: Keys | None) -> Keys:
 def _foreign_keys(where: str, own: Keys, believed: Keys, heads: Sequence[Head]) -> list[Finding]:
     """What is wrong with the keys that came along: nothing signs them, so they must be the believed ones."""
     if not own.items() <= believed.items():
-        return [Finding("forged_signature", f"{where} has a key that is not the one given")]
+        kid = min(kid for kid, raw in own.items() if believed.get(kid) != raw)
+        if kid in believed:
+            problem = f"{where} has another key {kid[:40]} than the one given"
+        else:
+            problem = f"{where} has the key {kid[:40]}, which is not given: {ROTATED}"
+        return [Finding("forged_signature", problem)]
     for head in heads:
         kid = str(head.body.get("kid"))
         if kid in believed and kid not in own:
-            problem = f"{where} lacks the key {kid[:40]} that signed this"
+            problem = f"{where} lacks the key {kid[:40]} that signed this: {AGAIN[where]}"
             return [Finding("forged_signature", problem, head=head.number)]
     return []
 

@@ -1,18 +1,20 @@
 """Fetching a tenant's audit trail into a directory (`placet.audit.bundle`), on from where it ended last.
 
-1. Heads that follow those that are there. 2. Of each tree of the newest head, the leaves that follow, up to its size.
+1. Keys that were added since (`placet keys rotate audit`). 2. Heads that follow those that are there. 3. Of each
+tree of the newest head, the leaves that follow, up to its size.
 A line that was cut short by a crash is fetched again.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placet.audit.bundle import FORMAT, Bundle, compact
+from placet.audit.bundle import FORMAT, Bundle, Unreadable, compact, keys_of, read_keys
 from placet.audit.heads import TreeName, canonical, head_of
 from placet.audit.merkle import HASH_BYTES
 from placet.errors import PlacetError
@@ -23,6 +25,12 @@ PAGE = 500
 
 class OtherBundle(PlacetError):
     """The directory holds another tenant's audit trail, or something else."""
+
+    acts = "operator"
+
+
+class KeyChanged(PlacetError):
+    """The server gives another public key under an id that the directory has."""
 
     acts = "operator"
 
@@ -39,7 +47,8 @@ class Fetch:
         """Fetch what is missing.
 
         Raises:
-            OtherBundle: the directory is of another tenant.
+            OtherBundle: the directory is of another tenant, or its keys cannot be read.
+            KeyChanged: the server gives another key under a known id.
             PlacetError: the gateway refuses, does not answer, or answers with what is no head.
         """
         try:
@@ -60,13 +69,36 @@ class Fetch:
 
     def _begin(self, bundle: Bundle, tenant: str) -> None:
         (self.directory / "trees").mkdir(parents=True, exist_ok=True)
+        _new(bundle.keys_file).unlink(missing_ok=True)
         about = {"format": FORMAT, "tenant": tenant}
         if bundle.about_file.exists():
             if json.loads(bundle.about_file.read_text("utf-8")) != about:
                 raise OtherBundle(f"{self.directory} holds another audit trail: choose an empty directory.")
+            self._add_keys(bundle)
             return
-        bundle.keys_file.write_text(json.dumps(self.placet.fetch("/audit/keys")["keys"], indent=1), "utf-8")
+        _write_whole(bundle.keys_file, self.placet.fetch("/audit/keys")["keys"])
         bundle.about_file.write_text(json.dumps(about), "utf-8")
+
+    def _add_keys(self, bundle: Bundle) -> None:
+        """Add the keys that the server names since; the newest head is known already, so its key is among them."""
+        served = self.placet.fetch("/audit/keys")["keys"]
+        try:
+            now = keys_of(served)
+        except ValueError as error:
+            raise PlacetError(f"The server gave no audit keys: {error}") from error
+        try:
+            there = read_keys(bundle.keys_file)
+        except Unreadable as error:
+            raise OtherBundle(f"{error} Fetch into an empty directory.") from error
+        for kid in sorted(there.keys() & now.keys()):
+            if there[kid] != now[kid]:
+                raise KeyChanged(
+                    f"The server gives another public key for {kid} than {bundle.keys_file}. An id is never given to "
+                    "another key: one of the two is not the installation's. Nothing was changed; compare both with "
+                    "its keys/audit.json."
+                )
+        if more := {kid: served[kid] for kid in served if kid not in there}:
+            _write_whole(bundle.keys_file, json.loads(bundle.keys_file.read_text("utf-8")) | more)
 
     def _heads(self, bundle: Bundle, newest: int) -> int:
         lines = _whole_lines(bundle.heads_file)
@@ -103,6 +135,17 @@ class Fetch:
                 there += len(items)
                 yield there
         yield there
+
+
+def _new(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
+
+
+def _write_whole(path: Path, keys: dict[str, str]) -> None:
+    """Write keys so that a crash leaves the file as it was before, or as it is after."""
+    new = _new(path)
+    new.write_text(json.dumps(keys, indent=1), "utf-8")
+    os.replace(new, path)
 
 
 def _line(item: dict[str, Any]) -> bytes:
