@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from ops.errors import OpsError
+from schemas.outgoing_http import ProxyUnusable, proxy_checked
 from schemas.outgoing_tls import TlsRefused, outgoing_tls
 from schemas.registry import Registry, SchemaEntry, builtin
 
@@ -59,12 +60,21 @@ def import_schemas(
     entries = sorted((book or builtin()).by_id.values(), key=lambda entry: entry.schema_id)
     headers = {"Content-Type": CONTENT_TYPE, "Accept": f"{CONTENT_TYPE}, application/json"}
     try:
-        with httpx.Client(
-            base_url=url, headers=headers, timeout=TIMEOUT_S, transport=transport, verify=outgoing_tls()
-        ) as client:
+        address = httpx.URL(url)
+        with proxy_checked():
+            made = httpx.Client(
+                base_url=address,
+                headers=headers,
+                timeout=TIMEOUT_S,
+                transport=transport,
+                verify=outgoing_tls(),
+            )
+        with made as client:
             missing = [entry for entry in entries if not _has(client, entry)]
             for entry in missing:
                 _register(client, entry)
+    except ProxyUnusable as error:
+        raise SchemaRegistryError(str(error)) from error
     except (httpx.HTTPError, httpx.InvalidURL, TlsRefused) as error:
         raise SchemaRegistryError(
             f"The schema registry at {_shown(url)} does not answer ({error}): start it, or mend "

@@ -26,7 +26,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from gateway.identity.oidc_settings import OidcSettingsRefused, check_url, is_loopback
 from schemas.canonical import MalformedJson, parse_strict
-from schemas.outgoing_tls import outgoing_tls
+from schemas.outgoing_http import ProxyUnusable, http_client
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,14 @@ class IssuerKeys:
                 document, fresh_s = await self._get(self.jwks_url or await self._discovered())
             self._keys = read_keys(document, self.algorithms)
             self._good_at_s, self._fresh_s, self._has_failed = self.clock(), fresh_s, False
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, NoKeySet, OidcSettingsRefused) as error:
+        except (
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            OSError,
+            NoKeySet,
+            OidcSettingsRefused,
+            ProxyUnusable,
+        ) as error:
             self._has_failed = True
             logger.warning("the keys of %s were not fetched: %s", self.issuer, error or type(error).__name__)
         finally:
@@ -170,9 +177,7 @@ class IssuerKeys:
     def _client(self) -> httpx.AsyncClient:
         if self._opened is None:
             # A provider on this machine is not behind the machine's proxy.
-            self._opened = httpx.AsyncClient(
-                verify=outgoing_tls(), follow_redirects=False, trust_env=not is_loopback(self.issuer)
-            )
+            self._opened = http_client(follow_redirects=False, trust_env=not is_loopback(self.issuer))
         return self._opened
 
 

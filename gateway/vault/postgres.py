@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from projections.store.encoding import ENCODING, check_encoding
-from projections.store.port import DatabaseUnfit
+from projections.store.port import DatabaseUnfit, ViewUnavailable
+from projections.store.postgres import connect
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
@@ -81,15 +80,15 @@ class PostgresVaultDatabase:
 
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._connection is None or self._connection.closed:
-            found = psycopg.connect(
-                self._url, autocommit=True, row_factory=tuple_row, client_encoding=ENCODING
-            )
             try:
-                check_encoding(found)
+                self._connection = connect(self._url)
             except DatabaseUnfit as error:
-                found.close()
                 raise self._unavailable(str(error)) from error
-            self._connection = found
+            except ViewUnavailable as error:
+                # Callers are told this; where the database is, is nothing to them.
+                raise self._unavailable(
+                    "the vault cannot be used now: its database does not answer"
+                ) from error
         return self._connection
 
     def _has_schema(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:

@@ -8,7 +8,6 @@ import asyncio
 import json
 import logging
 import os
-import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +17,8 @@ import httpx
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from schemas.audit import Head, call_signature
 from schemas.key_files import SigningKey
-from schemas.outgoing_tls import TlsRefused, outgoing_tls
+from schemas.outgoing_http import ProxyUnusable, http_client
+from schemas.outgoing_tls import TlsRefused
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Webhook:
             HeadsUnusable: heads cannot be read, or how far they were posted cannot be kept.
         """
         wait_s = self.retry_first_s
-        async with httpx.AsyncClient(verify=self._tls(), timeout=TIMEOUT_S, follow_redirects=False) as client:
+        async with self._client() as client:
             while True:
                 self.woken.clear()
                 if await self._post_all(client):
@@ -87,11 +87,13 @@ class Webhook:
                     wait_s = min(RETRY_MOST_S, wait_s * 2)
 
     @staticmethod
-    def _tls() -> ssl.SSLContext:
+    def _client() -> httpx.AsyncClient:
         try:
-            return outgoing_tls()
+            return http_client(timeout=TIMEOUT_S, follow_redirects=False)
         except TlsRefused as error:
             raise HeadsUnusable(f"{error}.") from error
+        except ProxyUnusable as error:
+            raise HeadsUnusable(str(error)) from error
 
     async def _post_all(self, client: httpx.AsyncClient) -> bool:
         taken = self._taken()

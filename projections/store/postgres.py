@@ -114,7 +114,7 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
             connect_timeout=int(timeout_s),
         )
     except psycopg.Error as error:
-        raise ViewUnavailable(f"The view's database does not answer: {error}".strip()) from error
+        raise ViewUnavailable(f"The database does not answer: {error}".strip()) from error
     try:
         check_encoding(found)
     except DatabaseUnfit:

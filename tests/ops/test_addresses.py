@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.vault.postgres import PostgresVaultDatabase
+from gateway.vault.store import VaultUnavailable
 from ops.errors import DatabaseUnreachableError, PortTakenError, UsageError
 from ops.options import UpOptions, check_addresses
 from ops.ports import broker_addresses, in_url
@@ -86,6 +88,16 @@ def test_database_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch
         port = silent.getsockname()[1]
         with pytest.raises(DatabaseUnreachableError, match="timeout"):
             check_database(f"postgresql://placet@127.0.0.1:{port}/placet")
+
+
+def test_vaults_database_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "CONNECT_TIMEOUT_S", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(VaultUnavailable, match="does not answer"):
+            PostgresVaultDatabase(
+                f"postgresql://placet@127.0.0.1:{port}/placet", "vault", (), VaultUnavailable
+            )
 
 
 def test_taken_port_of_a_probe_is_told_with_its_option(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from placet.config import NotConfigured
 from placet.grants.refusals import GrantKeysUnavailable
-from placet.tls import tls_for
+from placet.transport.rest import http_client
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ class RemoteKeys:
         try:
             self._keys = read_jwks(await asyncio.wait_for(self._download(), self._timeout_s))
             self._good_at_s = self._clock()
-        except (httpx.HTTPError, asyncio.TimeoutError, ValueError, RecursionError) as error:
+        except (httpx.HTTPError, asyncio.TimeoutError, NotConfigured, ValueError, RecursionError) as error:
             # The keys that are at hand serve on until they are too old; `key_set` says so then.
             logger.warning("the keys of grants at %s were not fetched: %s", self.url, error or type(error))
         finally:
@@ -159,7 +160,7 @@ class RemoteKeys:
 
     async def _download(self) -> bytes:
         if self._client is None:
-            self._client = httpx.AsyncClient(verify=tls_for(self.url))
+            self._client = http_client(self.url)
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
         async with self._client.stream("GET", self.url, headers=headers, follow_redirects=False) as response:
             if response.status_code != httpx.codes.OK:
