@@ -3,6 +3,8 @@
 .PHONY: help setup up demo test test-long bench lint lock postgres promtool tools
 
 bin := .venv/bin
+# Tests of these marks share servers, and what they measure in seconds would suffer from others beside them.
+costly := broker or stack or postgres
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -17,7 +19,10 @@ demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself an
 	@exec $(bin)/placet demo $(if $(filter-out 0,$(AUTO)),--auto)
 
 test: setup postgres promtool tools ## the whole suite
-	@exec $(bin)/pytest -m "not long"
+	@status=0; \
+	$(bin)/pytest -m "not long and not ($(costly))" --numprocesses logical --dist worksteal || status=$$?; \
+	$(bin)/pytest -m "not long and ($(costly))" || status=$$?; \
+	exit $$status
 
 test-long: setup postgres promtool tools ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation
 	@PLACET_SEEDS=$(or $(SEEDS),10000) exec $(bin)/pytest

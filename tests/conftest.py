@@ -19,7 +19,10 @@ from tests.clients.traffic import _answers_are_documented, watch_answers
 from tests.servers.kafka import find_kafka
 from tests.servers.postgres import running_postgres
 
-SEED = int(os.environ.get("PLACET_SEED") or secrets.randbelow(2**32))
+# Processes that share the tests of one run (pytest-xdist) inherit its seed.
+SEED = int(
+    os.environ.get("PLACET_SEED") or os.environ.setdefault("PLACET_RUN_SEED", str(secrets.randbelow(2**32)))
+)
 TEST_PARTITIONS = 4
 __all__ = ["_answers_are_documented"]
 

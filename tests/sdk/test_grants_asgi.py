@@ -170,7 +170,6 @@ async def test_replayed_grant_is_refused_and_the_tool_runs_once() -> None:
         ({"method": "POST", "path": "/healthz", "token": "x"}, (401, "malformed")),
         ({"headers": {"content-encoding": "gzip"}}, (415, "unsupported_media_type")),
     ],
-    ids=str,
 )
 async def test_call_without_a_fitting_grant_never_reaches_the_tool(
     request_: dict[str, Any], wanted: tuple[int, str] | None
