@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
@@ -136,7 +136,7 @@ class Asker:
         """Ask; `answered` is called once, perhaps before this returns.
 
         It gets the outcome; a problem where the command could not be sent or its id is taken by another body;
-        or None when nobody has answered in time: then the command may still be decided.
+        or None when the command stands in the log and nobody has answered in time: then it may still be decided.
 
         Returns:
             The command's id.
@@ -144,7 +144,7 @@ class Asker:
         return self._ask(ask, answered, timeout_s, 0)
 
     async def answer(self, ask: Ask, timeout_s: float) -> Outcome | None:
-        """Ask and wait; None when nobody has answered in time.
+        """Ask and wait; None when the command stands in the log, and nobody has answered in time.
 
         Raises:
             Problem: the command could not be sent, or its id is taken by another body.
@@ -203,7 +203,8 @@ class Asker:
             self._again[name] = (ask, attempt)
             wait.answered.append(self._forget(name))
         draft = Draft(ask.body, actor, name.command_id, ask.key)
-        self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, self._failed(name)))
+        left, failed = partial(self._left, wait), partial(self._failed, name)
+        self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, left, failed))
 
     def _forget(self, name: Waited) -> Answered:
         def forget(_: Outcome | Problem | None) -> None:
@@ -211,12 +212,13 @@ class Asker:
 
         return forget
 
-    def _failed(self, name: Waited) -> Callable[[str], None]:
-        def failed(reason: str) -> None:
-            detail = f"the command could not be handed to the log ({reason}): repeat it with the same id"
-            self.live.waiters.answer(name, Problem(Refusal.UNAVAILABLE, detail, retry_after=1))
+    @staticmethod
+    def _left(wait: Wait) -> None:
+        wait.stands = True
 
-        return failed
+    def _failed(self, name: Waited, reason: str) -> None:
+        detail = f"the command could not be handed to the log ({reason}): repeat it with the same id"
+        self.live.waiters.answer(name, Problem(Refusal.UNAVAILABLE, detail, retry_after=1))
 
     def _remembered(self, command_id: str, digest: str) -> Outcome | None:
         group = self.live.ring.of_command(command_id, digest)
@@ -231,7 +233,8 @@ class Asker:
                 for wait in waiters.of_id(command_id):
                     self._answered_long_ago(wait, outcome)
         for wait in waiters.overdue(now):
-            waiters.answer(wait.name, None)
+            # What may still be lost is never told as if it waited for a verdict.
+            waiters.answer(wait.name, None if wait.stands else _not_taken())
 
     def _answered_long_ago(self, wait: Wait, outcome: Outcome) -> None:
         name = wait.name
@@ -246,6 +249,11 @@ class Asker:
             return
         left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
         self._ask(ask, lambda later: self.live.waiters.answer(name, later), left_s, attempt + 1)
+
+
+def _not_taken() -> Problem:
+    detail = "Kafka has not taken the command yet; it may still do so: repeat it with the same ids and key"
+    return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
 
 
 def _lane(ask: Ask) -> int:

@@ -23,6 +23,7 @@ SIGNED_TOGETHER_MAX = 256
 BUSY_FROM = 8
 GATHER_S = 0.002
 
+Left = Callable[[], None]
 Failed = Callable[[str], None]
 
 
@@ -39,11 +40,12 @@ class CommandLog(Protocol):
 
 
 class Outgoing(NamedTuple):
-    """A command that waits to leave; `failed` is told when it may not have left."""
+    """A command that waits to leave; `left` is told when it stands in the log, `failed` when it may not."""
 
     draft: Draft
     topic: str
     partitions: int
+    left: Left
     failed: Failed
 
 
@@ -88,3 +90,6 @@ class Outbox:
             logger.warning("commands for %s/%d may not have been appended: %s", topic, partition, error)
             for outgoing, _ in part:
                 outgoing.failed(str(error))
+            return
+        for outgoing, _ in part:
+            outgoing.left()

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from schemas.canonical import canonical
 from schemas.headers import read_meta
-from schemas.ids import is_client_id
+from schemas.ids import LOG_KEYS, is_client_id
 from schemas.key_files import SigningKey
 from schemas.record import RawRecord, UnreadableRecord
 
@@ -32,7 +32,6 @@ HEAD_CONTEXT = b"placet.audit-head.v1\x00"
 CALL_CONTEXT = b"placet.audit-call.v1\x00"
 NO_HEAD = ""
 
-_LOG_KEYS = b"_log/"
 _CLAIM = b"placet.events.WriterClaimed"
 _ENCODE = msgspec.msgpack.Encoder().encode
 
@@ -48,7 +47,7 @@ def record_leaf(topic: TopicRole, record: RawRecord) -> bytes:
 @lru_cache(maxsize=8192)
 def tenant_of(key: bytes) -> str | None:
     """Whose tree the records of a key are in: the key's first part; None for those about the log itself."""
-    if key.startswith(_LOG_KEYS):
+    if key.startswith(LOG_KEYS):
         return None
     first, slash, _ = key.partition(b"/")
     try:

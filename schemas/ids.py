@@ -13,6 +13,9 @@ RULE_USES = "rule"
 
 # In place of a project: all of them. A token or a definition of this "project" is its whole tenant's.
 TENANT_WIDE = "*"
+# In place of a tenant, in keys of records about the log itself; no tenant has this name.
+LOG = "_log"
+LOG_KEYS = f"{LOG}/".encode()
 # Command ids of what deciders send: only a decider's signature may use the first, only the timer's nudges the second.
 # Nobody else can take them beforehand, though they are made of what others know.
 DECIDER_IDS = "placet:decider:"

@@ -14,7 +14,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from schemas.actor import RESERVED_ROLE, RESERVED_SUBJECT, Actor
-from schemas.ids import TENANT_WIDE, is_client_id
+from schemas.ids import LOG, TENANT_WIDE, is_client_id
 from schemas.limits import NAME_MAX_CHARS
 
 ISSUER = "placet"
@@ -138,6 +138,8 @@ def check_actor(actor: Actor) -> None:
     """
     if not is_client_id(actor.tenant):
         raise TokenRefused("the tenant must be 1 to 128 of A-Za-z0-9._:-")
+    if actor.tenant == LOG:
+        raise TokenRefused(f"the tenant {LOG} is Placet's own")
     if actor.project != TENANT_WIDE and not is_client_id(actor.project):
         raise TokenRefused("the project must be 1 to 128 of A-Za-z0-9._:-, or * for the whole tenant")
     if not actor.subject.isprintable() or not 1 <= len(actor.subject) <= NAME_MAX_CHARS:

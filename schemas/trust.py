@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from schemas.headers import rfc3339
-from schemas.ids import derived_id
+from schemas.ids import LOG_KEYS, derived_id
 from schemas.record import OutRecord, RawRecord, UnreadableRecord
 
 SOURCE = b"/placet/trust"
@@ -126,7 +126,7 @@ def part_key(tenant: str, project: str, agent: str, tool: str, partition: int) -
 
 def checkpoint_key(partition: int) -> bytes:
     """The key of a source partition's checkpoint."""
-    return f"_log/{partition}".encode()
+    return LOG_KEYS + b"%d" % partition
 
 
 def encode(record: TrustRecord) -> bytes:

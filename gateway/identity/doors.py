@@ -246,6 +246,22 @@ def check_runs(actor: Actor, row: Row) -> None:
     check_acts(actor, row["agent"])
 
 
+def check_told(actor: Actor, agent: str, tool: str | None = None) -> None:
+    """Refuse sensitive values to whoever is neither the agent that asked for them nor the server of the tool.
+
+    Operators act for agents, but what was sealed is for none of the people.
+
+    Raises:
+        Problem: 403 not_authorised.
+    """
+    if actor.agent == agent or (tool is not None and actor.agent is None and tool_role(tool) in actor.roles):
+        return
+    raise Problem(
+        Refusal.NOT_AUTHORISED,
+        f"sensitive values are handed to a token of the agent {agent} alone, not to people",
+    )
+
+
 def permitted_scope(claims: Claims, name: str, given: str) -> str:
     """The user or workspace that an execution is started for.
 

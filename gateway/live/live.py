@@ -23,7 +23,7 @@ from gateway.live.waiters import Waiters
 from gateway.live.watch import Watch
 from gateway.sockets.cursor import CursorKey, Position, Vector, mark_of
 from schemas.events.log import DefinitionsAdopted, WriterAlive
-from schemas.ids import split_rule_uses_key
+from schemas.ids import LOG_KEYS, split_rule_uses_key
 from schemas.record import Event
 
 DEFINITIONS_LANE = 0
@@ -128,7 +128,7 @@ class Live:
         self.decided[event.partition] = max(self.decided.get(event.partition, -1), through)
         if isinstance(event.body, DefinitionsAdopted):
             self.adopted[event.partition] = max(self.adopted[event.partition], event.body.through_offset)
-        elif not event.key.startswith(b"_log/") and split_rule_uses_key(event.key) is None:
+        elif not event.key.startswith(LOG_KEYS) and split_rule_uses_key(event.key) is None:
             self.cache.apply(fact)
 
 

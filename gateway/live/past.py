@@ -14,10 +14,10 @@ from gateway.live.facts import Fact, Group
 from gateway.sockets.cursor import ALL_GIVEN, NONE, Vector, mark_of
 from schemas.events.log import WriterClaimed
 from schemas.headers import read_event, read_meta
+from schemas.ids import LOG_KEYS
 from schemas.record import Event, EventMeta, RawRecord, UnreadableRecord
 from schemas.term import NO_CLAIM, TermRule
 
-LOG_KEYS = b"_log/"
 # A cursor inside a command's messages needs that command's earlier events: so many records before it are read.
 LOOK_BACK = 512
 

@@ -37,6 +37,7 @@ class Wait:
         until: when its askers are told that nobody has answered, in the loop's seconds.
         look_at: when the views are asked next whether it was answered long ago.
         pause_s: how long after that they are asked again.
+        stands: whether it is known to stand in the log.
     """
 
     name: Waited
@@ -46,6 +47,7 @@ class Wait:
     until: float
     look_at: float
     pause_s: float = 0.2
+    stands: bool = False
     answered: list[Answered] = field(default_factory=list)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from gateway import bodies
 from gateway.asking import CommandName, name_of
 from gateway.bodies import read_body
-from gateway.identity.doors import check_acts, check_role
+from gateway.identity.doors import check_acts, check_role, check_told
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
@@ -36,10 +36,13 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: Row) -> Secrets:
     """The sensitive values of a call, as they are delivered.
 
     Raises:
-        Problem: 409 expired, they were erased or never there; 503, the vault cannot be used now.
+        Problem: 403 not_authorised, they are not for this token; 409 expired, they were erased or never there;
+            503, the vault cannot be used now.
     """
     arguments = json_value(row["arguments"])
     marked = marked_paths(gate, actor, row["tool"], arguments)
+    if marked:
+        check_told(actor, row["agent"], row["tool"])
     owner = owner_of(actor, row["execution_id"], "call", row["call_id"])
     return await gate.desk.hand_over(owner, arguments, marked)
 
@@ -75,6 +78,7 @@ def plan_take(gate: Gate, claims: Claims, request_id: str, given: Given) -> Plan
     subject = Subject("request", actor.tenant, actor.project, "", request_id)
     row = gate.row(subject)
     check_acts(actor, row["agent"])
+    check_told(actor, row["agent"])
     body = read_body(bodies.TakeSecrets, given())
     owner = owner_of(actor, row["execution_id"], "request", request_id)
     command = k.TakeSecrets(request_id=request_id, attempt_id=body.attempt_id)

@@ -119,7 +119,10 @@ class BoundedHttp(HttpToolsProtocol):
             raise OverBounds("target")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header, or a trailer after a body in chunks."""
+        """One header, or a trailer after a body in chunks, which counts as none (RFC 9110, 6.5.1)."""
+        if self._in_body:
+            # A proxy in front has judged the head; what follows the body says nothing about who asks for what.
+            return
         super().on_header(name, value)
         if len(self.headers) > self.bounds.headers:
             self._refusal = (431, "header_too_large", f"a request may have {self.bounds.headers} headers")

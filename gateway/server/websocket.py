@@ -15,6 +15,7 @@ from uvicorn._types import ASGIReceiveEvent
 from uvicorn.config import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.exceptions import InvalidState
 from websockets.frames import Frame
 
 from gateway.server.bounds import Bounds
@@ -92,7 +93,11 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
             return
-        super().shutdown()
+        try:
+            super().shutdown()
+        except InvalidState:
+            # Both sides have said that they close, and the client leaves the connection open.
+            self.polite.abort()
 
     def handle_ping(self) -> None:
         """Answer a ping."""

@@ -14,7 +14,7 @@ from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.sockets.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
-from schemas.ids import split_rule_uses_key
+from schemas.ids import LOG_KEYS, split_rule_uses_key
 
 Project = tuple[str, str]
 
@@ -179,7 +179,7 @@ def unserved(group: Group, wanted: Collection[str], pushes: Sequence[Push]) -> l
 
 def project_of(group: Group) -> Project | None:
     """The tenant and project of a group's events; None for records of the log itself and of rules' uses."""
-    if group.lane == DEFINITIONS_LANE or group.key.startswith(b"_log/"):
+    if group.lane == DEFINITIONS_LANE or group.key.startswith(LOG_KEYS):
         return None
     if split_rule_uses_key(group.key) is not None:
         return None

@@ -35,6 +35,9 @@ def take(state: Execution, command: k.TakeSecrets, ctx: Context) -> Events:
     hold = state.holds.get(hold_id_of_request(state, command.request_id))
     if hold is None or not acts_for_agent(ctx.actor, state.agent):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such request", command.request_id)
+    if ctx.actor.agent is None:
+        detail = "the variables are handed to the agent that asked for them alone, not to people"
+        return refuse(ctx, command, Refusal.NOT_AUTHORISED, detail, command.request_id)
     problem = _taking_problem(handover(state, request_id=command.request_id), hold, command, ctx)
     if problem is not None:
         return refuse(ctx, command, *problem, command.request_id)

@@ -4,10 +4,10 @@ from contextlib import aclosing
 
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
-from schemas.ids import derived_id
+from schemas.ids import LOG_KEYS, derived_id
 from schemas.record import EventMeta
 from schemas.seals import ANYWHERE, Sealer
-from services.runtime.ledger import LOG_KEYS, Ledger
+from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, Log, TopicPartition
 
 

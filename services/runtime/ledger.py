@@ -13,6 +13,7 @@ from typing import Protocol
 
 from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
 from schemas.headers import read_event, read_meta
+from schemas.ids import LOG_KEYS
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecord
 from schemas.term import TermRule
@@ -22,7 +23,6 @@ from services.runtime.log import LogFromNewerVersion
 
 SPARED_MAX = 10
 # The keys of records about the log itself (`claim.log_key`).
-LOG_KEYS = b"_log/"
 
 logger = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from schemas import commands as k
+from schemas.actor import Actor
 from schemas.events.definitions import DataKeyDestroyed
 from schemas.limits import SECRETS_LEASE_MS
 from schemas.policy_problems import PolicyRefused
@@ -13,7 +14,7 @@ from schemas.sensitive import MARK
 from schemas.tool_definition import tool_to_publish
 from services.domain.definitions import decide, evolve
 from tests.domain.steps import code, consumed, decided, proposed, started
-from tests.domain.world import BOT, OLGA, OTHER_BOT, RITA, World, names, published, the
+from tests.domain.world import BOT, OLGA, OTHER_BOT, PROJECT, RITA, TENANT, World, names, published, the
 
 SEALED = {"handle": "sec_" + "1" * 32, "commitment": "b" * 64}
 OTHER = {"handle": "sec_" + "2" * 32, "commitment": "c" * 64}
@@ -174,8 +175,17 @@ def test_secrets_are_not_delivered_to_who_merely_names_the_attempt_of_another() 
     answered(world)
     taken(world)
 
-    assert code(taken(world, by=OLGA)) == "already_consumed"
+    colleague = Actor(subject="bot-again", tenant=TENANT, project=PROJECT, roles=("agent",), agent="bot")
+    assert code(taken(world, by=colleague)) == "already_consumed"
     assert code(taken(world)) == "duplicate"
+
+
+def test_variables_are_handed_to_no_operator_before_the_agent_takes_them() -> None:
+    world = started()
+    answered(world)
+
+    assert code(taken(world, by=OLGA)) == "not_authorised"
+    assert names(taken(world)) == ["SecretsDelivered"]
 
 
 def test_consumption_is_repeated_by_whose_attempt_it_is_alone() -> None:

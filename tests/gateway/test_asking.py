@@ -40,9 +40,12 @@ class CommandTopic:
     """What was appended, in order; or a topic that cannot be reached."""
 
     fails: bool = False
+    hangs: bool = False
     appended: list[OutRecord] = field(default_factory=list)
 
     async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.fails:
             raise AppendFailed("nobody answers")
         self.appended += records
@@ -106,6 +109,13 @@ async def test_answer_first_trace_answers(bench: Bench) -> None:
     outcome = await asked
     assert outcome is not None
     assert outcome.refused is None
+
+
+async def test_answer_in_time_is_none_only_for_what_the_log_has_taken(bench: Bench) -> None:
+    assert await bench.ask(timeout_s=0.05) is None
+    bench.topic.hangs = True
+    with pytest.raises(Problem, match="Kafka has not taken the command"):
+        await bench.ask(OTHER, CHOSEN, timeout_s=0.05)
 
 
 async def test_answer_asked_twice_at_once_sends_once(bench: Bench) -> None:

@@ -45,6 +45,19 @@ def test_propose_decider_away_is_proposed_and_judged_later(doors: Doors, bot: Ca
     assert bot.post(path, body).json()["digest"] == judged.json()["digest"]
 
 
+def test_propose_broker_away_is_never_told_as_proposed(doors: Doors, bot: Caller) -> None:
+    """What Kafka has not taken may be lost: 503, and the repeat is decided once."""
+    execution_id = bot.execution()
+    body = {"call_id": "c1", "tool": "read_file", "arguments": {"a": 1}}
+    path = f"/v1/executions/{execution_id}/tool-calls"
+    with stopped(doors, "kafka"):
+        answer = bot.post(path, body)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert answer.headers["retry-after"] == "1"
+    judged = wait_for(lambda: bot.post(path, body), lambda answer: answer.status_code == 200)
+    assert judged.json()["status"] == "released"
+
+
 async def test_call_that_nobody_has_decided_yet_is_proposed_at_every_gateway(
     doors: Doors, bot: Caller, anna: Caller
 ) -> None:

@@ -37,7 +37,8 @@ class Appended:
 
 def _outgoing(name: str, failures: list[str]) -> Outgoing:
     draft = Draft(PauseExecution(), ANNA, f"id-{name}", execution_key("acme", "books", name))
-    return Outgoing(draft, "commands", PARTITIONS, lambda reason: failures.append(f"{name}: {reason}"))
+    failed = lambda reason: failures.append(f"{name}: {reason}")  # noqa: E731
+    return Outgoing(draft, "commands", PARTITIONS, lambda: None, failed)
 
 
 async def _run(outbox: Outbox, log: Appended, number: int) -> None:

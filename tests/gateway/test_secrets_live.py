@@ -71,14 +71,15 @@ def test_sensitive_arguments_are_handed_to_the_attempt_that_consumed_and_stand_n
 
 @pytest.mark.parametrize("key", [None, "again"])
 def test_secrets_are_not_handed_to_who_reads_off_the_attempt_and_names_it(
-    bot: Caller, anna: Caller, olga: Caller, key: str | None
+    doors: Doors, bot: Caller, anna: Caller, key: str | None
 ) -> None:
     call = proposed(bot)
     assert decided(anna, call).status_code == 200
     body = {"digest": call["digest"], "attempt_id": "mine"}
     assert bot.post(f"{path_of(call)}/consume", body).status_code == 200
-    assert olga.get(path_of(call)).json()["attempt_id"] == "mine"
-    answer = olga.post(f"{path_of(call)}/consume", body, key=key)
+    other = doors.caller("bot-again", "agent", agent="billing")
+    assert other.get(path_of(call)).json()["attempt_id"] == "mine"
+    answer = other.post(f"{path_of(call)}/consume", body, key=key)
     assert refused(answer) == (409, "already_consumed")
     assert "hunter2" not in answer.text
     assert values_of(bot.post(f"{path_of(call)}/consume", body))["/token"] == PLAIN["token"]
@@ -183,6 +184,19 @@ def test_edit_keeps_a_sensitive_value_unread_or_gives_another(bot: Caller, anna:
         "/token": "second-token",
         "/logins/0/pin": PLAIN["logins"][0]["pin"],  # type: ignore[index]
     }
+
+
+def test_sensitive_arguments_are_handed_to_no_operator_and_still_to_the_agent(
+    bot: Caller, anna: Caller, olga: Caller
+) -> None:
+    call = proposed(bot)
+    decided(anna, call)
+
+    told = consumed(olga, call)
+
+    assert refused(told) == (403, "not_authorised")
+    assert "hunter2" not in told.text
+    assert values_of(consumed(bot, call))["/token"] == PLAIN["token"]
 
 
 def test_reviewer_who_guesses_the_value_is_not_told_that_it_is_right(bot: Caller, anna: Caller) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import logging
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -47,6 +48,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
         return
+    is_known = b"authorization" in headers
     size, more = 0, True
     while more and size <= 1024 * 1024:
         message = await receive()
@@ -54,7 +56,9 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
             return
         size, more = size + len(message["body"]), message["more_body"]
     status = 413 if more else 200
-    body = json.dumps({"size": size}).encode()
+    # Headers are looked at once the body is there, as a route that reads it does.
+    is_known |= any(name == b"authorization" for name, _ in scope["headers"])
+    body = json.dumps({"size": size, "known": is_known}).encode()
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [length]})
     await send({"type": "http.response.body", "body": body})
@@ -198,12 +202,47 @@ async def test_case_30_body_in_tiny_chunks_is_ended(port: int) -> None:
     assert status_of(answer) == 400
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_field_after_a_body_in_chunks_is_no_header(port: int, is_cut: bool) -> None:
+    head = (
+        POST
+        + b"Connection: close\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\n\r\n5\r\nhello\r\n"
+    )
+    trailer = b"0\r\n" + TOKEN + b"\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head if is_cut else head + trailer)
+    await writer.drain()
+    if is_cut:
+        await asyncio.sleep(0.1)
+        writer.write(trailer)
+    answer = await asyncio.wait_for(reader.read(), WITHIN_S)
+    writer.close()
+    await writer.wait_closed()
+    assert status_of(answer) == 200
+    assert json.loads(answer.rpartition(b"\r\n\r\n")[2]) == {"size": 5, "known": False}
+
+
 def test_case_30_answer_to_a_giant_body_reaches_a_client_that_sends_it_all_first(port: int) -> None:
     for close in ({}, {"Connection": "close"}):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
         connection.request("POST", "/", b"x" * 10 * 1024 * 1024, close)
         assert connection.getresponse().status == 413
         connection.close()
+
+
+def test_server_that_ends_while_a_websocket_is_closing_ends_in_order() -> None:
+    """The client has said that it closes, and leaves the connection open."""
+    hello = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    key = b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+    with socket.socket() as client:
+        client.settimeout(WITHIN_S)
+        # It ends before the client does, in a thread of its own: pytest tells an exception there.
+        with served(BOUNDS) as (port, _):
+            client.connect(("127.0.0.1", port))
+            client.sendall(GET + TOKEN + hello + key)
+            assert client.recv(4096).startswith(b"HTTP/1.1 101")
+            client.sendall(b"\x88\x82\0\0\0\0\x03\xe8")
+            assert client.recv(4096) == b"\x88\x02\x03\xe8"
 
 
 def test_connection_is_used_again_after_a_body(port: int) -> None:

@@ -80,6 +80,7 @@ def test_verify_claim_missing_refused(forge: Forge, public: PublicKeys, claim: s
         {"iat": int(NOW) + 3600},
         {"nbf": int(NOW) + 3600},
         {"roles": "admin"},
+        {"tenant": "_log"},
         {"roles": []},
         {"roles": [1]},
         {"roles": ["system"]},
@@ -201,6 +202,7 @@ def test_issue_token_round_trips(tmp_path: Path) -> None:
         ("bot", [], "acme", "books"),
         ("bot", ["system"], "acme", "books"),
         ("bot", ["analyst"], "a/b", "books"),
+        ("bot", ["analyst"], "_log", "books"),
         ("bot", ["analyst"], "acme", "books", None, 0),
     ],
 )

@@ -87,6 +87,19 @@ def test_variables_rejected_with_a_value_are_refused_before_anything_is_written(
     assert refused(taken(bot, request)) == (409, "not_released")
 
 
+def test_variables_are_handed_to_no_operator_and_still_to_the_agent(
+    bot: Caller, anna: Caller, olga: Caller
+) -> None:
+    request = asked(bot, "API_KEY")
+    answered(anna, request, {"API_KEY": "hunter2"})
+
+    told = taken(olga, request)
+
+    assert refused(told) == (403, "not_authorised")
+    assert "hunter2" not in told.text
+    assert values_of(taken(bot, request)) == {"/API_KEY": "hunter2"}
+
+
 def test_erased_variables_are_taken_by_nobody(bot: Caller, anna: Caller, olga: Caller) -> None:
     request = asked(bot, "API_KEY")
     answered(anna, request, {"API_KEY": "hunter2"})

@@ -85,6 +85,10 @@ def test_what_is_no_bundle_key_or_proof_is_unreadable(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(Unreadable):
         read_heads(file)
+    for nothing in ("", "\n \n"):
+        file.write_text(nothing)
+        with pytest.raises(Unreadable, match="empty"):
+            read_heads(file)
     with pytest.raises(Unreadable):
         verify_path(file)
     with pytest.raises(Unreadable, match="--key"):

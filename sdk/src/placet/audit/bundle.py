@@ -147,15 +147,19 @@ def read_heads(path: Path) -> list[Head]:
     """The heads in a file, one a line; also of a single head as a webhook got it.
 
     Raises:
-        Unreadable: the file cannot be read, or a line is no head.
+        Unreadable: the file cannot be read, is empty, or a line is no head.
     """
     try:
         lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
-        return [head_of(parsed(line)) for line in lines]
+        heads = [head_of(parsed(line)) for line in lines]
     except (OSError, ValueError) as error:
         raise Unreadable(
             f"{path} holds no audit heads ({error}): give a file with one head a line."
         ) from error
+    if not heads:
+        # Whoever kept a head elsewhere must not be told that all is well when there is none to compare with.
+        raise Unreadable(f"{path} is empty: give a file with one head a line.")
+    return heads
 
 
 def read_fetched_heads(path: Path) -> list[Head]:
