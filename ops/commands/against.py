@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -24,7 +25,7 @@ def server(context: typer.Context, against: str | None) -> Placet:
     """
     if against is not None:
         settings = context.find_object(Settings) or Settings()
-        context.obj = Settings(against, settings.token)
+        context.obj = replace(settings, url=against)
     return connect(context)
 
 

@@ -27,6 +27,7 @@ from ops.demo.table import table
 from ops.errors import UsageError
 from ops.files import write_json
 from placet.cli.session import Settings
+from placet.config import checked_address
 
 RESULT = Path(".placet") / "demo.json"
 TASKS_BY_HAND = 4
@@ -97,7 +98,8 @@ def _prepare(most: int | None, progress: Progress) -> tuple[list[Office], list[J
 @contextmanager
 def _placet(settings: Settings, data_dir: Path | None) -> Iterator[Callable[[], Access]]:
     """A gateway to work with, once it is waited for; what was started for it is stopped at the end."""
-    if settings.url:
+    if settings.url is not None:
+        checked_address("The address that was given (--url)", settings.url)
         if not settings.token:
             raise UsageError("A gateway given by --url needs --token with an admin's token.")
         access = with_one_token(settings.url, settings.token, AGENTS)

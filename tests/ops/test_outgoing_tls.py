@@ -97,7 +97,7 @@ async def client_by_rest(server: TlsServer, _: Path) -> None:
 
 async def client_by_socket(server: TlsServer, _: Path) -> None:
     with suppress(ConnectionLost, NoWebSocket):
-        async with open_socket(server.url, "token", 5.0):
+        async with open_socket(server.url, lambda: "token", 5.0):
             pass
 
 

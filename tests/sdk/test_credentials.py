@@ -155,3 +155,44 @@ def test_local_token_that_is_no_text_is_told_without_its_bytes(tmp_path: Path) -
     with pytest.raises(NotConfigured, match=r"admin\.token") as caught:
         find_config(data_dir=tmp_path)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\n"])
+@pytest.mark.parametrize("name", ["url", "token", "project"])
+def test_setting_that_is_given_empty_is_refused_and_never_another_ones(
+    name: str, empty: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".placet").mkdir()
+    (tmp_path / ".placet" / "placet.json").write_text(f'{{"url": "{NOWHERE}"}}')
+    (tmp_path / ".placet" / "admin.token").write_text("the-admins")
+    with pytest.raises(SettingRefused, match=f"{name}=.* is empty"):
+        Placet(**{name: empty})  # type: ignore[arg-type]
+    assert run([f"--{name}", empty, "inbox"]) == 2
+    assert f"--{name}) is empty" in capsys.readouterr().err
+    monkeypatch.setenv(f"PLACET_{name.upper()}", empty)
+    with pytest.raises(SettingRefused, match=f"PLACET_{name.upper()} is empty"):
+        AsyncPlacet()
+    assert run(["approve", "d1", "--yes"]) == 2
+    assert f"PLACET_{name.upper()} is empty" in capsys.readouterr().err
+
+
+def test_function_that_gives_an_empty_token_sends_nothing(terminal: Terminal) -> None:
+    for mode in MODES:
+        with (
+            Placet(terminal.script.url, token=lambda: " ", transport=mode) as placet,
+            pytest.raises(SettingRefused, match="token="),
+        ):
+            placet.propose("run", "tool", {})
+    assert terminal.script.asked == terminal.script.peers == []
+
+
+def test_project_that_is_given_wins_over_the_environments(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACET_PROJECT", "ours")
+    assert terminal("inbox") == 0
+    assert run(["--url", terminal.script.url, "--token", "t", "--project", "payments", "inbox"]) == 0
+    with Placet(terminal.script.url, token="t", project="payments", transport="rest") as placet:
+        placet.holds.list()
+    projects = [asked.headers["placet-project"] for asked in terminal.script.asked]
+    assert (projects[0], set(projects[2:])) == ("ours", {"payments"})

@@ -25,7 +25,7 @@ from placet.resources import (
 )
 from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import AutoTransport, Mode
-from placet.transport.bearer import named_project
+from placet.transport.bearer import Caller, named_project
 from placet.transport.port import Patience
 from placet.vault import AsyncVault
 
@@ -39,10 +39,11 @@ class AsyncPlacet:
         agent: the name under which executions are started.
         transport: `auto` (the WebSocket, REST where it isn't spoken), `ws` or `rest`.
         patience: how long to try.
+        project: where to work, for a token of the whole tenant; by default `PLACET_PROJECT`, else the token's own.
 
     Raises:
         NotConfigured: no gateway or no token is known.
-        SettingRefused: one of them cannot be used; the message never shows it.
+        SettingRefused: one of them cannot be used, or is empty; the message never shows it.
     """
 
     def __init__(
@@ -53,14 +54,16 @@ class AsyncPlacet:
         agent: str | None = None,
         transport: Mode = "auto",
         patience: Patience | None = None,
+        project: str | None = None,
     ) -> None:
-        self._token: Callable[[], str]
+        source: Callable[[], str]
         if callable(token):
-            self.url, self._token = find_url(url), checked_source(token)
+            self.url, source = find_url(url), checked_source(token)
         else:
             config = find_config(url, token)
-            self.url, self._token = config.url, lambda: config.token
-        named_project()  # refused now where no header can hold it
+            self.url, source = config.url, lambda: config.token
+        # Refused now where no header can hold it.
+        self._token = Caller(source, named_project(project))
         self.agent = agent
         self._mode: Mode = transport
         self._patience = patience or Patience()

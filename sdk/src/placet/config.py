@@ -55,16 +55,17 @@ def find_config(url: str | None = None, token: str | None = None, data_dir: Path
 
     Raises:
         NotConfigured: no address or no token was found.
-        SettingRefused: one of them cannot be used; its value is not shown.
+        SettingRefused: one of them cannot be used, or is empty; its value is not shown.
     """
     directory = data_dir or Path(DATA_DIR)
     found_url = find_url(url, directory)
+    # An empty one never falls through to the next: the request would be made by somebody else.
     for setting, given in (
         ("The token that was given (token=, --token)", token),
         ("PLACET_TOKEN", os.environ.get("PLACET_TOKEN")),
     ):
-        if given and (found := checked_token(setting, given)):
-            return Config(found_url, found)
+        if given is not None:
+            return Config(found_url, checked_token(setting, given))
     if found_url == _local_url(directory) and (found := _local_token(directory)):
         return Config(found_url, found)
     raise NotConfigured(
@@ -83,7 +84,7 @@ def find_url(url: str | None = None, data_dir: Path | None = None) -> str:
         ("The address that was given (url=, --url)", url),
         ("PLACET_URL", os.environ.get("PLACET_URL")),
     ):
-        if given and given.strip():
+        if given is not None:
             return checked_address(setting, given)
     if found := _local_url(data_dir or Path(DATA_DIR)):
         return found
@@ -94,9 +95,9 @@ def checked_token(setting: str, token: str) -> str:
     """A token without the white space around it, such as the newline that a file ends with.
 
     Raises:
-        SettingRefused: a character is in it that no header can hold.
+        SettingRefused: it is empty, or a character is in it that no header can hold.
     """
-    stripped = token.strip()
+    stripped = _filled(setting, token)
     if bad := _NOT_IN_A_HEADER.search(stripped):
         raise SettingRefused(
             setting,
@@ -120,23 +121,24 @@ def checked_source(token: Callable[[], str]) -> Callable[[], str]:
 
 
 def checked_header(setting: str, value: str) -> str:
-    """A value that is sent in a header.
+    """A value that is sent in a header, without the white space around it.
 
     Raises:
-        SettingRefused: a character is in it that no header can hold.
+        SettingRefused: it is empty, or a character is in it that no header can hold.
     """
-    if _NOT_IN_A_HEADER.search(value):
+    stripped = _filled(setting, value)
+    if _NOT_IN_A_HEADER.search(stripped):
         raise SettingRefused(setting, "holds a character that no header can hold.")
-    return value
+    return stripped
 
 
 def checked_address(setting: str, url: str) -> str:
     """The address of a gateway, without the slash at its end.
 
     Raises:
-        SettingRefused: it is none, or it holds what belongs elsewhere: a user, a password, a token.
+        SettingRefused: it is none or empty, or it holds what belongs elsewhere: a user, a password, a token.
     """
-    stripped = url.strip().rstrip("/")
+    stripped = _filled(setting, url).rstrip("/")
     refused = SettingRefused(setting, "is no address of a gateway: give http(s)://HOST:PORT.")
     if _NOT_IN_AN_ADDRESS.search(stripped):
         raise refused
@@ -162,6 +164,12 @@ def shown_address(url: str) -> str:
     """An address as errors show it: scheme, host and port alone, since a path may hold what is secret."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.split('/', 1)[0].rpartition('@')[2]}"
+
+
+def _filled(setting: str, value: str) -> str:
+    if stripped := value.strip():
+        return stripped
+    raise SettingRefused(setting, "is empty: give a value, or leave it out.")
 
 
 def _local_url(directory: Path) -> str:

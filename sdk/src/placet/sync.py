@@ -256,10 +256,15 @@ class Placet(_Blocking):
         agent: str | None = None,
         transport: Mode = "auto",
         patience: Patience | None = None,
+        project: str | None = None,
     ) -> None:
         thread = LoopThread()
         try:
-            inner = thread.run(lambda: _made(url, token, agent, transport, patience))
+            inner = thread.run(
+                lambda: _made(
+                    url, token=token, agent=agent, transport=transport, patience=patience, project=project
+                )
+            )
         except BaseException:
             thread.stop()
             raise
@@ -313,14 +318,8 @@ class Placet(_Blocking):
             self._thread.run(stream.end)
 
 
-async def _made(
-    url: str | None,
-    token: str | Callable[[], str] | None,
-    agent: str | None,
-    transport: Mode,
-    patience: Patience | None,
-) -> AsyncPlacet:
-    return AsyncPlacet(url, token=token, agent=agent, transport=transport, patience=patience)
+async def _made(url: str | None, **settings: Any) -> AsyncPlacet:
+    return AsyncPlacet(url, **settings)
 
 
 class _Stream:

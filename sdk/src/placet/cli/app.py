@@ -45,12 +45,16 @@ def options(
     token: Annotated[
         str | None, typer.Option(help="Who asks; else PLACET_TOKEN, else .placet/ here.")
     ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(help="Where to work, for a token of the whole tenant; else PLACET_PROJECT."),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Agents propose; people assent; the log remembers."""
-    context.obj = Settings(url, token)
+    context.obj = Settings(url, token, project)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -44,6 +44,7 @@ class Settings:
 
     url: str | None = None
     token: str | None = field(default=None, repr=False)
+    project: str | None = None
 
 
 def connect(context: typer.Context, within_s: float = PATIENCE_S) -> Placet:
@@ -55,7 +56,9 @@ def connect(context: typer.Context, within_s: float = PATIENCE_S) -> Placet:
 
     settings = context.find_object(Settings) or Settings()
     patience = Patience(request_s=within_s, open_s=within_s)
-    return Placet(settings.url, token=settings.token, transport="auto", patience=patience)
+    return Placet(
+        settings.url, token=settings.token, transport="auto", patience=patience, project=settings.project
+    )
 
 
 def console(*, stderr: bool = False) -> Console:

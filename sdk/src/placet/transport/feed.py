@@ -92,7 +92,7 @@ async def _socket(
 ) -> AsyncGenerator[Event, None]:
     served = False
     try:
-        async with open_socket(url, token(), patience.open_s) as connection:
+        async with open_socket(url, token, patience.open_s) as connection:
             await connection.send(_subscribe(channels, cursor))
             while True:
                 message = json.loads(await connection.recv())
@@ -110,7 +110,7 @@ async def _socket(
 async def _sse(
     url: str, token: TokenSource, channels: Sequence[str], cursor: str | None, patience: Patience
 ) -> AsyncGenerator[Event, None]:
-    headers = {**bearer_headers(token()), "Accept": "text/event-stream"}
+    headers = {**bearer_headers(token), "Accept": "text/event-stream"}
     if cursor is not None:
         headers["Last-Event-ID"] = cursor
     timeout = httpx.Timeout(patience.open_s, read=None)

@@ -80,7 +80,7 @@ class RestTransport:
         return Reply(response.status_code, _body(response), _retry_after(response))
 
     def _headers(self, request: Request) -> dict[str, str]:
-        headers = bearer_headers(self._token())
+        headers = bearer_headers(self._token)
         if request.writes:
             headers["Idempotency-Key"] = request.ref
         if request.yaml is not None:

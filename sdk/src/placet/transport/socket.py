@@ -21,7 +21,7 @@ from placet.config import NotConfigured, shown_address
 from placet.errors import PlacetError, Unauthenticated, is_passing
 from placet.tls import tls_for
 from placet.transport.bearer import authenticate_message
-from placet.transport.port import ConnectionLost
+from placet.transport.port import ConnectionLost, TokenSource
 from placet.transport.rest import UNUSABLE_PROXY
 
 SUBPROTOCOL = Subprotocol("placet.v1")
@@ -43,23 +43,24 @@ def ws_url(url: str) -> str:
 
 
 @asynccontextmanager
-async def open_socket(url: str, token: str, open_s: float) -> AsyncIterator[ClientConnection]:
+async def open_socket(url: str, token: TokenSource, open_s: float) -> AsyncIterator[ClientConnection]:
     """Connect and show the token as the first message.
 
     Args:
         url: of the gateway, http or https.
-        token: the bearer token.
+        token: gives the bearer token.
         open_s: seconds that connecting may take.
 
     Raises:
         NoWebSocket: HTTP is spoken there, this protocol is not.
         ConnectionLost: nobody answered, or not now.
     """
+    first = json.dumps(authenticate_message(token))
     connection = await _connect(ws_url(url), open_s)
     try:
         if connection.subprotocol != SUBPROTOCOL:
             raise NoWebSocket(f"{shown_address(ws_url(url))} does not speak {SUBPROTOCOL}")
-        await connection.send(json.dumps(authenticate_message(token)))
+        await connection.send(first)
         yield connection
     finally:
         await connection.close()

@@ -151,7 +151,7 @@ class WsTransport:
         """Serve one connection to its end: whether anything was said on it, and why it ended."""
         served = False
         try:
-            async with open_socket(self._url, self._token(), self._patience.open_s) as connection:
+            async with open_socket(self._url, self._token, self._patience.open_s) as connection:
                 await self._begin(connection)
                 while True:
                     served = self._receive(_message(await connection.recv())) or served
