@@ -117,6 +117,38 @@ class Definitions:
         """All versions of a tool as a project sees it, oldest first: its own, else the tenant's."""
         return seen(self.tools, tenant, project, name)
 
+    def has_rule(self, tenant: str, project: str, name: str) -> bool:
+        """Whether a rule was ever published: a policy's, or a standing one.
+
+        Args:
+            tenant: whose.
+            project: which asks.
+            name: `policy/rule`, `policy@version/rule`, either after `project/`; or a standing rule's id.
+        """
+        place, slash, rule = name.rpartition("/")
+        if not slash:
+            row = self.standing.get((tenant, name))
+            return row is not None and row["project"] == project
+        place = place.removeprefix(f"{project}/")
+        policy, _, version = place.partition("@")
+        versions = [
+            *self.policies.get((tenant, project, policy), ()),
+            *self.policies.get((tenant, TENANT_WIDE, policy), ()),
+        ]
+        return any(
+            one.get("id") == rule
+            for published in versions
+            if version in ("", str(published.version))
+            for one in json.loads(published.document).get("rules", ())
+        )
+
+
+def lies_in(shelf: Shelf, tenant: str, name: str) -> list[str]:
+    """The projects of a tenant that have something of their own under a name."""
+    return sorted(
+        place for owner, place, named in shelf if (owner, named) == (tenant, name) and place != TENANT_WIDE
+    )
+
 
 def newest(shelf: Shelf, tenant: str, project: str) -> list[Published]:
     """What a project sees of a kind, each at its newest version, by name: its own, and the tenant's.

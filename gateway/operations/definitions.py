@@ -8,10 +8,10 @@ from typing import Any
 
 from gateway.asking import Ask, name_of
 from gateway.identity.doors import check_role
-from gateway.live.definitions import Place, Published
+from gateway.live.definitions import Place, Published, Shelf, lies_in
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
-from gateway.problems import Problem
+from gateway.problems import Problem, not_found
 from schemas import commands as k
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.ids import definition_key, is_client_id
@@ -20,6 +20,7 @@ from schemas.refusals import Refusal
 from schemas.token import Claims
 
 ADOPTION_WAIT_S = 5.0
+PROJECTS_SHOWN = 5
 _PATH = re.compile(r"\w+(\[\d+\]|[.-]\w+)*")
 
 Publishing = k.PublishPolicy | k.PublishTool | k.PublishPrincipal
@@ -135,3 +136,14 @@ def _with_errors(problem: Problem) -> Problem:
         entry = {"path": path, "code": "invalid", "message": message if path else problem.detail}
         return Problem(problem.code, problem.detail, errors=[entry])
     return problem
+
+
+def missing(shelf: Shelf, claims: Claims, name: str, what: str) -> Problem:
+    """404, and for who sees the whole tenant in which project of it there is one."""
+    projects = [] if claims.wide is None else lies_in(shelf, claims.actor.tenant, name)
+    if not projects:
+        return not_found(what)
+    shown = ", ".join(projects[:PROJECTS_SHOWN])
+    hint = f"--project {projects[0]}, Placet-Project: {projects[0]}"
+    asked = f"in project {claims.asked}" if claims.asked else "for the whole tenant"
+    return Problem(Refusal.NOT_FOUND, f"no such {what} {asked}; it is of project {shown}: {hint}")

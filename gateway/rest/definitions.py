@@ -10,8 +10,7 @@ from starlette.responses import Response
 from gateway import resources as r
 from gateway.identity.doors import check_reads, check_reads_tools
 from gateway.live.definitions import Published, Shelf, newest, principal_json, tool_json
-from gateway.operations.definitions import publish_principal, publish_tool
-from gateway.problems import not_found
+from gateway.operations.definitions import missing, publish_principal, publish_tool
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER
@@ -62,7 +61,7 @@ async def get_tool(door: AtDoor, name: str) -> Response:
         door.actor.tenant, door.claims.definitions_project, name
     )
     if not versions:
-        raise not_found("tool")
+        raise missing(door.gate.live.definitions.tools, door.claims, name, "tool")
     return answer(door.gate.json(tool_json(versions[-1])))
 
 

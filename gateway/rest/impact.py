@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_role
-from gateway.problems import Problem
+from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, door_of
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter
@@ -23,17 +24,22 @@ router = APIRouter(prefix="/v1/audit", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
 GRANT = Parameter("grant", "A grant's id.")
 RULE = Parameter("rule", "A policy's rule (`policy/rule` or `policy@version/rule`), or a standing rule's id.")
+_SAID = {"grant": "grant", "rule": "rule", "reviewer": "person"}
 REVIEWER = Parameter("reviewer", "A subject, or a principal with all of its accounts.")
 
 
 @router.get(
     "/impact",
     operation_id="listImpact",
-    responses=answers({200: r.Page[r.ToolCall]}, 403, 422),
+    responses=answers({200: r.Page[r.ToolCall]}, 403, 404, 422),
     openapi_extra=documented(parameters=(GRANT, RULE, REVIEWER, CURSOR, LIMIT, AFTER)),
 )
 async def list_impact(door: AtDoor) -> Response:
-    """The calls that were let run because of one grant, one rule or one person, oldest first."""
+    """The calls that were let run because of one grant, one rule or one person, oldest first.
+
+    A person's are also those that were decided by whom they had handed the hold on to. 404 for a name that nothing
+    here ever bore.
+    """
     check_role(door.actor, "analyst", "operator")
     asked = {name: value for name in ("grant", "rule", "reviewer") if (value := door.query(name)) is not None}
     if len(asked) != 1:
@@ -43,12 +49,26 @@ async def list_impact(door: AtDoor) -> Response:
 
 
 def _effects(door: Door, moment: Moment, kind: str, name: str) -> Page:
+    page, is_known = _found(door, moment, kind, name)
+    # That nothing rested on a misspelt name would be a false comfort.
+    if not page.rows and not is_known():
+        raise not_found(f"{_SAID[kind]}: nothing here ever bore this name")
+    return page
+
+
+def _found(door: Door, moment: Moment, kind: str, name: str) -> tuple[Page, Callable[[], bool]]:
     actor, cursor, limit = door.actor, door.query("cursor"), door.limit()
     owner = (actor.tenant, actor.project)
     if kind == "grant":
-        return impact.effects_of_grant(moment, *owner, name, cursor, limit)
+        page = impact.effects_of_grant(moment, *owner, name, cursor, limit)
+        return page, lambda: impact.is_grant(moment, *owner, name)
+    definitions = door.gate.live.definitions
     if kind == "rule":
-        return impact.effects_of_rule(moment, *owner, name, cursor, limit)
-    people = door.gate.live.definitions.people.of(*owner)
-    subjects = people.accounts_of(name) or (name,)
-    return impact.effects_of_people(moment, *owner, subjects, cursor, limit)
+        page = impact.effects_of_rule(moment, *owner, name, cursor, limit)
+        return page, lambda: definitions.has_rule(*owner, name) or impact.is_cited(moment, *owner, name)
+    people = definitions.people.of(*owner)
+    accounts = people.accounts_of(name)
+    subjects = accounts or (name,)
+    page = impact.effects_of_people(moment, *owner, subjects, cursor, limit, people.meant_by)
+    is_published = bool(accounts or people.principal_of(name))
+    return page, lambda: is_published or impact.has_acted(moment, *owner, subjects)

@@ -13,8 +13,9 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
 from gateway.live.definitions import Published, in_force, newest, policy_json, seen
+from gateway.operations.definitions import missing
 from gateway.operations.policies import check_policy, publish_policy, retire_policy
-from gateway.problems import Problem, not_found
+from gateway.problems import Problem
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, read_raw
 from gateway.rest.parameters import AFTER, Number, Word
@@ -101,7 +102,7 @@ async def get_policy(door: AtDoor, name: str) -> Response:
     version = door.number(VERSION)
     found = [one for one in _versions(door, name) if version in (None, one.version)]
     if not found:
-        raise not_found("policy, or version of it")
+        raise missing(door.gate.live.definitions.policies, door.claims, name, "policy, or version of it")
     return answer(door.gate.json(policy_json(found[-1])))
 
 
@@ -117,7 +118,7 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     await door.settle_after()
     versions = _versions(door, name)
     if not versions:
-        raise not_found("policy")
+        raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
     return await door.listed(reversed(versions), policy_json)
 
 

@@ -4,7 +4,7 @@ A call counts from its consumption on: then it may have had its effect, whatever
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from projections.folds.rows import Row, json_value
@@ -14,6 +14,19 @@ from projections.store.tables import AUDIT_ENTRIES, TOOL_CALLS
 
 _VERSION = re.compile(r"@[0-9]+/")
 _PLACE = '"execution_id" || \'/\' || "call_id"'
+# Of an audit entry `a`: it let the call run, as it ran. An edit is decided on the old digest; its author has proposed
+# the revision that ran.
+_LET_RUN = (
+    'a."tenant" = tool_calls."tenant" AND a."project" = tool_calls."project" '
+    'AND a."execution_id" = tool_calls."execution_id" AND a."call_id" = tool_calls."call_id" '
+    'AND ((a."action" = \'approve\' AND a."digest" = tool_calls."grant_digest") '
+    'OR (a."action" = \'edit\' AND tool_calls."proposed_by" = a."subject"))'
+)
+# Of a delegation `d` before it: it is of the same hold.
+_SAME_HOLD = (
+    'd."tenant" = a."tenant" AND d."project" = a."project" AND d."hold_id" = a."hold_id" '
+    'AND d."at_ms" <= a."at_ms" AND d."log_offset" < a."log_offset"'
+)
 
 
 def effects_of_grant(
@@ -37,12 +50,18 @@ def effects_of_rule(
     Raises:
         BadCursor: the cursor is not one of this list.
     """
+    condition, patterns, wanted = _citing(project, rule)
+    page = _page(moment, (tenant, project), condition, patterns, cursor, limit)
+    # The pattern may begin in one rule of a verdict and end in another.
+    return page._replace(rows=[row for row in page.rows if _cites(row, wanted)])
+
+
+def _citing(project: str, rule: str) -> tuple[str, tuple[str, ...], list[str]]:
+    """A condition that verdicts meet that cite a rule, its values, and what is cited."""
     wanted = [_as_cited(rule), f"{project}/{_as_cited(rule)}"]
     patterns = tuple(f'%"{_literal(one).replace("@/", "@%/")}"%' for one in wanted)
     like = "\"rules\" LIKE ? ESCAPE '!'"
-    page = _page(moment, (tenant, project), f"({like} OR {like})", patterns, cursor, limit)
-    # The pattern may begin in one rule of a verdict and end in another.
-    return page._replace(rows=[row for row in page.rows if _cites(row, wanted)])
+    return f"({like} OR {like})", patterns, wanted
 
 
 def _as_cited(rule: str) -> str:
@@ -58,24 +77,135 @@ def _cites(row: Row, wanted: Sequence[str]) -> bool:
 
 
 def effects_of_people(
-    moment: Moment, tenant: str, project: str, subjects: Sequence[str], cursor: str | None, limit: int | None
+    moment: Moment,
+    tenant: str,
+    project: str,
+    subjects: Sequence[str],
+    cursor: str | None,
+    limit: int | None,
+    person_of: Callable[[str], str] = str,
 ) -> Page:
     """The calls that ran on the word of one of several subjects: what they approved, or edited, as it ran.
+
+    What somebody decided to whom they had handed the hold on counts as well, down the line of those who handed it on.
+
+    Args:
+        moment: of the views.
+        tenant: whose calls.
+        project: whose calls.
+        subjects: the accounts of one person.
+        cursor: of the page.
+        limit: of the page.
+        person_of: whom an account, or the name that a hold was handed to, means.
 
     Raises:
         BadCursor: the cursor is not one of this list.
     """
-    marks = ", ".join("?" for _ in subjects)
-    audit = f"{moment.dialect.prefix}{AUDIT_ENTRIES.name}"
-    # An edit is decided on the old digest; its author has proposed the revision that ran.
-    condition = (
-        f'EXISTS (SELECT 1 FROM {audit} a WHERE a."tenant" = tool_calls."tenant" '  # noqa: S608 – names of tables.py
-        'AND a."project" = tool_calls."project" AND a."execution_id" = tool_calls."execution_id" '
-        f'AND a."call_id" = tool_calls."call_id" AND a."subject" IN ({marks}) '
-        'AND ((a."action" = \'approve\' AND a."digest" = tool_calls."grant_digest") '
-        'OR (a."action" = \'edit\' AND tool_calls."proposed_by" = a."subject")))'
+    owner = (tenant, project)
+    hands_on = _hands_on(moment, owner, subjects)
+    conditions = [_by_themselves(moment, subjects), _by_delegates(moment, subjects)][: 1 + hands_on]
+    page = _page(moment, owner, f"({' OR '.join(conditions)})", (*subjects,) * len(conditions), cursor, limit)
+    if not hands_on or not page.rows:
+        return page
+    words = _words(moment, owner, page.rows)
+    return page._replace(rows=[row for row in page.rows if _rests_on(row, words, subjects, person_of)])
+
+
+def _hands_on(moment: Moment, owner: tuple[str, str], subjects: Sequence[str]) -> bool:
+    tail = (
+        f'WHERE "tenant" = ? AND "project" = ? AND "subject" IN ({_marks(subjects)}) '
+        "AND \"action\" = 'delegate' LIMIT 1"
     )
-    return _page(moment, (tenant, project), condition, tuple(subjects), cursor, limit)
+    return bool(moment.select(AUDIT_ENTRIES, tail, (*owner, *subjects)))
+
+
+def _by_themselves(moment: Moment, subjects: Sequence[str]) -> str:
+    return (
+        f'EXISTS (SELECT 1 FROM {_audit(moment)} a WHERE {_LET_RUN} AND a."subject" IN ({_marks(subjects)}))'  # noqa: S608 – names of tables.py
+    )
+
+
+def _by_delegates(moment: Moment, subjects: Sequence[str]) -> str:
+    """That somebody else decided a hold after one of them had handed it on; `_rests_on` says whether to them."""
+    audit = _audit(moment)
+    return (
+        f"EXISTS (SELECT 1 FROM {audit} d JOIN {audit} a ON {_SAME_HOLD} "  # noqa: S608 – names of tables.py
+        f'WHERE {_LET_RUN} AND d."subject" IN ({_marks(subjects)}) AND d."action" = \'delegate\')'
+    )
+
+
+def _words(moment: Moment, owner: tuple[str, str], rows: Sequence[Row]) -> list[Row]:
+    """What was said to the holds of some calls, in the order in which it was said."""
+    runs = tuple(sorted({row["execution_id"] for row in rows}))
+    tail = (
+        f'WHERE "tenant" = ? AND "project" = ? AND "execution_id" IN ({_marks(runs)}) '
+        "AND \"action\" IN ('approve', 'edit', 'delegate') ORDER BY \"log_offset\""
+    )
+    return moment.select(AUDIT_ENTRIES, tail, (*owner, *runs))
+
+
+def _rests_on(
+    row: Row, words: Sequence[Row], subjects: Sequence[str], person_of: Callable[[str], str]
+) -> bool:
+    """Whether one of the words that let a call run is of one of some accounts, or of their delegate."""
+    delegations: list[Row] = []
+    for entry in words:
+        if (entry["execution_id"], entry["call_id"]) != (row["execution_id"], row["call_id"]):
+            continue
+        if entry["action"] == "delegate":
+            delegations.append(entry)
+        elif _caused(entry, row) and _speaks_for(entry, delegations, subjects, person_of):
+            return True
+    return False
+
+
+def _audit(moment: Moment) -> str:
+    return f"{moment.dialect.prefix}{AUDIT_ENTRIES.name}"
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" for _ in values)
+
+
+def _caused(entry: Row, row: Row) -> bool:
+    if entry["action"] == "edit":
+        return bool(row["proposed_by"] == entry["subject"])
+    return bool(row["grant_digest"] == entry["digest"])
+
+
+def _speaks_for(
+    entry: Row, delegations: Sequence[Row], subjects: Sequence[str], person_of: Callable[[str], str]
+) -> bool:
+    if entry["subject"] in subjects:
+        return True
+    person = person_of(entry["subject"])
+    for handed in reversed(delegations):
+        if (
+            handed["hold_id"] == entry["hold_id"]
+            and person_of(json_value(handed["after"])["assignee"]) == person
+        ):
+            if handed["subject"] in subjects:
+                return True
+            person = person_of(handed["subject"])
+    return False
+
+
+def is_grant(moment: Moment, tenant: str, project: str, grant_id: str) -> bool:
+    """Whether a grant of that id was ever given."""
+    return moment.one(TOOL_CALLS, tenant=tenant, project=project, grant_id=grant_id) is not None
+
+
+def is_cited(moment: Moment, tenant: str, project: str, rule: str) -> bool:
+    """Whether any verdict ever cited a rule, whether or not the call ran."""
+    condition, values, wanted = _citing(project, rule)
+    tail = f'WHERE "tenant" = ? AND "project" = ? AND {condition} LIMIT 50'
+    return any(_cites(row, wanted) for row in moment.select(TOOL_CALLS, tail, (tenant, project, *values)))
+
+
+def has_acted(moment: Moment, tenant: str, project: str, subjects: Sequence[str]) -> bool:
+    """Whether the audit names one of some subjects."""
+    tail = f'WHERE "tenant" = ? AND "project" = ? AND "subject" IN ({_marks(subjects)}) LIMIT 1'
+    return bool(moment.select(AUDIT_ENTRIES, tail, (tenant, project, *subjects)))
 
 
 def _page(

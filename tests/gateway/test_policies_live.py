@@ -144,3 +144,19 @@ def test_command_checks_and_compares_with_what_is_in_force(
     assert (checked.returncode, compared.returncode) == (0, 0), checked.stderr + compared.stderr
     assert f"warning: scope: {SHADOWED}" in checked.stdout
     assert json.loads(compared.stdout)["changed"] == [{"rule": "deny-writes", "fields": ["then"]}]
+
+
+def test_policy_of_a_project_is_named_to_who_sees_the_whole_tenant(doors: Doors) -> None:
+    tenant = f"t-{uuid4().hex[:8]}"
+    olga = doors.caller("olga", "operator", tenant=tenant, project="*")
+    own = doors.caller("otto", "operator", tenant=tenant, project="books")
+    put(own, INTERNS)
+
+    for method, end in (("GET", ""), ("GET", "/versions")):
+        answer = olga.call(method, f"/v1/policies/interns{end}")
+        assert answer.status_code == 404
+        assert "it is of project books: --project books" in answer.json()["detail"]
+    named = olga.get("/v1/policies/interns", headers={"Placet-Project": "books"})
+    assert (named.status_code, named.json()["version"]) == (200, 1)
+    other = doors.caller("omar", "operator", tenant=tenant, project="other")
+    assert "books" not in other.get("/v1/policies/interns").text

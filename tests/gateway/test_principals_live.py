@@ -223,3 +223,36 @@ def test_what_i_may_decide_is_by_the_people_of_my_project(doors: Doors) -> None:
 
 def _listed(who: Caller, query: str) -> list[str]:
     return [hold["hold_id"] for hold in who.get(f"/v1/holds?{query}").json()["items"]]
+
+
+def test_impact_of_who_handed_a_hold_on_and_of_a_name_that_nobody_bears(firm: Firm) -> None:
+    firm.publish("tom-t", "tom", roles=["treasurer"])
+    firm.publish("mia-m", "mia", roles=["reviewer"])
+    tom, mia = firm.caller("tom", "analyst"), firm.caller("mia", "reviewer")
+    call = firm.payment()
+    hold = f"/v1/holds/{call['hold_id']}"
+    firm.publish("ann-a", "ann", roles=["treasurer"])
+    assert tom.post(f"{hold}/delegate", {"to": "mia-m"}).status_code == 200
+    assert firm.decide(mia, call)[1]["status"] == "recorded"
+    assert firm.decide(firm.caller("ann", "analyst"), call)[1]["status"] == "resolved"
+    place = f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
+    consumed = firm.bot.post(f"{place}/consume", {"digest": call["digest"], "attempt_id": "a1"})
+    assert consumed.status_code == 200, consumed.text
+
+    def impact(**asked: str) -> Any:
+        return firm.root.get("/v1/audit/impact", params={**asked, "after": consumed.json()["cursor"]})
+
+    for name in ("tom-t", "tom", "mia-m", "mia", "ann"):
+        answer = impact(reviewer=name)
+        assert [one["call_id"] for one in answer.json()["items"]] == [call["call_id"]], (name, answer.text)
+    for known in ({"reviewer": "root"}, {"rule": "people/reads"}, {"rule": "people@1/reads"}):
+        assert (impact(**known).status_code, impact(**known).json()["items"]) == (200, [])
+    for unknown in (
+        {"reviewer": "nobody"},
+        {"rule": "people/nosuch"},
+        {"rule": "people@2/reads"},
+        {"rule": "zzz"},
+        {"grant": "zzz"},
+    ):
+        answer = impact(**unknown)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (unknown, answer.text)

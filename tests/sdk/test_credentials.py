@@ -183,7 +183,7 @@ def test_function_that_gives_an_empty_token_sends_nothing(terminal: Terminal) ->
             pytest.raises(SettingRefused, match="token="),
         ):
             placet.propose("run", "tool", {})
-    assert terminal.script.asked == terminal.script.peers == []
+    assert (terminal.script.asked, terminal.script.peers) == ([], [])
 
 
 def test_project_that_is_given_wins_over_the_environments(

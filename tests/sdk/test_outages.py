@@ -12,11 +12,12 @@ from starlette.responses import JSONResponse, Response
 
 import placet
 from placet import AsyncPlacet, Placet
+from placet.cli.app import exit_code, explained
 from placet.execution import AsyncExecution
 from placet.parsing import UnexpectedAnswer
 from placet.transport.auto import Mode
 from tests.sdk.proxied import Proxied
-from tests.sdk.scripted import QUICK, serving
+from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
 # Shorter than the outages of these tests, as 30 s are shorter than those that are meant.
@@ -156,3 +157,59 @@ async def test_several_errors_at_once_leave_the_run_open_where_one_does() -> Non
         with pytest.raises(Several):
             await run_once(proxied, fail, "rest")
         assert proxied.ended_as == ended_as
+
+
+SHORT = replace(QUICK, request_s=0.2, answer_s=0.6)
+
+
+@pytest.mark.parametrize("mode", ["rest", "ws"])
+async def test_change_that_was_sent_and_never_answered_may_have_been_done(mode: Mode) -> None:
+    never = asyncio.Event()
+
+    async def silent(asked: Asked) -> Response:
+        await never.wait()
+        return Response()
+
+    async with (
+        serving(Scripted(on_http=silent)) as script,
+        AsyncPlacet(script.url, token="t", agent="billing-bot", transport=mode, patience=SHORT) as client,
+    ):
+        with pytest.raises(
+            placet.NoAnswer, match=r"no answer within 0\.6 s; it may have been done"
+        ) as caught:
+            await client.propose("e1", "send_money", {}, call_id="c1")
+        assert caught.value.path.startswith("/executions/e1/tool-calls")
+        with pytest.raises(placet.Unreachable, match=r"does not answer; gave up after 0\.2 s") as read:
+            await client.holds.list()
+        never.set()
+    assert not isinstance(read.value, placet.NoAnswer)
+
+
+@pytest.mark.parametrize("mode", ["rest", "ws"])
+async def test_change_that_reached_nobody_is_given_up_as_soon_as_a_read(mode: Mode) -> None:
+    nowhere = "http://127.0.0.1:1"
+    async with AsyncPlacet(
+        nowhere, token="t", transport=mode, patience=replace(SHORT, answer_s=60)
+    ) as client:
+        async with asyncio.timeout(10):
+            with pytest.raises(placet.Unreachable, match="not reachable") as caught:
+                await client.propose("e1", "send_money", {}, call_id="c1")
+    assert not isinstance(caught.value, placet.NoAnswer)
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/holds/h1/decision", "placet show h1"),
+        ("/holds/decisions", "placet inbox"),
+        ("/executions/e1/pause", "placet state e1"),
+        ("/executions/e1/tool-calls/c1/revoke", "placet show e1/c1"),
+        ("/policies/production", "placet policy show production"),
+        ("/standing-rules/r1/revoke", "placet rules"),
+        ("/data-keys/k1/destroy", "placet audit"),
+    ],
+)
+def test_command_names_what_shows_whether_it_was_done(path: str, command: str) -> None:
+    error = placet.NoAnswer("http://x does not answer: no answer within 20 s; it may have been done", path)
+    assert explained(error).splitlines()[1] == f"look with `{command}` before you do it again"
+    assert exit_code(error) == 3

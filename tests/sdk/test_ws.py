@@ -112,7 +112,7 @@ async def test_send_never_answered_is_unreachable_in_time() -> None:
     impatient = replace(QUICK, request_s=0.2)
     async with serving(Scripted()) as script:
         transport = WsTransport(script.url, lambda: "secret", impatient)
-        with pytest.raises(Unreachable, match="may have been taken"):
+        with pytest.raises(Unreachable, match="may have been done"):
             await transport.send(propose())
         await transport.close()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         DigestMismatch,
         ExecutionClosed,
         Expired,
+        NoAnswer,
         NoExecution,
         NotAuthorised,
         NotFound,
@@ -79,6 +80,7 @@ __all__ = [
     "HoldGroup",
     "HoldView",
     "HumanRequest",
+    "NoAnswer",
     "NoExecution",
     "NotAuthorised",
     "NotConfigured",
@@ -156,6 +158,7 @@ _WHERE = {
     "ToolFailed": "placet.errors",
     "Unauthenticated": "placet.errors",
     "Unavailable": "placet.errors",
+    "NoAnswer": "placet.errors",
     "Unreachable": "placet.errors",
     "Verdict": "placet.models",
 }

@@ -27,6 +27,18 @@ class Unreachable(PlacetError):
     acts = "retry"
 
 
+class NoAnswer(Unreachable):
+    """A request for a change was sent, and no answer came in time: it may have been done.
+
+    Attributes:
+        path: what the request was about, below `/v1`.
+    """
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class Refused(PlacetError):
     """Placet said no. `code` is the refusal's name.
 

@@ -12,6 +12,7 @@ from projections.queries.moment import Moment
 from projections.queries.paging import Page
 from projections.queries.views import Views, open_views
 from schemas.events import calls as c
+from schemas.events import holds as h
 from schemas.message import Message
 from tests.projections.filling import Filler
 from tests.projections.histories import (
@@ -147,3 +148,56 @@ def test_effects_of_an_editor_are_those_of_the_edit_that_ran(database_url: str, 
     assert of("rita") == ["c1"]
     assert of("otto") == [], "a vote on what did not run is no cause of what did"
     opened.close()
+
+
+def test_effects_of_who_handed_a_hold_on_are_those_that_their_delegate_decided(
+    database_url: str, filler: Filler
+) -> None:
+    builder = LogBuilder(4).claim_all()
+
+    def run(name: str, by: str, *handed: tuple[str, str]) -> None:
+        key, call = key_of(name), proposed("c1")
+        hold = held(key, call)
+        builder.append(key, [started()])
+        builder.append(key, [call, judged(call), hold])
+        for giver, taker in handed:
+            builder.append(key, [h.HoldDelegated(hold_id=hold.hold_id, by=giver, to=taker)])
+        word = decided(hold, by=by)
+        builder.append(key, [word, released(call, word.decision_id)])
+        builder.append(key, [consumed(call)])
+
+    run("by-delegate", "mia@acme", ("tom", "mia"))
+    run("down-the-line", "lea", ("tom", "mia"), ("mia@acme", "lea"))
+    run("by-another", "lea", ("tom", "mia"))
+    run("after-it-came-back", "tom", ("tom", "mia"), ("mia@acme", "tom"))
+    run("without", "mia@acme")
+    filler.fill(builder)
+    opened = open_views(database_url)
+
+    def of(*names: str) -> set[str]:
+        def person(name: str) -> str:
+            return name.partition("@")[0]
+
+        page = opened.read_now(lambda now: impact.effects_of_people(now, *OURS, names, None, 9, person))[0]
+        return {row["execution_id"] for row in page.rows}
+
+    assert of("tom") == {"by-delegate", "down-the-line", "after-it-came-back"}
+    assert of("mia@acme") == {"by-delegate", "down-the-line", "after-it-came-back", "without"}
+    assert of("lea") == {"down-the-line", "by-another"}
+    assert opened.read_now(lambda now: impact.has_acted(now, *OURS, ("lea",)))[0]
+    assert not opened.read_now(lambda now: impact.has_acted(now, *OURS, ("nobody",)))[0]
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("rule", "known"),
+    [
+        ("production/payments", True),
+        ("production@4/payments", True),
+        ("r-1", True),
+        ("payments/nosuch", False),
+    ],
+)
+def test_rule_is_known_once_a_verdict_cites_it(views: Views, rule: str, known: bool) -> None:
+    assert views.read_now(lambda now: impact.is_cited(now, *OURS, rule))[0] is known
+    assert not views.read_now(lambda now: impact.is_grant(now, *OURS, "zzz"))[0]

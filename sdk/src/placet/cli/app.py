@@ -14,7 +14,7 @@ from placet.cli import safe
 from placet.cli.plugins import group_class
 from placet.cli.session import Settings
 from placet.config import NotConfigured
-from placet.errors import PlacetError, Refused, Unavailable, Unreachable
+from placet.errors import NoAnswer, PlacetError, Refused, Unavailable, Unreachable
 from placet.ids import InvalidId
 
 DONE, REFUSED, USAGE, NOT_REACHABLE = 0, 1, 2, 3
@@ -90,6 +90,8 @@ def exit_code(error: Exception) -> int:
 def explained(error: Exception) -> str:
     """One sentence, and what a refusal carries besides."""
     lines = [str(error)]
+    if isinstance(error, NoAnswer):
+        lines.append(f"look with `{_looking_at(error.path)}` before you do it again")
     if isinstance(error, Refused):
         for item in error.fields.get("errors") or ():
             place, said = (item.get("path"), item.get("message")) if isinstance(item, dict) else ("", item)
@@ -98,6 +100,22 @@ def explained(error: Exception) -> str:
         if winner:
             lines.append(f"  decided by {winner}")
     return "\n".join(lines)
+
+
+def _looking_at(path: str) -> str:
+    """The command that shows whether a request of the interface was done."""
+    kind, name, *more = [*path.strip("/").split("/"), ""]
+    if kind == "executions" and more[:1] == ["tool-calls"] and len(more) > 1 and more[1]:
+        return f"placet show {name}/{more[1]}"
+    by_kind = {
+        "holds": f"placet show {name}",
+        "executions": f"placet state {name}" if name else "placet executions",
+        "policies": f"placet policy show {name}",
+        "tools": "placet tools",
+        "principals": "placet principals",
+        "standing-rules": "placet rules",
+    }
+    return by_kind.get(kind, "placet audit") if name != "decisions" else "placet inbox"
 
 
 def main() -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Somebody sits in front of it: say soon that nobody answers.
 PATIENCE_S = 5.0
+# What was sent may be done: the gateway itself answers within 10 s, also where the decider is away.
+ANSWER_PATIENCE_S = 20.0
 WIDE = 200
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 IdArgument = Annotated[
@@ -55,7 +57,7 @@ def connect(context: typer.Context, within_s: float = PATIENCE_S) -> Placet:
     from placet.transport.port import Patience
 
     settings = context.find_object(Settings) or Settings()
-    patience = Patience(request_s=within_s, open_s=within_s)
+    patience = Patience(request_s=within_s, open_s=within_s, answer_s=ANSWER_PATIENCE_S)
     return Placet(
         settings.url, token=settings.token, transport="auto", patience=patience, project=settings.project
     )

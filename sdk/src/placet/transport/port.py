@@ -90,6 +90,7 @@ class Patience:
 
     Attributes:
         request_s: until an unanswered or unserved request is given up as `Unreachable`.
+        answer_s: until one that asks for a change, and that was sent, is given up; `request_s` where that is longer.
         open_s: for one connection to come about.
         first_delay_s: before the first new try; it doubles up to `most_delay_s`, each time at random
             between half and whole.
@@ -106,10 +107,19 @@ class Patience:
     subscribe_after_s: float = 1.0
     poll_s: float = 20.0
     outage_s: float = 600.0
+    answer_s: float = 0.0
 
 
 class ConnectionLost(Unreachable):
-    """The connection failed; whether the request arrived is not known."""
+    """The connection failed.
+
+    Attributes:
+        sent: whether the request may have arrived.
+    """
+
+    def __init__(self, message: str, *, sent: bool = False) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class Transport(Protocol):

@@ -14,6 +14,14 @@ from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Requ
 from placet.transport.retry import send_retrying
 
 MOST_WAIT_S = 60.0
+# Of these the request itself was not begun.
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
 UNUSABLE_PROXY = (
     "The environment names a proxy that cannot be used: mend HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the"
     " gateway's host in NO_PROXY."
@@ -75,8 +83,7 @@ class RestTransport:
                 **_content(request),
             )
         except httpx.RequestError as error:
-            what = str(error) or type(error).__name__
-            raise ConnectionLost(f"{shown_address(self._url)} is not reachable ({what})") from error
+            raise _lost(self._url, error) from error
         return Reply(response.status_code, _body(response), _retry_after(response))
 
     def _headers(self, request: Request) -> dict[str, str]:
@@ -97,6 +104,16 @@ def read_call(key: CallKey, wait_s: float) -> Request:
         params={"wait": str(seconds)} if seconds else {},
         waits_s=float(seconds),
     )
+
+
+def _lost(url: str, error: httpx.RequestError) -> ConnectionLost:
+    """What a try without an answer comes to: nobody was reached, or only the answer did not come."""
+    shown, what = shown_address(url), str(error) or type(error).__name__
+    if isinstance(error, _NOT_SENT):
+        return ConnectionLost(f"{shown} is not reachable ({what})")
+    if isinstance(error, httpx.TimeoutException):
+        return ConnectionLost(f"{shown} does not answer", sent=True)
+    return ConnectionLost(f"{shown} broke off before it answered ({what})", sent=True)
 
 
 def _content(request: Request) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 
-from placet.errors import Unreachable
+from placet.errors import NoAnswer, Unreachable
 from placet.transport.port import ConnectionLost, Patience, Reply, Request
 
 MOST_RETRY_AFTER_S = 60.0
@@ -33,26 +33,38 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
         The first answer that isn't a passing one (`Reply.comes_back`), or the last of those.
 
     Raises:
-        Unreachable: no answer within the budget.
+        NoAnswer: what was to be changed was sent, and no answer came within the budget.
+        Unreachable: likewise of what only reads, or was not sent.
     """
     clock = asyncio.get_running_loop().time
+    began = clock()
     budget_s = patience.request_s + request.waits_s
-    give_up_at = clock() + budget_s
+    # What was sent may be done: its answer is worth more time than finding out that nobody is there.
+    sent_budget_s = max(budget_s, patience.answer_s + request.waits_s if request.writes else 0.0)
     pauses = delays(patience)
     last: Reply | None = None
+    sent = False
     while True:
-        reply, lost = await _try(send_once, request, max(give_up_at - clock(), 0.001))
+        reply, lost = await _try(send_once, request, max(began + sent_budget_s - clock(), 0.001))
         if reply is not None and not reply.comes_back:
             return reply
         last = reply or last
+        sent = sent or (lost is not None and lost.sent)
         pause_s = next(pauses)
         if reply is not None and reply.retry_after_s is not None:
             pause_s = max(pause_s, min(reply.retry_after_s, MOST_RETRY_AFTER_S))
-        if clock() + pause_s >= give_up_at:
+        most_s = sent_budget_s if sent else budget_s
+        if clock() + pause_s >= began + most_s:
             if last is not None:
                 return last
-            raise Unreachable(f"{lost}; gave up after {budget_s:g} s") from lost
+            raise _given_up(request, lost, most_s, sent=sent) from lost
         await asyncio.sleep(pause_s)
+
+
+def _given_up(request: Request, lost: ConnectionLost | None, after_s: float, *, sent: bool) -> Unreachable:
+    if not sent or not request.writes:
+        return Unreachable(f"{lost}; gave up after {after_s:g} s")
+    return NoAnswer(f"{lost}: no answer within {after_s:g} s; it may have been done", request.path)
 
 
 async def _try(

@@ -50,6 +50,7 @@ class WsTransport:
         self._wanted = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
         self._lost = ""
+        self._written: set[str] = set()
 
     async def send(self, request: Request) -> Reply:
         """The gateway's answer; see `Transport.send`.
@@ -103,20 +104,31 @@ class WsTransport:
         future: asyncio.Future[Reply] = loop.create_future()
         text = request.frame_text()
         self._unanswered[request.ref] = (text, future)
-        timer = loop.call_later(timeout_s, self._time_out, future)
+        unsent_s = min(timeout_s, self._patience.request_s + request.waits_s)
+        timers = (
+            loop.call_later(unsent_s, self._time_out, request.ref, future, True),
+            loop.call_later(timeout_s, self._time_out, request.ref, future, False),
+        )
         try:
             self._want()
             if self._connection is not None:
+                self._written.add(request.ref)
                 await self._write(self._connection, text)
             return await future
         finally:
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()
             self._unanswered.pop(request.ref, None)
+            self._written.discard(request.ref)
 
-    def _time_out(self, future: asyncio.Future[Reply]) -> None:
-        if not future.done():
-            why = self._lost if self._connection is None and self._lost else "no answer in time"
-            future.set_exception(ConnectionLost(f"{why}; the request may have been taken"))
+    def _time_out(self, ref: str, future: asyncio.Future[Reply], unsent_only: bool) -> None:
+        sent = ref in self._written
+        if future.done() or (sent and unsent_only):
+            return
+        why = f"{shown_address(self._url)} does not answer"
+        if self._connection is None and self._lost:
+            why = self._lost
+        future.set_exception(ConnectionLost(why, sent=sent))
 
     def _want(self) -> None:
         self._wanted.set()
@@ -172,8 +184,9 @@ class WsTransport:
         if waited_for:
             await connection.send(_subscription(waited_for))
         self._connection = connection
-        for text, future in list(self._unanswered.values()):
+        for ref, (text, future) in list(self._unanswered.items()):
             if not future.done():
+                self._written.add(ref)
                 await connection.send(text)
 
     async def _write(self, connection: ClientConnection, text: str) -> None:
