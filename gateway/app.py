@@ -74,7 +74,7 @@ ROUTERS = (
 # What pages of the origins named with --origin may do from a browser.
 CORS_METHODS = ("GET", "POST", "PUT", "DELETE")
 CORS_HEADERS = ("Authorization", "Content-Type", IDEMPOTENCY_KEY.name, LAST_EVENT_ID.name, PROJECT.name)
-CORS_EXPOSED = ("Retry-After", "WWW-Authenticate", "Location")
+CORS_EXPOSED = ("Retry-After", "WWW-Authenticate")
 CORS_MAX_AGE_S = 600
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +18,9 @@ from ops.status import BACKING_OFF, Component, role_state
 HEALTHY_AFTER_S = 30.0
 STOP_GRACE_S = 10.0
 NOTHING_PRINTED = "nothing was printed"
+NO_WARNING = "it printed no warning and no error"
+# A line of a role's log that tells of no trouble (`vitals.logs`).
+_AT_EASE = re.compile(r"\d{4}-\d\d-\d\d \S+ (DEBUG|INFO) ")
 LOG_BYTES_MAX = 20 * 1024 * 1024
 # The role that is given the vault's master key.
 SEALS = "gateway"
@@ -89,14 +93,17 @@ class RoleChild:
         return Component(self.name, self._process.pid, state, address, self.restarts)
 
     def last_words(self) -> str:
-        """The last line that it printed since it was last started."""
+        """Why it may have ended: the last line since its last start that is a warning, or is not of its log."""
         log = self._directory.log(self.name)
         if not log.is_file():
             return NOTHING_PRINTED
         with log.open("rb") as file:
             file.seek(self._printed_from)
             lines = file.read().decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), NOTHING_PRINTED)
+        printed = [line.strip() for line in reversed(lines) if line.strip()]
+        return next(
+            (line for line in printed if not _AT_EASE.match(line)), NO_WARNING if printed else NOTHING_PRINTED
+        )
 
     def _restart(self, now: float) -> str:
         try:

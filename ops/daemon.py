@@ -106,23 +106,30 @@ def main(tells: int, options: UpOptions) -> int:
 
         def on_ready(stack: Stack) -> None:
             _say(f"Ready at {stack.url}")
-            answer.write(b"ready")
-            answer.close()
+            _answer(answer, b"ready")
 
         try:
             Supervisor(options, _say).run(on_ready)
         except OpsError as error:
             _say(str(error))
-            if not answer.closed:
-                answer.write(json.dumps({"message": str(error), "exit_code": error.exit_code}).encode())
+            _answer(answer, json.dumps({"message": str(error), "exit_code": error.exit_code}).encode())
             return error.exit_code
         except Exception as error:
-            if not answer.closed:
-                why, log = f"{type(error).__name__}: {error}", options.directory.log("supervisor")
-                said = f"The stack did not start ({why}): read {log}."
-                answer.write(json.dumps({"message": said}).encode())
+            why, log = f"{type(error).__name__}: {error}", options.directory.log("supervisor")
+            _answer(answer, json.dumps({"message": f"The stack did not start ({why}): read {log}."}).encode())
             raise
     return 0
+
+
+def _answer(answer: BinaryIO, said: bytes) -> None:
+    """Tell who started this stack, once; who does not wait any more is not told, and the stack goes on."""
+    if answer.closed:
+        return
+    try:
+        answer.write(said)
+        answer.close()
+    except BrokenPipeError:
+        _say("Whoever started this stack has gone and was not told")
 
 
 def _opened(log: Path) -> BinaryIO:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -151,13 +152,13 @@ def _age_s(word: Word) -> float | None:
 
 
 def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
-    """The supervisor's word with what it could not write down: parts that are in trouble, and a full disk."""
+    """The supervisor's word with what it could not write down: parts in trouble, a disk that takes nothing."""
     troubled = [part for part in stack.components if part.state != READY]
     if stack.state != READY or not troubled:
         return stack
     told = [f"{part.name} {part.reason or 'is ' + part.state}" for part in troubled]
     happened = [stack.message] if stack.message else []
-    message = full_disk(directory.root) or "; ".join([*told, *happened])
+    message = full_disk(directory.root) or unwritable(directory) or "; ".join([*told, *happened])
     return replace(stack, state=DEGRADED, message=message)
 
 
@@ -167,3 +168,23 @@ def full_disk(root: Path) -> str:
     if status.f_bavail * status.f_frsize >= LOWEST_FREE_BYTES:
         return ""
     return f"The disk that holds {root} is full: free space; what had to end is then started again."
+
+
+def unwritable(directory: DataDir) -> str:
+    """One sentence where a stack's own files can no longer be written there; empty otherwise.
+
+    It is tried, for only an attempt meets a read-only mount, an attribute of the file system and a missing permission
+    alike. Who asks must be the directory's owner: what others may write says nothing of the stack.
+    """
+    for path in (directory.root, directory.state.parent, directory.kafka):
+        try:
+            if path.stat().st_uid == os.geteuid():
+                tempfile.TemporaryFile(dir=path).close()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            return (
+                f"{path} cannot be written ({error.strerror or error}): make it writable again; what had to end is "
+                "then started again."
+            )
+    return ""

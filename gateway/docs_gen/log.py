@@ -72,7 +72,7 @@ def channels() -> Part:
     found["trust"] = _described(
         "Trust statistics",
         trust,
-        "{tenant}/{agent}/{tool}/{partition}, percent-encoded, or _log/{partition}",
+        "{tenant}/{project}/{agent}/{tool}/{partition}, percent-encoded, or _log/{partition}",
         "the trust processor",
         "Canonical JSON, not framed: statistics that anyone may read, not facts of the log (docs/trust.md).",
     ) | {

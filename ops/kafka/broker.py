@@ -169,8 +169,10 @@ class Broker:
         who = SignIn(PLAIN, BROKER_USER, self._password) if self._password else None
         deadline = time.monotonic() + timeout_s
         while ports is not None and not brokers_alive(LOOPBACK, ports.listener, who=who):
-            if not self.is_running or time.monotonic() > deadline:
+            if not self.is_running:
                 raise explain(self.layout)
+            if time.monotonic() > deadline:
+                raise explain(self.layout, timeout_s)
             time.sleep(POLL_S)
 
     def _let_in(self) -> None:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from ops.errors import DataDirectoryInUseError, DiskFullError, KafkaFailedError, OpsError, PortTakenError
+from ops.errors import (
+    DataDirectoryInUseError,
+    DataDirectoryUnusableError,
+    DiskFullError,
+    KafkaFailedError,
+    OpsError,
+    PortTakenError,
+)
 from ops.kafka.settings import Layout
 
 TAIL_BYTES = 64 * 1024
+LINE_KEPT = 300
+_TROUBLE = re.compile(r"\b(WARN|ERROR|FATAL)\b|(Exception|Error)\b")
 
 
-def explain(layout: Layout) -> OpsError:
-    """The error that says what to do about a broker that ended, or did not become ready."""
+def explain(layout: Layout, waited_s: float | None = None) -> OpsError:
+    """The error that says what to do about a broker that ended, or did not become ready.
+
+    Args:
+        layout: its files.
+        waited_s: how long it was waited for, where it still runs and does not serve; None where it ended.
+    """
     said = _tail(layout.output) + _tail(layout.log)
     if "No space left on device" in said:
         return DiskFullError(
@@ -26,9 +41,25 @@ def explain(layout: Layout) -> OpsError:
         return DataDirectoryInUseError(
             f"Another Kafka runs on {layout.data}: stop it, or choose another --data-dir."
         )
-    return KafkaFailedError(
-        f"The embedded Kafka did not start: read {layout.log} and {layout.output} for the cause."
-    )
+    if "Read-only file system" in said:
+        return DataDirectoryUnusableError(
+            f"{layout.root} is on a read-only file system: make it writable, or choose another --data-dir."
+        )
+    what = "ended while it started" if waited_s is None else f"does not serve after {waited_s:.0f} s"
+    files = f"{layout.log} and {layout.output}"
+    if trouble := _last_trouble(said):
+        advice = f"read {files} for the cause, of which the last is: {trouble}"
+    elif waited_s is None:
+        advice = f"{files} tell of no trouble, so something else ended it: look for a lack of memory"
+    else:
+        advice = f"{files} tell of no trouble, so it may only be slow: start again once this machine has less to do"
+    return KafkaFailedError(f"The embedded Kafka did not start: it {what}; {advice}.")
+
+
+def _last_trouble(said: str) -> str:
+    """The last line that tells of trouble: the JVM's own remarks at every start do not."""
+    found = [line.strip() for line in said.splitlines() if _TROUBLE.search(line)]
+    return found[-1][:LINE_KEPT] if found else ""
 
 
 def _tail(path: Path) -> str:

@@ -67,6 +67,23 @@ def test_last_words_are_of_this_run_and_not_of_an_earlier_one(directory: DataDir
         assert child.last_words() == said
 
 
+def test_last_words_are_the_last_that_tell_of_trouble(directory: DataDir) -> None:
+    at, said = "2026-01-01 10:00:00,123", "Authenticated as decider via SCRAM-SHA-512"
+    at_ease, warning = f"{at} INFO aiokafka.conn {said}", f"{at} WARNING services.runtime.log Kafka is away"
+    child = RoleChild("decider", (sys.executable, "-c", "import time; time.sleep(600)"), directory)
+    child.start()
+    try:
+        for lines, words in (
+            ((at_ease,), "it printed no warning and no error"),
+            ((warning, at_ease), warning),
+            (("Traceback (most recent call last):", "KeyError: 'x'", at_ease), "KeyError: 'x'"),
+        ):
+            directory.log("decider").write_text("".join(f"{line}\n" for line in lines))
+            assert child.last_words() == words
+    finally:
+        child.stop()
+
+
 def test_child_ready_file_of_another_process_is_not_believed(directory: DataDir) -> None:
     child = RoleChild("decider", (sys.executable, "-c", "import time; time.sleep(600)"), directory)
     child.start()

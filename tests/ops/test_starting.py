@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,11 +12,14 @@ from threading import Thread
 
 import pytest
 
+from ops import daemon
 from ops import supervisor as supervisor_module
 from ops.child import RoleChild
 from ops.config import StackConfig
 from ops.errors import RoleFailedError
 from ops.options import UpOptions, settle
+from ops.process import PACKAGE_ROOT
+from ops.status import READY, Stack
 from ops.supervisor import Supervisor
 from tests.ops.test_child import SAYS_READY
 
@@ -77,3 +82,46 @@ def test_start_with_late_decider_is_refused(config: StackConfig, starting: Start
     supervisor = starting({"decider": NEVER_READY, "trust": SAYS_READY}, [])
     with pytest.raises(RoleFailedError, match="decider did not start"):
         supervisor._wait_ready(config)
+
+
+def test_detached_start_whose_caller_has_gone_goes_on_and_says_so_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hears, tells = os.pipe()
+    os.close(hears)
+    watched: list[str] = []
+
+    class Running:
+        def __init__(self, options: UpOptions, say: Callable[[str], None]) -> None:
+            self.say = say
+
+        def run(self, on_ready: Callable[[Stack], None]) -> None:
+            on_ready(Stack(READY, url="http://127.0.0.1:1"))
+            watched.append("on")
+
+    monkeypatch.setattr(supervisor_module, "Supervisor", Running)
+    assert daemon.main(tells, UpOptions(tmp_path)) == 0
+    assert watched == ["on"]
+    ready, gone = capfd.readouterr().err.splitlines()
+    assert ready.endswith("Ready at http://127.0.0.1:1")
+    assert gone.endswith("Whoever started this stack has gone and was not told")
+
+
+def test_detached_start_that_fails_after_its_caller_has_gone_leaves_no_traceback(tmp_path: Path) -> None:
+    options = UpOptions(tmp_path, port=0, host="192.0.2.9")
+    hears, tells = os.pipe()
+    os.close(hears)
+    done = subprocess.run(
+        [sys.executable, "-m", "ops.daemon", str(tells)],
+        input=daemon.to_json(options),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=PACKAGE_ROOT,
+        pass_fds=(tells,),
+    )
+    os.close(tells)
+    assert done.returncode == 2
+    refused, gone = done.stderr.splitlines()
+    assert "192.0.2.9 is no address of this machine" in refused
+    assert gone.endswith("has gone and was not told")

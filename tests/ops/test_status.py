@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from ops.status import (
     Stack,
     as_protocol,
     read_stack,
+    unwritable,
     write_stack,
 )
 
@@ -93,3 +97,40 @@ def test_as_protocol_holds_what_the_protocol_names(stack: Stack) -> None:
     answer = as_protocol(stack)
     assert {"url", "sign_in_url", "bootstrap_servers", "grpc_address", "components"} <= set(answer)
     assert {"name", "pid", "state", "address"} <= set(answer["components"][0])
+
+
+READ_ONLY = """
+import pathlib, subprocess, sys
+from ops.config import DataDir
+from ops.status import read_stack
+root = sys.argv[1]
+subprocess.run(["mount", "--bind", root, root], check=True)
+subprocess.run(["mount", "-o", "remount,ro,bind", root], check=True)
+told = read_stack(DataDir(pathlib.Path(root)))
+print(told.state, told.message, sep="\\n")
+"""
+
+
+def test_read_stack_names_a_directory_that_became_read_only(directory: DataDir, stack: Stack) -> None:
+    write_stack(directory, stack)
+    assert unwritable(directory) == ""
+    as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *as_root, "--mount", sys.executable, "-c", READ_ONLY, str(directory.root)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    state, message = done.stdout.splitlines()
+    assert state == DEGRADED
+    assert message.startswith(f"{directory.root} cannot be written (Read-only file system): make it writable")
+    assert read_stack(directory).message == "decider is starting"
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES])
+def test_read_stack_names_a_directory_that_takes_no_file(
+    directory: DataDir, stack: Stack, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_stack(directory, stack)
+
+    def refuses(**_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("ops.status.tempfile.TemporaryFile", refuses)
+    assert f"cannot be written ({os.strerror(code)})" in read_stack(directory).message

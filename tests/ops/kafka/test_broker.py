@@ -13,7 +13,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from ops import process
-from ops.errors import EXIT_USAGE, DataDirectoryInUseError, DiskFullError, PortTakenError
+from ops.errors import EXIT_USAGE, DataDirectoryInUseError, DiskFullError, KafkaFailedError, PortTakenError
 from ops.kafka import broker as broker_module
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.kafka.diagnosis import explain
@@ -93,6 +93,7 @@ def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         ("java.io.IOException: No space left on device", "nothing acknowledged is lost"),
         ("java.net.BindException: Address already in use", "choose another port"),
         ("KafkaException: Failed to acquire lock on file .lock", "choose another --data-dir"),
+        ("java.nio.file.FileSystemException: /d/x: Read-only file system", "make it writable"),
         ("java.lang.OutOfMemoryError", "for the cause"),
     ],
 )
@@ -100,6 +101,29 @@ def test_explain_reads_the_cause_from_the_log(tmp_path: Path, said: str, sentenc
     layout = Layout(tmp_path)
     layout.log.write_text(f"WARN something\nERROR {said}\n", encoding="utf-8")
     assert sentence in str(explain(layout))
+
+
+def test_explain_says_how_long_it_waited_and_what_silence_may_mean(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.output.write_text(
+        "Formatting metadata directory\nWARNING: A terminally deprecated method was called\n"
+    )
+    late = str(explain(layout, 60.0))
+    assert "does not serve after 60 s" in late
+    assert "tell of no trouble, so it may only be slow: start again" in late
+    assert "look for a lack of memory" in str(explain(layout))
+    layout.log.write_text("2026 WARN slow disk\n2026 INFO starting\n")
+    said = str(explain(layout, 60.0))
+    assert "after 60 s; read " in said
+    assert said.endswith("of which the last is: 2026 WARN slow disk.")
+
+
+@pytest.mark.broker
+def test_broker_that_is_late_is_told_with_the_time(tmp_path: Path) -> None:
+    broker = Broker(BrokerConfig(tmp_path, access=None))
+    with pytest.raises(KafkaFailedError, match="does not serve after 0 s"):
+        broker.start(timeout_s=0.01)
+    assert not broker.is_running
 
 
 @pytest.mark.broker
