@@ -1,5 +1,6 @@
 """Claiming a partition by compare-and-set in the log, and reading it (docs/log-contract.md, the term rule)."""
 
+import asyncio
 from contextlib import aclosing
 
 from schemas.events.log import WriterClaimed
@@ -10,6 +11,9 @@ from schemas.seals import ANYWHERE, Sealer
 from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, Log, TopicPartition
 
+# Some ten milliseconds of folding. A whole partition at once took longer than a group waits for its member.
+READ_TOGETHER = 64
+
 
 async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) -> None:
     """Fold the partition from where the ledger stands up to an offset.
@@ -19,7 +23,10 @@ async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) ->
     """
     async with aclosing(log.read(tp, ledger.next_offset, stop)) as chunks:
         async for chunk in chunks:
-            await ledger.read_all(chunk)
+            for begin in range(0, len(chunk), READ_TOGETHER):
+                await ledger.read_all(chunk[begin : begin + READ_TOGETHER])
+                # What was fetched already comes without a pause: the group's heartbeat shares this loop.
+                await asyncio.sleep(0)
     # Offsets may end in a gap (a compacted or control record): the next record still comes at `stop` or later.
     ledger.next_offset = max(ledger.next_offset, stop)
 

@@ -1,12 +1,14 @@
 """Trust as the decider knows it: read from `placet.trust`, only ever cited as one whole."""
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.record import UnreadableRecord
+from schemas.record import RawRecord, UnreadableRecord
 from services.domain.trust import TrustBook
+from services.runtime.claim import READ_TOGETHER
 from services.runtime.log import Log, TopicPartition
 
 REMEMBERED_MAX = 10_000
@@ -41,13 +43,19 @@ class TrustTail:
             LogError: the log failed.
         """
         async for _, raws in self.log.tail(self.log.topics.trust, self._starts):
-            self._remembered.clear()
-            for raw in raws:
-                try:
-                    if self._book is not None:
-                        self._book.apply(raw)
-                except UnreadableRecord as error:
-                    logger.warning("placet.trust/%d offset %d: %s", raw.partition, raw.offset, error)
+            for begin in range(0, len(raws), READ_TOGETHER):
+                self._take(raws[begin : begin + READ_TOGETHER])
+                # As where events are read: others share this loop.
+                await asyncio.sleep(0)
+
+    def _take(self, raws: Sequence[RawRecord]) -> None:
+        self._remembered.clear()
+        for raw in raws:
+            try:
+                if self._book is not None:
+                    self._book.apply(raw)
+            except UnreadableRecord as error:
+                logger.warning("placet.trust/%d offset %d: %s", raw.partition, raw.offset, error)
 
     def trust_for(self, tenant: str, project: str, agent: str, tool: str) -> Mapping[str, Any] | None:
         """What is known of a project's agent with a tool, or None while that is not complete."""
