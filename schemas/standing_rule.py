@@ -91,6 +91,17 @@ class Terms(RuleModel):
     exclude_requester: StrictBool = False
 
 
+class Maker(RuleModel):
+    """Somebody whose approval a rule was made of.
+
+    `roles` are those by which their word counted. `voice` is whose voice it was, where they spoke by delegation.
+    """
+
+    by: StrictStr
+    roles: tuple[StrictStr, ...] = ()
+    voice: StrictStr = ""
+
+
 class Evidence(RuleModel):
     """The decision that the rule was made of, and what it was about."""
 
@@ -107,7 +118,8 @@ class StandingRuleDocument(RuleModel):
 
     `policy_rules` are the rules, `policy/rule` without a version, that held the call: others are not overruled.
     `uses` is None for no limit. `requesters` are the people whose request the call was; `made_with` are the roles by
-    which its maker could decide.
+    which `made_by`, the last who approved, could decide. `makers` are all who approved; it is left out where the
+    last one was alone and spoke for nobody else, as in documents of before.
     """
 
     rule_id: StrictStr
@@ -125,7 +137,13 @@ class StandingRuleDocument(RuleModel):
     requesters: tuple[StrictStr, ...]
     made_by: StrictStr
     made_with: tuple[StrictStr, ...] = ()
+    makers: tuple[Maker, ...] = ()
     four_eyes: StrictBool
+
+    @property
+    def all_makers(self) -> tuple[Maker, ...]:
+        """Everybody who made it; of a document without `makers` only who asked for it is known."""
+        return self.makers or (Maker(by=self.made_by, roles=self.made_with),)
 
 
 class Asked(RuleModel):
@@ -134,6 +152,16 @@ class Asked(RuleModel):
     arguments: Tests = Field(default_factory=dict)
     expires_seconds: Annotated[StrictInt, Field(ge=1)] | None = None
     uses: Annotated[StrictInt, Field(ge=1)] | None = None
+
+
+def asked_form(text: str | None) -> str:
+    """What a decision asks to be remembered as canonical JSON, the same for the same question.
+
+    Raises:
+        RuleRefused: it cannot be read.
+    """
+    value = {} if text is None else asked_from_text(text).model_dump(mode="json", exclude_unset=True)
+    return canonical({"arguments": {}, **value})
 
 
 @lru_cache(maxsize=4096)
@@ -167,7 +195,8 @@ def standing_rule_to_text(document: StandingRuleDocument) -> str:
     Raises:
         RuleRefused: it is too large to be sent to every decider, or too deep to be read again.
     """
-    value = document.model_dump(mode="json", exclude={"arguments"})
+    left_out = {"arguments"} if document.makers else {"arguments", "makers"}
+    value = document.model_dump(mode="json", exclude=left_out)
     tests = {
         name: test.model_dump(mode="json", exclude_unset=True) for name, test in document.arguments.items()
     }

@@ -9,7 +9,8 @@ from typing import Any
 from gateway.operations.plan import Gate, Reply
 from gateway.problems import Problem
 from gateway.work import owner_of
-from projections.folds.rows import Row, json_value
+from projections.folds.holds import votes_of
+from projections.folds.rows import Row
 from projections.folds.shown import view_of_row
 from schemas.actor import Actor
 from schemas.display.view import View
@@ -33,7 +34,7 @@ async def view_reply(gate: Gate, actor: Actor, row: Row, execution: Row, at: str
     Raises:
         Problem: 404, nobody has decided it; 503, what was rebuilt is not what the log names.
     """
-    seen = json_value(row["votes"])
+    seen = votes_of(row)
     if at == AT_DECISION and not seen:
         raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see what waits")
     return gate.json(view_json(row, await view_of(gate, actor, row, execution), seen))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from gateway.resources.base import Resource
 from gateway.resources.calls import Decision, Risk, Verdict
 from schemas.commands import Decision as DecisionWord
-from schemas.commands import RequestKind
+from schemas.commands import RequestKind, Scope
 from schemas.display.characters import Badge
 from schemas.events.calls import RiskLevel
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
@@ -19,7 +19,8 @@ HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
 class Vote(Resource):
     """One person's word on a hold, on the digest that it names, and what it says to have seen.
 
-    `roles` are those that it was given by; `dwell_ms` is how long this gateway had the view on show.
+    `roles` are those that it was given by; `dwell_ms` is how long this gateway had the view on show. `scope` and
+    `remember` are what it asks to be remembered for: whoever approves after it agrees to exactly that, or to `once`.
     """
 
     decision_id: str
@@ -32,6 +33,8 @@ class Vote(Resource):
     feedback: str
     view_digest: str | None
     dwell_ms: int | None
+    scope: Scope
+    remember: dict[str, Any] | None
 
 
 class Redaction(Resource):

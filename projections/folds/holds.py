@@ -139,9 +139,22 @@ def without_view_digest(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "view_digest": ""} if data.get("view_digest") else data
 
 
+def votes_of(row: Row) -> list[dict[str, Any]]:
+    """The votes on a hold; a row of before says nothing of what was to be remembered."""
+    return [{"scope": "once", "remember": None} | vote for vote in json_value(row["votes"])]
+
+
 def _votes_json(row: Row) -> Any:
-    votes = json_value(row["votes"])
+    votes = votes_of(row)
     return [{**vote, "view_digest": None} for vote in votes] if row["must_read"] else votes
+
+
+def _remember_json(body: h.DecisionRecorded) -> Any:
+    """What a vote asks to be remembered; of what a run remembers since, its tests of the arguments."""
+    if body.remember is None:
+        return None
+    asked = json_value(body.remember)
+    return {"arguments": asked["arguments"]} if body.scope == "execution" and body.resolves else asked
 
 
 def request_json(row: Row) -> dict[str, Any]:
@@ -311,6 +324,8 @@ def _decided(row: Row, body: h.DecisionRecorded, event: Event) -> Row:
         "feedback": body.feedback,
         "view_digest": body.view_digest or None,
         "dwell_ms": body.dwell_ms,
+        "scope": body.scope,
+        "remember": _remember_json(body),
     }
     votes = {"votes": json_text([*json_value(row["votes"]), vote])}
     if not body.resolves:

@@ -37,10 +37,11 @@ class Tool(Struct, frozen=True):
 
 
 class InForce(Struct, frozen=True):
-    """A standing rule that is active here. `spent` tells that its last use is known to be taken."""
+    """What is remembered here, with who activated it. `spent` tells that its last use is known to be taken."""
 
     document: StandingRuleDocument
     spent: bool = False
+    activators: tuple[str, ...] = ()
 
 
 # The rules that are active here for a project, an agent and a tool.

@@ -12,11 +12,11 @@ from schemas.principals import TenantPeople
 from schemas.requirement import ANY_REVIEWER
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
 from services.domain.authority import people_behind
-from services.domain.context import Context
+from services.domain.backing import is_behind, still_stands
+from services.domain.context import Context, InForce
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.predicates import fits, has_sealed
 from services.domain.proposals import parsed
-from services.domain.standing_rules import maker_still_may
 from services.domain.state import Call, Execution
 
 RISKS = ("low", "medium", "high")
@@ -28,38 +28,52 @@ def remembered_for(
     """What covers a held call: what the run remembers first, then rules without a limit of uses, then the others."""
     if verdict.effect != "hold":
         return
-    yield from (document for document in in_execution(state) if covers(document, state, call, verdict, ctx))
+    for rule in _in_execution(state):
+        if covers(rule, state, call, verdict, ctx):
+            yield rule.document
     granted = call.reservation.rule_id if call.reservation and call.reservation.granted else ""
     rules = ctx.standing(state.project, call.agent, call.tool)
-    usable = [rule.document for rule in rules if not rule.spent or rule.document.rule_id == granted]
-    for document in sorted(usable, key=lambda document: document.uses is not None):
-        if covers(document, state, call, verdict, ctx):
-            yield document
+    usable = [rule for rule in rules if not rule.spent or rule.document.rule_id == granted]
+    for rule in sorted(usable, key=lambda rule: rule.document.uses is not None):
+        if covers(rule, state, call, verdict, ctx):
+            yield rule.document
 
 
-def in_execution(state: Execution) -> Iterator[StandingRuleDocument]:
+def _in_execution(state: Execution) -> Iterator[InForce]:
     """What the run remembers of its own decisions, the newest first."""
-    yield from map(standing_rule_from_text, reversed(state.memory))
+    yield from (InForce(standing_rule_from_text(text)) for text in reversed(state.memory))
 
 
 def still_covered(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> bool:
     """Whether what released a call would still release it."""
     return any(
-        document.rule_id == call.rule_id and covers(document, state, call, verdict, ctx)
-        for document in known(state, call, ctx)
+        rule.document.rule_id == call.rule_id and covers(rule, state, call, verdict, ctx)
+        for rule in _every(state, call, ctx)
     )
 
 
 def known(state: Execution, call: Call, ctx: Context) -> Iterator[StandingRuleDocument]:
     """All that is remembered for the call's agent and tool, whatever its arguments are."""
-    yield from in_execution(state)
-    yield from (rule.document for rule in ctx.standing(state.project, call.agent, call.tool))
+    return (rule.document for rule in _every(state, call, ctx))
 
 
-def covers(
-    document: StandingRuleDocument, state: Execution, call: Call, verdict: Verdict, ctx: Context
-) -> bool:
-    """Whether a remembered decision stands in for a person on a call that the policy holds."""
+def _every(state: Execution, call: Call, ctx: Context) -> Iterator[InForce]:
+    yield from _in_execution(state)
+    yield from ctx.standing(state.project, call.agent, call.tool)
+
+
+def covers(rule: InForce, state: Execution, call: Call, verdict: Verdict, ctx: Context) -> bool:
+    """Whether a remembered decision stands in for the people whom the policy asks about a call."""
+    terms = verdict.hold
+    return (
+        terms is not None
+        and would_cover(rule.document, call, verdict, ctx)
+        and _stands_for(rule, terms, state, call, ctx.people)
+    )
+
+
+def would_cover(document: StandingRuleDocument, call: Call, verdict: Verdict, ctx: Context) -> bool:
+    """Whether a remembered decision is about a call that the policy holds, whoever stands behind it."""
     terms = verdict.hold
     return (
         verdict.effect == "hold"
@@ -71,7 +85,6 @@ def covers(
         and set(plain_rules(verdict)) <= set(document.policy_rules)
         and RISKS.index(verdict.risk.level) <= RISKS.index(document.risk_max)
         and not asks_more(terms, document.terms)
-        and _maker_counts(document, terms, state, call, ctx.people)
         and is_about(document, call, call.arguments)
         and may_be_remembered(terms, document)
     )
@@ -116,14 +129,12 @@ def may_be_remembered(terms: HoldTerms, document: StandingRuleDocument) -> bool:
     return "rule" in today.scopes and (document.four_eyes or not today.four_eyes)
 
 
-def _maker_counts(
-    document: StandingRuleDocument, terms: HoldTerms, state: Execution, call: Call, people: TenantPeople
-) -> bool:
-    """Whether its maker may still decide such a call: not their own, and by a role that they still have."""
-    if not maker_still_may(document, people):
+def _stands_for(rule: InForce, terms: HoldTerms, state: Execution, call: Call, people: TenantPeople) -> bool:
+    """Whether those behind it are as many as are asked, all still may, and none has asked for the call."""
+    if not still_stands(rule.document, rule.activators, people, terms.quorum):
         return False
     asking = people.names_of(call.requesters) | people_behind(state, people)
-    return not (terms.exclude_requester and people.name_of(document.made_by) in asking)
+    return not (terms.exclude_requester and is_behind(rule.document, rule.activators, asking, people))
 
 
 def contradiction_id(where: tuple[str, str, str], rule_id: str, call_id: str, decision_id: str) -> str:

@@ -28,6 +28,7 @@ from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
 from schemas.tool_definition import kept, tool_to_publish
 from services.domain import standing_rules
+from services.domain.backing import still_stands
 from services.domain.context import Tool
 from services.domain.input_schema import SchemaCheck, misfit_in_place
 from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
@@ -39,7 +40,6 @@ from services.domain.standing_rules import (
     RuleEvent,
     StandingRule,
     StandingRules,
-    maker_still_may,
     never,
 )
 from services.domain.state import Call, Execution
@@ -156,7 +156,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
                 if rule.document.tool_version == call.tool_version
                 and now_ms < rule.document.expires_at_ms
                 and not rests(rule)
-                and maker_still_may(rule.document, people)
+                and still_stands(rule.document, rule.activators, people, rule.document.terms.quorum)
             )
         )
 

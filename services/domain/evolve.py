@@ -286,9 +286,11 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
 
 def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
-    hold = replace(
-        hold, votes=(*hold.votes, Vote(event.by, event.roles, event.person, len(hold.delegations)))
-    )
+    vote = Vote(event.by, event.roles, event.person, len(hold.delegations))
+    if not event.resolves and event.scope != "once":
+        # The next who approve are compared with it. Of a hold that has ended nobody asks.
+        vote = replace(vote, scope=event.scope, remember=event.remember)
+    hold = replace(hold, votes=(*hold.votes, vote))
     if event.resolves:
         hold = replace(hold, status="resolved", decision_id=event.decision_id)
     return _with_hold(_remembered(_going_on(state), event), hold)

@@ -10,7 +10,7 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import refusal_to_decide
 from services.domain.context import Context
-from services.domain.deciding import completes, decision_events
+from services.domain.deciding import decision_events
 from services.domain.decision_content import Problem, content_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.remembering import remember_problem, remember_role_problem
@@ -159,7 +159,7 @@ def _decision_problem(
         or _first(
             content_problem(hold, call, command, ctx),
             _not_seen_whole(hold, command),
-            remember_problem(state, hold, call, command, completes(hold, ctx), ctx),
+            remember_problem(state, hold, call, command, ctx),
         )
         or _closed(state, hold)
         or _run_over(state, hold, command)

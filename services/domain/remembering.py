@@ -1,8 +1,9 @@
 """What a decision is remembered for: its run (`scope: execution`), or a standing rule (`scope: rule`).
 
-The policy bounds it, in the `remember` block of the rule that held the call; HoldOpened carries that block. What is
-remembered stands in for the same people on the same question only (`services.domain.covering`), and the first
-decision that goes against it ends that.
+The policy bounds it, in the `remember` block of the rule that held the call; HoldOpened carries that block. Where
+several people must approve, all of them have asked for the same: a memory never stands on fewer people than the
+decision that it replaces. What is remembered stands in for the same people on the same question only
+(`services.domain.covering`), and the first decision that goes against it ends that.
 """
 
 from collections.abc import Mapping
@@ -12,33 +13,38 @@ from schemas.commands import DecideHold
 from schemas.events.rules import RuleAsked, RuleContradicted
 from schemas.ids import derived_id
 from schemas.policy_document import Remember
+from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.standing_rule import (
     IN_EXECUTION,
     ArgumentTest,
     Asked,
     Evidence,
+    Maker,
     RuleRefused,
     StandingRuleDocument,
     Terms,
+    asked_form,
     asked_from_text,
     standing_rule_to_text,
 )
 from services.domain.authority import requesters_of
 from services.domain.context import Context
-from services.domain.covering import covers, is_about, known, plain_rules
+from services.domain.covering import is_about, known, plain_rules, would_cover
 from services.domain.policy import Verdict
 from services.domain.predicates import exactly, fits, has_sealed
 from services.domain.proposals import parsed
 from services.domain.refusing import Events
-from services.domain.state import Call, Execution, Hold
-from services.domain.voices import asked_roles, voice_of, word_of
+from services.domain.state import Call, Execution, Hold, Vote
+from services.domain.voices import asked_roles, counting, has_spoken, is_spoken_for, voice_of, word_of
 
 DEFAULT_SECONDS = 24 * 60 * 60
 DEFAULT_USES = 10
 # A run ends before this does: 2^53 − 1, the largest integer of JSON.
 NEVER_MS = 2**53 - 1
 MEMORY_MAX = 50
+# What an earlier vote asked for is named whole in a refusal, unless it is longer.
+NAMED_MAX_CHARS = 1_000
 NOTHING = Asked()
 
 Problem = tuple[Refusal, str]
@@ -53,7 +59,7 @@ def remember_role_problem(hold: Hold, command: DecideHold, ctx: Context) -> Prob
 
 
 def remember_problem(
-    state: Execution, hold: Hold, call: Call | None, command: DecideHold, resolves: bool, ctx: Context
+    state: Execution, hold: Hold, call: Call | None, command: DecideHold, ctx: Context
 ) -> Problem | None:
     """Why a decision cannot be remembered as it asks, or None."""
     if command.scope == "once":
@@ -66,16 +72,11 @@ def remember_problem(
         return Refusal.INVALID, f"nothing of this hold is remembered for {command.scope}: decide once"
     if hold.status != "open":
         return None
-    if not resolves:
-        return (
-            Refusal.INVALID,
-            "your word does not end this hold yet: decide once, the last one is remembered",
-        )
     try:
         remembered_text(state, hold, call, command, ctx)
+        return _unlike_an_earlier_vote(hold, command, ctx)
     except RuleRefused as error:
         return Refusal.INVALID, str(error)
-    return None
 
 
 def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHold, ctx: Context) -> str:
@@ -91,6 +92,9 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
     verdict = ctx.judge(state, call)
     _check(state, call, command, asked, bounds, verdict)
     decision_id = derived_id("decision", ctx.command_id)
+    makers = _makers(hold, ctx)
+    # Those are no second people for a rule that is made of their delegates' approvals.
+    spoken_for = frozenset(maker.voice for maker in makers if maker.voice)
     by_rule = command.scope == "rule"
     seconds = (
         min(DEFAULT_SECONDS, bounds.max_seconds) if asked.expires_seconds is None else asked.expires_seconds
@@ -108,12 +112,13 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
         risk_max="low" if verdict.risk.level == "low" else "medium",
         terms=_terms(hold),
         evidence=_evidence(state, hold, command, decision_id),
-        requesters=tuple(sorted(requesters_of(state, hold, call, ctx.people) | _spoken_for(hold, ctx))),
+        requesters=tuple(sorted(requesters_of(state, hold, call, ctx.people) | spoken_for)),
         made_by=ctx.actor.subject,
-        made_with=tuple(sorted(set(asked_roles(hold)) & set(ctx.actor.roles))),
+        made_with=makers[-1].roles,
+        makers=makers if len(makers) > 1 or spoken_for else (),
         four_eyes=by_rule and bounds.four_eyes,
     )
-    if not covers(document, state, call, verdict, ctx):
+    if not would_cover(document, call, verdict, ctx):
         raise RuleRefused("it would cover no such call, this hold asks others than the policy: decide once")
     return standing_rule_to_text(document)
 
@@ -121,10 +126,10 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
 def with_memory(
     state: Execution, hold: Hold, call: Call, command: DecideHold, events: Events, ctx: Context
 ) -> Events:
-    """The events of an approval, with what it is remembered for."""
-    if command.scope == "once":
-        return events
+    """The events of an approval, with what it is remembered for: nothing yet where more people have to approve."""
     recorded: Any = events[0]
+    if command.scope == "once" or not recorded.resolves:
+        return events
     text = remembered_text(state, hold, call, command, ctx)
     if command.scope == "execution":
         return [recorded.model_copy(update={"remember": text}), *events[1:]]
@@ -205,10 +210,38 @@ def _tests(call: Call, asked: Asked) -> Mapping[str, ArgumentTest]:
     return exactly(parsed(call.arguments)) | asked.arguments
 
 
-def _spoken_for(hold: Hold, ctx: Context) -> frozenset[str]:
-    """Whose voice a delegate's approval is: they are no second person for a rule that is made of it."""
-    voice = voice_of(hold, word_of(hold, ctx.actor, ctx.people), ctx.people)
-    return frozenset({voice} - {ctx.people.name_of(ctx.actor.subject)})
+def _unlike_an_earlier_vote(hold: Hold, command: DecideHold, ctx: Context) -> Problem | None:
+    """Why what is asked cannot be agreed on: who approved before did not ask for the same."""
+    people = ctx.people
+    if has_spoken(hold, ctx.actor, people) or is_spoken_for(hold, ctx.actor, people):
+        return None  # Told as that.
+    for vote in counting(hold, people):
+        if vote.scope == "once":
+            detail = f"{vote.by} approved this once, and what is remembered has to be asked for by all"
+            return Refusal.INVALID, f"{detail}: approve once"
+        form = asked_form(vote.remember)
+        if (vote.scope, form) != (command.scope, asked_form(command.remember)):
+            named = f"remember {form}" if len(form) <= NAMED_MAX_CHARS else "the remember of that vote"
+            detail = (
+                f"{vote.by} asked for scope {vote.scope} with {named}: ask for exactly that, or approve once"
+            )
+            return Refusal.INVALID, f"{detail} and nothing is remembered"
+    return None
+
+
+def _makers(hold: Hold, ctx: Context) -> tuple[Maker, ...]:
+    """All whose approvals a memory stands on, the actor last."""
+    votes = (*counting(hold, ctx.people), word_of(hold, ctx.actor, ctx.people))
+    return tuple(_maker(hold, vote, ctx.people) for vote in votes)
+
+
+def _maker(hold: Hold, vote: Vote, people: TenantPeople) -> Maker:
+    voice = voice_of(hold, vote, people)
+    return Maker(
+        by=vote.by,
+        roles=tuple(sorted(set(asked_roles(hold)) & set(vote.roles))),
+        voice="" if voice == people.name_of(vote.by) else voice,
+    )
 
 
 def _terms(hold: Hold) -> Terms:

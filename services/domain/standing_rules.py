@@ -20,6 +20,7 @@ from schemas.message import Message
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.standing_rule import RuleRefused, StandingRuleDocument, standing_rule_from_text
+from services.domain.backing import made_by, number_behind
 from services.domain.predicates import fixed_values
 from services.domain.voices import REVIEWERS
 
@@ -35,12 +36,16 @@ ACTIVE_MAX = 50
 
 
 class StandingRule(Struct, frozen=True):
-    """One rule as it stands. `heeded` names the contradictions that it was suspended for."""
+    """One rule as it stands.
+
+    `heeded` names the contradictions that it was suspended for; `activators` who activated it since it last rested.
+    """
 
     tenant: str
     document: StandingRuleDocument
     status: Status
     heeded: frozenset[str] = frozenset()
+    activators: tuple[str, ...] = ()
 
     @property
     def rule_id(self) -> str:
@@ -100,8 +105,10 @@ class StandingRules(Struct, frozen=True):
             return self
         if isinstance(event, RuleSuspended):
             heeded = rule.heeded | {contradiction_in(event.evidence)} - {""}
-            return self._with(replace(rule, status="suspended", heeded=heeded))
-        return self._with(replace(rule, status="active" if isinstance(event, RuleActivated) else "revoked"))
+            return self._with(replace(rule, status="suspended", heeded=heeded, activators=()))
+        if isinstance(event, RuleActivated):
+            return self._with(replace(rule, status="active", activators=(event.by,)))
+        return self._with(replace(rule, status="revoked"))
 
     def without(self, tenant: str, rule_id: str) -> "StandingRules":
         """The rules where nobody can read what was last recorded of one: it may not be used."""
@@ -129,17 +136,10 @@ def decide(rules: StandingRules, people: TenantPeople, command: RuleCommand, act
         return [_refused(command, actor, Refusal.NOT_FOUND, "no such standing rule")]
     problem = None if is_system else _authority_problem(rule, people, command, actor)
     problem = problem or _status_problem(rule, command, is_system) or _crowd_problem(rules, rule, command)
+    problem = problem or _too_few_problem(rule, people, command, actor)
     if problem is not None:
         return [_refused(command, actor, *problem)]
     return [_event(command, actor)]
-
-
-def maker_still_may(document: StandingRuleDocument, people: TenantPeople) -> bool:
-    """Whether a rule's maker still has an account that may do something, and a role that they decided by."""
-    roles = people.roles_of(document.made_by)
-    if people.is_disabled(document.made_by):
-        return False
-    return roles is None or not document.made_with or bool(set(document.made_with) & set(roles))
 
 
 def contradiction_in(evidence: str) -> str:
@@ -181,7 +181,7 @@ def _authority_problem(
     if person in _own(document, people):
         return (
             Refusal.OWN_REQUEST,
-            "another person than its maker, and than those who asked, activates a rule",
+            "another person than its makers, and than those who asked, activates a rule",
         )
     if not _may_decide(document, people, actor):
         return Refusal.FORBIDDEN_ROLE, "needs what deciding the held call needed"
@@ -189,10 +189,10 @@ def _authority_problem(
 
 
 def _own(document: StandingRuleDocument, people: TenantPeople) -> frozenset[str]:
-    """Who may not activate a rule: its maker under four eyes; who asked under those, and where the policy says so."""
+    """Who may not activate a rule: under four eyes its makers; who asked, under those and where the policy says."""
     asked = document.requesters if document.four_eyes or document.terms.exclude_requester else ()
     # Requesters are people's names already, and were accounts' where nobody had published a principal then.
-    own = (document.made_by, *asked) if document.four_eyes else asked
+    own = (*made_by(document), *asked) if document.four_eyes else asked
     return people.names_of(own) | frozenset(map(people.meant_by, own))
 
 
@@ -228,6 +228,20 @@ def _crowd_problem(
     if not isinstance(command, ActivateRule) or len(active) < ACTIVE_MAX:
         return None
     return Refusal.QUOTA, f"{ACTIVE_MAX} rules are active for this agent and tool: revoke some"
+
+
+def _too_few_problem(
+    rule: StandingRule, people: TenantPeople, command: RuleCommand, actor: Actor
+) -> tuple[Refusal, str] | None:
+    # Only of a rule that an earlier version made: of its makers it knows the last.
+    quorum = rule.document.terms.quorum
+    if (
+        not isinstance(command, ActivateRule)
+        or number_behind(rule.document, (actor.subject,), people) >= quorum
+    ):
+        return None
+    detail = f"fewer people would stand behind this rule than the {quorum} that its hold asked for"
+    return Refusal.INVALID, f"{detail}: revoke it, and let all who approve such a call ask for it"
 
 
 def _unreadable(evidence: str) -> bool:

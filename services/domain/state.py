@@ -9,7 +9,7 @@ from typing import Literal
 from immutables import Map
 from msgspec import Struct
 
-from schemas.commands import RequestKind
+from schemas.commands import RequestKind, Scope
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
 from schemas.requirement import Requirement
 
@@ -98,13 +98,15 @@ class Vote(Struct, frozen=True):
     """One person's word on a hold: the account that it came by, and the roles that it had then.
 
     `person` is the principal whose account it was, empty where none was published; `delegations` counts those that
-    the hold had by then.
+    the hold had by then. `scope` and `remember` (JSON) are what it asks to be remembered for.
     """
 
     by: str
     roles: tuple[str, ...]
     person: str = ""
     delegations: int = 0
+    scope: Scope = "once"
+    remember: str | None = None
 
 
 class Hold(Struct, frozen=True, kw_only=True):

@@ -23,15 +23,16 @@ def approves(hold: Hold, people: TenantPeople, *more: Vote) -> bool:
     no longer where its account may do nothing any more, is not its person's any more, or has lost the role that it
     was given by. Of an account that nobody has published no role can be seen to be lost.
     """
-    counting = _counting(hold, people, more)
-    return _voices_of(hold, counting, people) >= hold.quorum and all(
-        _voices_of(hold, [vote for vote in counting if _meets(hold, vote, one, people)], people) >= one.quorum
+    votes = [*counting(hold, people), *more]
+    return _voices_of(hold, votes, people) >= hold.quorum and all(
+        _voices_of(hold, [vote for vote in votes if _meets(hold, vote, one, people)], people) >= one.quorum
         for one in hold.requirements
     )
 
 
-def _counting(hold: Hold, people: TenantPeople, more: tuple[Vote, ...]) -> list[Vote]:
-    return [vote for vote in hold.votes if _still_counts(hold, vote, people)] + list(more)
+def counting(hold: Hold, people: TenantPeople) -> list[Vote]:
+    """The words on a hold that still count, the oldest first."""
+    return [vote for vote in hold.votes if _still_counts(hold, vote, people)]
 
 
 def _voices_of(hold: Hold, votes: list[Vote], people: TenantPeople) -> int:
@@ -78,7 +79,7 @@ def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
 
 def is_spoken_for(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
     """Whether the actor's approval is a voice that the hold has already: their delegate's, or their delegator's."""
-    voices = {voice_of(hold, vote, people) for vote in hold.votes if _still_counts(hold, vote, people)}
+    voices = {voice_of(hold, vote, people) for vote in counting(hold, people)}
     return voice_of(hold, word_of(hold, actor, people), people) in voices
 
 

@@ -193,7 +193,7 @@ class ExecutionsPartition:
         """The rules that are active for what is named, without those that were contradicted here."""
         errands = self.errands
         return tuple(
-            InForce(rule.document, spent=(rule.tenant, rule.rule_id) in errands.spent)
+            InForce(rule.document, (rule.tenant, rule.rule_id) in errands.spent, rule.activators)
             for rule in rules.standing.active(*place)
             if not errands.rests(rule)
         )

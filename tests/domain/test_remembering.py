@@ -71,11 +71,12 @@ def test_decide_for_a_rule_by_a_delegate_names_who_handed_the_hold_on_as_no_seco
     assert json.loads(asked.document)["requesters"] == ["bot", "rudi"]
 
 
-def test_decide_for_a_rule_before_the_last_voice_is_refused() -> None:
+def test_decide_for_a_rule_before_the_last_voice_makes_none_yet() -> None:
     made = world([rule("payments", "pay", "hold", quorum=2, remember={"four_eyes": False})])
     waiting = pay(made, "first")
-    assert refusal(decide(made, waiting, scope="rule")).code == "invalid"
-    assert names(decide(made, waiting)) == ["DecisionRecorded"]
+    assert refusal(decide(made, waiting, scope="rule", remember={"uses": 5_000})).code == "invalid"
+    assert names(decide(made, waiting, scope="rule")) == ["DecisionRecorded"]
+    assert refusal(decide(made, waiting, scope="rule")).code == "already_voted"
     assert names(decide(made, waiting, actor=RUDI, scope="rule"))[-1] == "RuleAsked"
 
 
@@ -104,7 +105,8 @@ def test_decide_for_a_rule_of_an_unknown_outcome_is_refused() -> None:
 
 
 def test_unknown_outcome_of_what_a_rule_released_asks_those_whom_the_policy_asks() -> None:
-    made = world([rule("transfers", "transfer", "hold", roles=["cfo"], remember={"max_uses": "unlimited"})])
+    free = {"max_uses": "unlimited", "four_eyes": False}
+    made = world([rule("transfers", "transfer", "hold", roles=["cfo"], remember=free)])
     first = pay(made, "first", GB, "transfer")
     asked = the(decide(made, first, actor=CLARA, scope="rule", remember={"uses": None}), "RuleAsked")
     make(made, asked)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -37,6 +39,26 @@ def remember_of(scope: str, uses: str, lasts: str, where: Sequence[str]) -> dict
     if lasts:
         remembered["expires_seconds"] = seconds_of(lasts)
     return remembered or None
+
+
+def options_of(scope: str, remember: Mapping[str, Any]) -> str:
+    """The options that ask for the same, for who agrees to it."""
+    options = ["--scope", scope]
+    if "uses" in remember:
+        options += ["--uses", UNLIMITED if remember["uses"] is None else str(remember["uses"])]
+    if remember.get("expires_seconds") is not None:
+        options += ["--for", f"{remember['expires_seconds']}s"]
+    for name, tests in sorted(remember.get("arguments", {}).items()):
+        for test, value in sorted(tests.items()):
+            options += ["--where", f"{name}{_test_text(test, value)}"]
+    return shlex.join(options)
+
+
+def _test_text(test: str, value: Any) -> str:
+    if test == "any":
+        return "=*"
+    sign = next(sign for sign, key in _KEYS.items() if key == test)
+    return f"{sign}{value}" if test == "prefix" else f"{sign}{json.dumps(value, ensure_ascii=False)}"
 
 
 def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:

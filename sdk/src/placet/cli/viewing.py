@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from placet.cli import safe
+from placet.cli.remembering import options_of
 from placet.cli.session import console
 from placet.errors import DigestMismatch
 from placet.models import Hold, HoldView
@@ -150,5 +151,16 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
         ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
         ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),
+        ("to be remembered", _asked_before(hold)),
         ("waits until", until(hold)),
     )
+
+
+def _asked_before(hold: Hold) -> str:
+    """What each who approved asks to be remembered, as the options of who agrees to it."""
+    said = [
+        f"{vote.get('by')}: {options_of(str(vote['scope']), vote.get('remember') or {})}"
+        for vote in hold.votes
+        if isinstance(vote, Mapping) and vote.get("scope", "once") != "once"
+    ]
+    return "\n".join(said)

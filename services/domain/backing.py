@@ -1,0 +1,75 @@
+"""Who stands behind what is remembered: everybody whose approval it was made of, and who activated it.
+
+A memory takes the place of asking people, so it never stands on fewer than the policy asks, and only as long as each
+of them could still be asked.
+"""
+
+from schemas.principals import TenantPeople
+from schemas.requirement import ANY_REVIEWER
+from schemas.standing_rule import Maker, StandingRuleDocument
+
+
+def made_by(document: StandingRuleDocument) -> tuple[str, ...]:
+    """Who made it, and whose voices those were."""
+    makers = document.all_makers
+    return tuple(dict.fromkeys(name for maker in makers for name in (maker.by, maker.voice) if name))
+
+
+def still_stands(
+    document: StandingRuleDocument, activators: tuple[str, ...], people: TenantPeople, quorum: int
+) -> bool:
+    """Whether all who stand behind it still may, and are as many different people as are asked for.
+
+    Args:
+        document: what is remembered.
+        activators: who activated it; none for what a run remembers.
+        people: of the tenant.
+        quorum: how many people are asked for.
+    """
+    if not all(_maker_still_may(document, maker, people) for maker in document.all_makers):
+        return False
+    if not all(_could_decide(document, by, people) for by in activators):
+        return False
+    if document.four_eyes and not people.names_of(activators) - _names(made_by(document), people):
+        return False
+    return number_behind(document, activators, people) >= quorum
+
+
+def number_behind(document: StandingRuleDocument, activators: tuple[str, ...], people: TenantPeople) -> int:
+    """How many different people stand behind it: a delegate and who they spoke for are one."""
+    makers, others = document.all_makers, people.names_of(activators)
+    voices = {people.meant_by(maker.voice) if maker.voice else people.name_of(maker.by) for maker in makers}
+    return min(len(people.names_of(maker.by for maker in makers) | others), len(voices | others))
+
+
+def is_behind(
+    document: StandingRuleDocument, activators: tuple[str, ...], asking: frozenset[str], people: TenantPeople
+) -> bool:
+    """Whether one of some people is among those who stand behind it, or was spoken for."""
+    return bool(asking & _names((*made_by(document), *activators), people))
+
+
+def _names(given: tuple[str, ...], people: TenantPeople) -> frozenset[str]:
+    # A voice is a person's name already, and was an account's where nobody had published a principal then.
+    return people.names_of(given) | frozenset(map(people.meant_by, given))
+
+
+def _maker_still_may(document: StandingRuleDocument, maker: Maker, people: TenantPeople) -> bool:
+    if people.is_disabled(maker.by):
+        return False
+    if maker.voice:
+        accounts = people.accounts_of(maker.voice) or (maker.voice,)
+        return any(_could_decide(document, account, people) for account in accounts)
+    roles = people.roles_of(maker.by)
+    return roles is None or not maker.roles or bool(set(maker.roles) & set(roles))
+
+
+def _could_decide(document: StandingRuleDocument, by: str, people: TenantPeople) -> bool:
+    """Whether an account could decide today what the hold asked. One that nobody published can lose no role."""
+    if people.is_disabled(by):
+        return False
+    terms, roles = document.terms, people.roles_of(by)
+    if roles is None or people.name_of(by) in map(people.meant_by, terms.reviewers):
+        return True
+    asked = terms.roles if terms.roles or terms.reviewers else ANY_REVIEWER
+    return bool(set(asked) & set(roles))
