@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import rfc8785
 
+from ops.checker.agreed import Asked, who_may_no_more
 from ops.checker.facts import Fact
 from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
@@ -60,12 +61,16 @@ class CallSeen:
 
 
 class Voter(NamedTuple):
-    """A word as it was given: the account, its roles, whose it was, and how often the hold had been handed on."""
+    """A word as it was given: the account, its roles, whose it was, and how often the hold had been handed on.
+
+    `asked` is what it wants to be remembered: scope and JSON.
+    """
 
     by: str
     roles: frozenset[str]
     person: str
     handed: int
+    asked: Asked = ("once", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,9 @@ class RunFacts:
     started_by: str = ""
     user: str = ""
     agent: str = ""
-    memory: set[str] = field(default_factory=set)
+    # What the run remembers of its decisions, as JSON, and who made the rule that is asked for next.
+    memory: dict[str, str] = field(default_factory=dict)
+    makers: tuple[str, ...] = ()
     # The decision of the command that is being read: (command id, decision, call id, resolves).
     decision: tuple[str, str, str, bool] = ("", "", "", False)
 
@@ -162,7 +169,7 @@ class RunSeen:
         """Remember the decision of the command that is being read."""
         self.facts.decision = (fact.command_id, fact.body.decision, fact.body.call_id, fact.body.resolves)
         if fact.body.scope == "execution" and fact.body.resolves:
-            self.facts.memory.add(OF_RUN + fact.body.decision_id)
+            self.facts.memory[OF_RUN + fact.body.decision_id] = fact.body.remember or "{}"
 
     def say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
         """Report what a fact contradicts."""
@@ -215,10 +222,21 @@ class RunSeen:
     def _released_by_rule(self, call: CallSeen, fact: Fact) -> None:
         if call.allowed_by != fact.command_id:
             self._say("I1", fact, "released by a rule without its verdict")
+        people = self.published.people.at(self.tenant, self.project, self.adopted_through)
         if not fact.body.rule_id.startswith(OF_RUN):
-            self.published.rules.released(fact, self.tenant, call, self.adopted_through, self.report)
-        elif fact.body.rule_id not in self.facts.memory:
+            self.published.rules.released(fact, self.tenant, call, self.adopted_through, self.report, people)
+            return
+        text = self.facts.memory.get(fact.body.rule_id)
+        if text is None:
             self._say("I5", fact, "released by a decision that the run does not remember", fact.body.rule_id)
+        elif gone := who_may_no_more(parse_strict(text), (), people):
+            self._say("I10", fact, "released by a decision of somebody who may decide no more", *gone)
+
+    def rule_asked(self, fact: Fact) -> None:
+        """Take a rule that a decision asks for: it names all who made it."""
+        makers = parse_strict(fact.body.document).get("makers")
+        if makers is not None and {maker["by"] for maker in makers} != set(self.facts.makers):
+            self._say("I10", fact, "a rule that names others than those who approved", *self.facts.makers)
 
     def _denied(self, call: CallSeen, fact: Fact) -> None:
         call.state = "expired" if fact.body.cause == "timeout" else "denied"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ops.checker.agreed import disagreement
 from ops.checker.calls import HoldSeen, Opened, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
@@ -55,12 +56,14 @@ def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     if people.person(body.by) in {people.person(voter.by) for voter in hold.voters}:
         run.say("I10", fact, "one person counted twice", body.by)
     _check_authority(run, hold, fact, people)
-    hold.voters.append(Voter(body.by, frozenset(body.roles), body.person, len(hold.handed)))
+    asked = (body.scope, body.remember or "")
+    hold.voters.append(Voter(body.by, frozenset(body.roles), body.person, len(hold.handed), asked))
     voices = _voices(hold, people)
     if body.resolves and body.decision == "approve" and len(voices) < hold.opened.quorum:
         run.say("I10", fact, "resolved without its quorum", hold.opened.quorum, *sorted(voices))
     if body.resolves and body.decision == "approve":
         _check_requirements(run, hold, fact, people)
+        _check_agreement(run, hold, fact, people)
     if body.resolves:
         hold.state = "resolved"
     run.decided(fact)
@@ -78,6 +81,17 @@ def _check_requirements(run: RunSeen, hold: HoldSeen, fact: Fact, people: People
         }
         if len(heard & _voices(hold, people)) < asked["quorum"]:
             run.say("I10", fact, "resolved without the people whom a rule asks for", *asked["rules"])
+
+
+def _check_agreement(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
+    """What is remembered is what every voice that counts has asked for."""
+    *others, last = [voter for voter in hold.voters if _counts(hold, voter, people)] or hold.voters[-1:]
+    run.facts.makers = tuple(voter.by for voter in (*others, last))
+    if last.asked[0] == "once":
+        return
+    document = parse_strict(last.asked[1] or "{}") if last.asked[0] == "execution" else None
+    if problem := disagreement(last.asked, document, [voter.asked for voter in others]):
+        run.say("I10", fact, "remembered what not all who approved had asked for", problem)
 
 
 def _speaking(hold: HoldSeen, voter: Voter, people: PeopleAt) -> list[tuple[str, frozenset[str]]]:
@@ -103,14 +117,22 @@ def _voices(hold: HoldSeen, people: PeopleAt) -> set[str]:
     """
     voices = set()
     for voter in hold.voters:
-        person, found, roles = people.person(voter.by), people.of_account(voter.by), people.roles(voter.by)
-        named = person in map(people.meant, hold.opened.reviewers)
-        spoke_by = _wanted(hold) & voter.roles
-        lost = voter.person not in ("", person) or (found is not None and bool(found.get("disabled")))
-        demoted = roles is not None and bool(spoke_by) and not _wanted(hold) & roles
-        if not lost and (named or not demoted):
-            voices.add(person if named or spoke_by else _behind(hold, voter, people))
+        if _counts(hold, voter, people):
+            person = people.person(voter.by)
+            by_themselves = _is_named(hold, person, people) or bool(_wanted(hold) & voter.roles)
+            voices.add(person if by_themselves else _behind(hold, voter, people))
     return voices
+
+
+def _counts(hold: HoldSeen, voter: Voter, people: PeopleAt) -> bool:
+    person, found, roles = people.person(voter.by), people.of_account(voter.by), people.roles(voter.by)
+    lost = voter.person not in ("", person) or (found is not None and bool(found.get("disabled")))
+    demoted = roles is not None and bool(_wanted(hold) & voter.roles) and not _wanted(hold) & roles
+    return not lost and (_is_named(hold, person, people) or not demoted)
+
+
+def _is_named(hold: HoldSeen, person: str, people: PeopleAt) -> bool:
+    return person in map(people.meant, hold.opened.reviewers)
 
 
 def _behind(hold: HoldSeen, voter: Voter, people: PeopleAt) -> str:

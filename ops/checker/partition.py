@@ -158,7 +158,9 @@ class PartitionSeen:
         elif fact.type == "ReservationSettled":
             self.published.rules.settled(fact)
         elif fact.type == "RuleContradicted":
-            run.facts.memory.discard(fact.body.rule_id)
+            run.facts.memory.pop(fact.body.rule_id, None)
+        elif fact.type == "RuleAsked":
+            run.rule_asked(fact)
         run.facts.state = LIFECYCLE.get(fact.type, run.facts.state)
 
     def _say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from ops.checker.agreed import who_may_no_more
 from ops.checker.arguments import is_about
 from ops.checker.facts import Fact
 from ops.checker.people import TENANTS, PeopleAt
@@ -40,6 +41,11 @@ class RuleSeen:
 
     document: Any
     statuses: list[tuple[int, str]] = field(default_factory=list)
+    activated: list[tuple[int, str]] = field(default_factory=list)
+
+    def activators(self, through_offset: int) -> list[str]:
+        """Who activated it last, as the definitions up to an offset have it."""
+        return [by for offset, by in self.activated if offset <= through_offset][-1:]
 
     def status(self, through_offset: int) -> str:
         """The status as the definitions up to an offset have it; empty before it was made."""
@@ -49,7 +55,8 @@ class RuleSeen:
     def is_own(self, by: str, people: PeopleAt) -> bool:
         """Whether an account is of its maker, or of whose request it is about, where it takes another person."""
         four_eyes, terms = self.document["four_eyes"], self.document["terms"]
-        accounts = {self.document["made_by"]} if four_eyes else set()
+        makers = {maker["by"] for maker in self.document.get("makers", ())} | {self.document["made_by"]}
+        accounts = makers if four_eyes else set()
         if four_eyes or terms.get("exclude_requester"):
             accounts |= set(self.document["requesters"])
         return people.person(by) in {who(name) for name in accounts for who in (people.person, people.meant)}
@@ -82,8 +89,10 @@ class RulesSeen:
         elif fact.type in STATUS:
             rule = self.rules[fact.tenant, fact.body.rule_id]
             rule.statuses.append((fact.offset, STATUS[fact.type]))
-            if fact.type == "RuleActivated" and rule.is_own(fact.body.by, people):
-                self._alone.append(fact)
+            if fact.type == "RuleActivated":
+                rule.activated.append((fact.offset, fact.body.by))
+                if rule.is_own(fact.body.by, people):
+                    self._alone.append(fact)
 
     def use(self, fact: Fact, adopted_through: int, report: Report) -> None:
         """Take a fact of the uses of a rule."""
@@ -119,7 +128,15 @@ class RulesSeen:
             row = (_call_of(fact), body.reservation_id, msgspec.msgpack.encode((*where, asked)))
             self.scratch.add("INSERT INTO uses VALUES (?, ?, ?)", [row])
 
-    def released(self, fact: Fact, tenant: str, call: Any, adopted_through: int, report: Report) -> None:
+    def released(
+        self,
+        fact: Fact,
+        tenant: str,
+        call: Any,
+        adopted_through: int,
+        report: Report,
+        people: PeopleAt,
+    ) -> None:
         """Take a release by a standing rule: it must be in force, and be about this very call."""
         name = (tenant, fact.body.rule_id)
         rule = self.rules.get(name)
@@ -128,6 +145,8 @@ class RulesSeen:
             _say(report, "I5", fact, "released by a rule that is not active here", fact.body.rule_id)
             return
         document = rule.document
+        if gone := who_may_no_more(document, rule.activators(adopted_through), people):
+            _say(report, "I10", fact, "released by a rule of somebody who may decide no more", *gone)
         if fact.at_ms >= document["expires_at_ms"]:
             _say(report, "I5", fact, "released by a rule that has expired", fact.body.rule_id)
         about = (document["agent"], document["tool"], document["tool_version"])

@@ -11,7 +11,6 @@ from schemas.events.rules import RuleActivated, RuleSuspended
 from schemas.message import Message
 from tests.domain.test_standing_rules import (
     RUDI,
-    World,
     decide,
     make,
     pay,
@@ -20,7 +19,7 @@ from tests.domain.test_standing_rules import (
     unlimited,
     world,
 )
-from tests.domain.world import OLGA, RITA, names, published, rule, the, with_people
+from tests.domain.world import OLGA, RITA, World, names, published, rule, the, with_people
 
 ZOE = RITA.model_copy(update={"subject": "zoe"})
 WIDE: dict[str, Any] = {"arguments": {"to": {"any": True}, "amount": {"at_most": 500}}}

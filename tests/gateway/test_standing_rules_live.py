@@ -36,6 +36,10 @@ rules:
     match: {tools: [send_gift]}
     then: hold
     hold: {timeout_seconds: 3600, remember: {four_eyes: false, max_uses: unlimited}}
+  - id: pairs
+    match: {tools: [send_wages]}
+    then: hold
+    hold: {timeout_seconds: 3600, quorum: 2}
 """
 
 
@@ -60,7 +64,7 @@ class Shop:
         self.rita = self.caller("rita", "reviewer")
         self.rudi = self.caller("rudi", "reviewer")
         self.bot = self.caller("bot", "agent", agent="billing")
-        for tool in ("send_money", "send_gift"):
+        for tool in ("send_money", "send_gift", "send_wages"):
             assert self.olga.call("PUT", f"/v1/tools/{tool}", TOOL).status_code == 200
         yaml = {"Content-Type": "application/yaml"}
         answer = self.olga.call("PUT", "/v1/policies/rules", content=POLICY, headers=yaml)
@@ -105,6 +109,42 @@ class Shop:
             if partition_of(execution_key(self.tenant, "books", execution_id), PARTITIONS) == partition:
                 assert self.bot.post("/v1/executions", {"execution_id": execution_id}).status_code == 201
                 return execution_id
+
+
+WIDE = {"arguments": {"amount": {"any": True}}}
+
+
+def test_case_07_last_of_two_voters_widens_nothing_that_the_first_did_not_ask_for(shop: Shop) -> None:
+    execution_id = shop.bot.execution()
+    call = shop.bot.propose(execution_id, "send_wages")
+    decision = f"/v1/holds/{call['hold_id']}/decision"
+    once = {"decision": "approve", "digest": call["digest"]}
+    assert shop.rita.post(decision, once).status_code == 200
+
+    refused = shop.rudi.post(decision, {**once, "scope": "execution", "remember": WIDE})
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    assert "rita approved this once" in refused.json()["detail"]
+    assert shop.rudi.post(decision, once).status_code == 200
+    assert shop.bot.propose(execution_id, "send_wages", arguments={"amount": 99_999})["status"] == "held"
+
+
+def test_second_voter_is_told_what_the_first_asked_to_be_remembered_and_may_agree(shop: Shop) -> None:
+    execution_id = shop.bot.execution()
+    call = shop.bot.propose(execution_id, "send_wages")
+    path = f"/v1/holds/{call['hold_id']}"
+    asking = {"decision": "approve", "digest": call["digest"], "scope": "execution", "remember": WIDE}
+    assert shop.rita.post(f"{path}/decision", asking).json()["status"] == "recorded"
+
+    (vote,) = shop.rudi.get(path).json()["votes"]
+    (seen,) = shop.rudi.get(f"{path}/view").json()["seen"]
+    assert (vote["scope"], vote["remember"]) == (seen["scope"], seen["remember"]) == ("execution", WIDE)
+
+    assert shop.rudi.post(f"{path}/decision", asking).status_code == 200
+    assert (
+        shop.bot.propose(execution_id, "send_wages", arguments={"amount": 7})["grant"]["released_by"]
+        == "rule"
+    )
 
 
 @pytest.fixture

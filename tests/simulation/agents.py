@@ -28,7 +28,7 @@ STRANGER = AGENT.model_copy(update={"tenant": "evil"})
 
 @dataclass
 class Agent:
-    """One run of an agent, with its own execution; where `payments` says how many, it does nothing but pay."""
+    """One run of an agent, with its own execution; where `payments` says how many, it only calls `pays`."""
 
     execution_id: str
     gateway: Gateway
@@ -37,6 +37,7 @@ class Agent:
     effects: Counter[str]
     seed: int = 0
     payments: int = 0
+    pays: str = "send_money"
     asked: int = 0
     ran: set[tuple[str, str]] = field(default_factory=set)
     races: random.Random = field(init=False)
@@ -70,7 +71,7 @@ class Agent:
 
     async def _call(self, call_id: str) -> None:
         usual = (*TOOLS, UNPUBLISHED, PAIRED, PAIRED, PAIRED, "send_money", "move_stock")
-        name = "send_money" if self.payments else self.rng.choice(usual)
+        name = self.pays if self.payments else self.rng.choice(usual)
         arguments = canonical({"amount": self.rng.randint(1, 99), "to": call_id})
         proposal = k.ProposeToolCall(call_id=call_id, tool=name, arguments=arguments)
         await self._ask(proposal, call_id=call_id)

@@ -27,10 +27,10 @@ TOOLS = (
     "wait_here",
     "retry_mail",
 )
-# A tool that takes two people; nobody publishes it, so that it is held by its rule from the first.
+# A tool that takes two people.
 PAIRED = "split_books"
-# Tools whose approval may be remembered, by one person.
-REMEMBERED = frozenset({"send_money", "move_stock"})
+# Tools whose approval may be remembered, by one person or by both.
+REMEMBERED = frozenset({"send_money", "move_stock", PAIRED})
 REMEMBER = {"four_eyes": False, "max_uses": "unlimited"}
 # Tools that nobody publishes are held by default.
 UNPUBLISHED = "mystery"
@@ -68,7 +68,15 @@ def policy(strictness: int) -> dict[str, Any]:
             on_reject="rollback",
             remember=REMEMBER,
         ),
-        _rule("pairs", PAIRED, "hold", timeout_seconds=HOLD_S, quorum=2, excluded=["olga"]),
+        _rule(
+            "pairs",
+            PAIRED,
+            "hold",
+            timeout_seconds=HOLD_S,
+            quorum=2,
+            excluded=["olga"],
+            remember=REMEMBER,
+        ),
         _rule("halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt"),
         _rule("waits", "wait_*", "hold", on_timeout="wait"),
         _rule(

@@ -20,6 +20,7 @@ from tests.simulation.definitions import (
     BOTH_ACCOUNTS,
     NEIGHBOUR,
     OPERATOR,
+    PAIRED,
     PROJECT,
     REMEMBERED,
     ROOT,
@@ -80,13 +81,16 @@ class Reviewer:
         if self.rng.random() < 0.15:
             # What was on the screen a while ago.
             digest = self.rng.choice([*self.gateway.old_digests[-10:], "0" * 64])
+        paired = PAIRED in hold.question
         kind = self.rng.choice(("approve", "approve", "approve", "edit", "reject", "respond"))
+        if paired and kind == "respond":
+            kind = "approve"
         edited = canonical({"amount": self.rng.randint(1, 99)}) if kind == "edit" else None
         value = '"so be it"' if kind == "respond" else None
         scope, remember = ("once", None)
         fits = any(name in hold.question for name in REMEMBERED)
         if kind == "approve" and self.rng.random() < (0.8 if fits else 0.05):
-            scope, remember = self._remembering()
+            scope, remember = self._remembering(paired)
         return k.DecideHold(
             hold_id=hold.hold_id,
             decision=kind,
@@ -97,9 +101,15 @@ class Reviewer:
             remember=remember,
         )
 
-    def _remembering(self) -> tuple[k.Scope, str]:
-        """For which calls like it an approval is to count: any of the run, or of all runs with few uses or none."""
+    def _remembering(self, paired: bool) -> tuple[k.Scope, str]:
+        """For which calls like it an approval is to count: any of the run, or of all runs with few uses or none.
+
+        Of two who have to agree, one sometimes asks for more than the other.
+        """
         tests = {"amount": {"at_most": 90}, "to": {"any": True}}
+        if paired:
+            tests["amount"] = {"at_most": self.rng.choice((90, 90, 90, 90, 99))}
+            return self.rng.choice(("execution", "execution", "rule")), canonical({"arguments": tests})
         if self.rng.random() < 0.2:
             return "execution", canonical({"arguments": tests})
         uses = self.rng.choice((1, 4, 6, None))
@@ -121,7 +131,15 @@ class Operator:
 
     async def publish_basics(self) -> None:
         """What the world begins with."""
-        for name in ("read_file", "drop_table", "send_money", "move_stock", "halt_plant", "retry_mail"):
+        for name in (
+            "read_file",
+            "drop_table",
+            "send_money",
+            "move_stock",
+            "halt_plant",
+            "retry_mail",
+            PAIRED,
+        ):
             await self._publish("tool", tool(name))
         await self._publish("policy", policy(1))
         await self._publish("principal", BOTH_ACCOUNTS)

@@ -16,7 +16,18 @@ from schemas.events.log import WriterClaimed
 from schemas.principals import People, TenantPeople
 from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
-from services.domain import authority, calls, covering, executions, expiry, holds, rule_uses, verdicts
+from services.domain import (
+    authority,
+    backing,
+    calls,
+    covering,
+    executions,
+    expiry,
+    holds,
+    remembering,
+    rule_uses,
+    verdicts,
+)
 from services.domain.definitions import Definitions
 from services.domain.policy import scopes
 from services.domain.reserving import USED_UP
@@ -272,6 +283,14 @@ def look_at_the_names_of_arguments_only(patch: Patch) -> None:
     patch.setattr(covering, "fits", lambda tests, arguments: tests.keys() == arguments.keys())
 
 
+def remember_what_the_last_voter_asks_for(patch: Patch) -> None:
+    patch.setattr(remembering, "_unlike_an_earlier_vote", lambda hold, command, ctx: None)
+
+
+def go_on_with_what_somebody_made_who_may_decide_no_more(patch: Patch) -> None:
+    patch.setattr(backing, "_maker_still_may", lambda document, maker, people: True)
+
+
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -306,5 +325,7 @@ BUGS = {
         PlantedBug(take_the_tool_of_another_project, ("I1",)),
         PlantedBug(count_the_people_of_another_project, ("I10",)),
         PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
+        PlantedBug(remember_what_the_last_voter_asks_for, ("I10",)),
+        PlantedBug(go_on_with_what_somebody_made_who_may_decide_no_more, ("I10",)),
     )
 }

@@ -27,6 +27,7 @@ from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from tests.simulation import loop
 from tests.simulation.agents import Agent
+from tests.simulation.definitions import PAIRED
 from tests.simulation.faults import Faults
 from tests.simulation.gateway import Gateway
 from tests.simulation.history import History
@@ -100,6 +101,7 @@ class World:
         await operator.publish_basics()
         agents = [self._agent(i) for i in range(self.rng.randint(2, 6))]
         agents += [self._payer(i) for i in range(self.rng.choice((0, 3, 3)))]
+        agents.append(self._bookkeeper())
         keys = [agent.key for agent in agents]
         runs = [asyncio.create_task(agent.run()) for agent in agents]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
@@ -190,6 +192,10 @@ class World:
     def _payer(self, number: int) -> Agent:
         """Whoever pays again and again is soon paid for by a standing rule."""
         return Agent(f"p{number}", *self._two_gateways(), self.rng, self.effects, self.seed, payments=8)
+
+    def _bookkeeper(self) -> Agent:
+        """Asks two people again and again, who may agree on what is remembered."""
+        return Agent("b0", *self._two_gateways(), self.rng, self.effects, self.seed, payments=10, pays=PAIRED)
 
     def _two_gateways(self) -> tuple[Gateway, Gateway]:
         one = self.rng.choice(self.gateways)

@@ -117,7 +117,7 @@ class Seen:
             rule_id="r",
         )
         fact = self.fact(body, RUN, at_ms)
-        self.rules.released(fact, "acme", call, self.offset, self.found.append)
+        self.rules.released(fact, "acme", call, self.offset, self.found.append, PeopleAt(PEOPLE))
 
     def numbers(self) -> set[str]:
         self.rules.end(self.found.append)
