@@ -89,6 +89,25 @@ def test_make_of_a_rule_with_four_eyes_waits_for_another_person() -> None:
     assert code(book.ask(ActivateRule(rule_id="r"), RUDI)) == "duplicate"
 
 
+def test_activate_by_any_of_its_makers_is_refused() -> None:
+    book = Book()
+    makers = [{"by": "olga", "roles": [], "voice": ""}, {"by": "rita", "roles": [], "voice": "rudi"}]
+    book.make(makers=makers, terms={"quorum": 2})
+    for maker in (OLGA, RITA, RUDI):
+        assert code(book.ask(ActivateRule(rule_id="r"), maker)) == "own_request"
+    zoe = RITA.model_copy(update={"subject": "zoe"})
+    assert code(book.ask(ActivateRule(rule_id="r"), zoe)) == "RuleActivated"
+
+
+def test_activate_a_rule_of_before_that_would_stand_on_too_few_is_refused_with_what_to_do() -> None:
+    book = Book()
+    book.make(terms={"quorum": 3})
+    refused: Any = book.ask(ActivateRule(rule_id="r"), RUDI)
+    assert (code(refused), "revoke it" in refused.detail) == ("invalid", True)
+    book.make("two", terms={"quorum": 2})
+    assert code(book.ask(ActivateRule(rule_id="two"), RUDI)) == "RuleActivated"
+
+
 def test_activate_by_another_account_of_its_maker_is_refused() -> None:
     book = Book()
     person = PrincipalDocument(principal="Rita", subjects=("rita", "rita@home"), roles=("reviewer",))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet.cli.remembering import parsed_tests, seconds_of
+from placet.cli.remembering import options_of, parsed_tests, remember_of, seconds_of
 from tests.sdk.scripted import Asked, Scripted
 from tests.sdk.terminal import HOLD, Terminal, gateway
 from tests.sdk.threaded import serving_thread
@@ -110,6 +111,36 @@ def test_approve_with_what_cannot_be_remembered_is_wrong_usage_and_decides_nothi
 )
 def test_where_is_read_as_the_interface_has_it(texts: list[str], tests: dict[str, Any]) -> None:
     assert parsed_tests(texts) == tests
+
+
+@pytest.mark.parametrize(
+    "remember",
+    [
+        {},
+        {"uses": 5, "expires_seconds": 86_400},
+        {"uses": None, "arguments": {"amount": {"at_least": 1, "at_most": 100}, "note": {"any": True}}},
+        {"arguments": {"to": {"equals": "GB 29's"}, "path": {"prefix": "/tmp/a b"}, "n": {"equals": None}}},
+        {"arguments": {"to": {"one_of": ["a", 7]}}},
+    ],
+)
+def test_options_that_show_what_was_asked_ask_for_the_same(remember: dict[str, Any]) -> None:
+    words = shlex.split(options_of("rule", remember))
+    given: dict[str, list[str]] = {}
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        given.setdefault(name, []).append(value)
+    (scope,), uses, lasts = given.pop("--scope"), given.pop("--uses", [""]), given.pop("--for", [""])
+    assert (remember_of(scope, uses[0], lasts[0], given.pop("--where", [])) or {}) == remember
+    assert given == {}
+
+
+def test_show_tells_what_an_earlier_vote_asks_to_be_remembered(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"scope": "rule", "remember": {"uses": 5, "arguments": {"amount": {"at_most": 90}}}}
+    monkeypatch.setitem(HOLD, "quorum", 2)
+    monkeypatch.setitem(HOLD, "votes", [{"by": "tom", **asked}])
+    assert terminal("show", HOLD["hold_id"]) == 0
+    assert "tom: --scope rule --uses 5 --where 'amount<=90'" in terminal.out
 
 
 def test_durations_are_seconds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from schemas.events import calls as c
@@ -35,6 +36,15 @@ def released_by_a_vote_that_is_not_enough(story: Story) -> None:
 def quorum_of_one_person(story: Story) -> None:
     story.held(quorum=2)
     story.says(story.decision(), story.release())
+
+
+def remembered_what_the_last_voter_alone_asked_for(story: Story) -> None:
+    story.held(quorum=2)
+    makers = [{"by": "rita", "roles": []}, {"by": "rudi", "roles": []}]
+    wide = json.dumps({"arguments": {"a": {"any": True}}, "made_by": "rudi", "makers": makers})
+    story.says(story.decision(resolves=False))
+    last = story.decision(by="rudi", decision_id="d2", scope="execution", remember=wide)
+    story.says(last, story.release())
 
 
 def released_on_timeout(story: Story) -> None:
@@ -235,6 +245,7 @@ WRONGS: list[tuple[Wrong, str]] = [
     (released_by_nobody, "I5"),
     (released_by_a_vote_that_is_not_enough, "I5"),
     (quorum_of_one_person, "I10"),
+    (remembered_what_the_last_voter_alone_asked_for, "I10"),
     (released_on_timeout, "I5"),
     (approved_after_the_deadline, "I5"),
     (expired_early, "I5"),

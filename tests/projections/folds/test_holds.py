@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from projections.folds.calls import call_json
 from projections.folds.holds import hold_json, hold_resource, request_json
 from projections.folds.rows import Row
@@ -67,6 +69,17 @@ def test_votes_are_listed_and_only_the_last_resolves() -> None:
     shown = hold_json(hold_after(*OPEN, first, last))
     assert (shown["status"], shown["decision"]["by"]) == ("resolved", "bob@acme")
     assert [vote["by"] for vote in shown["votes"]] == ["ann@acme", "bob@acme"]
+
+
+def test_votes_say_what_they_ask_to_be_remembered_and_those_of_before_nothing() -> None:
+    asked = '{"arguments":{"amount":{"at_most":9}}}'
+    vote = decided(HOLD, by="ann@acme", resolves=False)
+    row = hold_after(*OPEN, vote.model_copy(update={"scope": "execution", "remember": asked}))
+    (shown,) = hold_json(row)["votes"]
+    assert (shown["scope"], shown["remember"]) == ("execution", {"arguments": {"amount": {"at_most": 9}}})
+    old = {key: value for key, value in shown.items() if key not in ("scope", "remember")}
+    (shown,) = hold_json({**row, "votes": json.dumps([old])})["votes"]
+    assert (shown["scope"], shown["remember"]) == ("once", None)
 
 
 def test_claim_unclaim_and_delegation_say_who_is_on_it() -> None:
