@@ -27,10 +27,12 @@ TOOLS = (
     "wait_here",
     "retry_mail",
 )
-# A tool that takes two people.
+# A tool that takes two people; nobody publishes it, so that it is held by its rule from the first.
 PAIRED = "split_books"
-# Tools whose approval may be remembered, by one person or by both.
-REMEMBERED = frozenset({"send_money", "move_stock", PAIRED})
+# Another one, which both may have remembered; it is of some worlds only.
+SHARED = "share_books"
+# Tools whose approval may be remembered.
+REMEMBERED = frozenset({"send_money", "move_stock", SHARED})
 REMEMBER = {"four_eyes": False, "max_uses": "unlimited"}
 # Tools that nobody publishes are held by default.
 UNPUBLISHED = "mystery"
@@ -69,14 +71,15 @@ def policy(strictness: int) -> dict[str, Any]:
             remember=REMEMBER,
         ),
         _rule(
-            "pairs",
-            PAIRED,
+            "shares",
+            SHARED,
             "hold",
             timeout_seconds=HOLD_S,
             quorum=2,
             excluded=["olga"],
             remember=REMEMBER,
         ),
+        _rule("pairs", PAIRED, "hold", timeout_seconds=HOLD_S, quorum=2, excluded=["olga"]),
         _rule("halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt"),
         _rule("waits", "wait_*", "hold", on_timeout="wait"),
         _rule(

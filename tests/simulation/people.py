@@ -20,10 +20,10 @@ from tests.simulation.definitions import (
     BOTH_ACCOUNTS,
     NEIGHBOUR,
     OPERATOR,
-    PAIRED,
     PROJECT,
     REMEMBERED,
     ROOT,
+    SHARED,
     TENANT,
     TENANTS_OPERATOR,
     policy,
@@ -81,16 +81,16 @@ class Reviewer:
         if self.rng.random() < 0.15:
             # What was on the screen a while ago.
             digest = self.rng.choice([*self.gateway.old_digests[-10:], "0" * 64])
-        paired = PAIRED in hold.question
+        shared = SHARED in hold.question
         kind = self.rng.choice(("approve", "approve", "approve", "edit", "reject", "respond"))
-        if paired and kind == "respond":
+        if shared and kind == "respond":
             kind = "approve"
         edited = canonical({"amount": self.rng.randint(1, 99)}) if kind == "edit" else None
         value = '"so be it"' if kind == "respond" else None
         scope, remember = ("once", None)
         fits = any(name in hold.question for name in REMEMBERED)
         if kind == "approve" and self.rng.random() < (0.8 if fits else 0.05):
-            scope, remember = self._remembering(paired)
+            scope, remember = self._remembering(shared)
         return k.DecideHold(
             hold_id=hold.hold_id,
             decision=kind,
@@ -101,13 +101,13 @@ class Reviewer:
             remember=remember,
         )
 
-    def _remembering(self, paired: bool) -> tuple[k.Scope, str]:
+    def _remembering(self, shared: bool) -> tuple[k.Scope, str]:
         """For which calls like it an approval is to count: any of the run, or of all runs with few uses or none.
 
         Of two who have to agree, one sometimes asks for more than the other.
         """
         tests = {"amount": {"at_most": 90}, "to": {"any": True}}
-        if paired:
+        if shared:
             tests["amount"] = {"at_most": self.rng.choice((90, 90, 90, 90, 99))}
             return self.rng.choice(("execution", "execution", "rule")), canonical({"arguments": tests})
         if self.rng.random() < 0.2:
@@ -129,8 +129,8 @@ class Operator:
     rng: random.Random
     published: int = 0
 
-    async def publish_basics(self) -> None:
-        """What the world begins with."""
+    async def publish_basics(self, *more: str) -> None:
+        """What the world begins with, and some more tools."""
         for name in (
             "read_file",
             "drop_table",
@@ -138,7 +138,7 @@ class Operator:
             "move_stock",
             "halt_plant",
             "retry_mail",
-            PAIRED,
+            SHARED,
         ):
             await self._publish("tool", tool(name))
         await self._publish("policy", policy(1))

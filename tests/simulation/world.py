@@ -27,7 +27,7 @@ from services.runtime.log import TopicPartition
 from services.runtime.memory_log import MemoryLog
 from tests.simulation import loop
 from tests.simulation.agents import Agent
-from tests.simulation.definitions import PAIRED
+from tests.simulation.definitions import SHARED
 from tests.simulation.faults import Faults
 from tests.simulation.gateway import Gateway
 from tests.simulation.history import History
@@ -98,10 +98,10 @@ class World:
         for machine in self.machines[: self.rng.randint(1, len(self.machines))]:
             machine.start()
         operator = Operator(self.gateways[0], self.rng)
-        await operator.publish_basics()
+        await operator.publish_basics(*self._shared)
         agents = [self._agent(i) for i in range(self.rng.randint(2, 6))]
         agents += [self._payer(i) for i in range(self.rng.choice((0, 3, 3)))]
-        agents.append(self._bookkeeper())
+        agents += [self._bookkeeper() for _ in self._shared]
         keys = [agent.key for agent in agents]
         runs = [asyncio.create_task(agent.run()) for agent in agents]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
@@ -193,9 +193,14 @@ class World:
         """Whoever pays again and again is soon paid for by a standing rule."""
         return Agent(f"p{number}", *self._two_gateways(), self.rng, self.effects, self.seed, payments=8)
 
+    @property
+    def _shared(self) -> tuple[str, ...]:
+        """The tool that two people share, in some worlds; the others stay as they are without it."""
+        return (SHARED,) if self.seed % 4 == 3 else ()
+
     def _bookkeeper(self) -> Agent:
         """Asks two people again and again, who may agree on what is remembered."""
-        return Agent("b0", *self._two_gateways(), self.rng, self.effects, self.seed, payments=10, pays=PAIRED)
+        return Agent("b0", *self._two_gateways(), self.rng, self.effects, self.seed, payments=10, pays=SHARED)
 
     def _two_gateways(self) -> tuple[Gateway, Gateway]:
         one = self.rng.choice(self.gateways)
