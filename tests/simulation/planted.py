@@ -18,7 +18,6 @@ from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
 from services.domain import (
     authority,
-    backing,
     calls,
     covering,
     executions,
@@ -287,10 +286,6 @@ def remember_what_the_last_voter_asks_for(patch: Patch) -> None:
     patch.setattr(remembering, "_unlike_an_earlier_vote", lambda hold, command, ctx: None)
 
 
-def go_on_with_what_somebody_made_who_may_decide_no_more(patch: Patch) -> None:
-    patch.setattr(backing, "_maker_still_may", lambda document, maker, people: True)
-
-
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -326,6 +321,5 @@ BUGS = {
         PlantedBug(count_the_people_of_another_project, ("I10",)),
         PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
         PlantedBug(remember_what_the_last_voter_asks_for, ("I10",)),
-        PlantedBug(go_on_with_what_somebody_made_who_may_decide_no_more, ("I10",)),
     )
 }

@@ -246,3 +246,17 @@ def test_more_releases_than_uses_are_told_across_partitions() -> None:
         seen.settle()
         seen.release()
     assert "I2" in seen.numbers()
+
+
+@pytest.mark.parametrize("name", ["rita-r", "otto-o"])
+@pytest.mark.parametrize(
+    ("change", "found"), [({"disabled": True}, ["I10"]), ({}, [])], ids=["gone", "there"]
+)
+def test_released_by_a_rule_whose_maker_or_activator_may_decide_no_more(
+    monkeypatch: pytest.MonkeyPatch, name: str, change: dict[str, Any], found: list[str]
+) -> None:
+    seen = Seen(requesters=[], uses=None)
+    seen.activate("otto")
+    monkeypatch.setitem(PEOPLE, name, {**PEOPLE[name], **change})
+    seen.release()
+    assert [violation.invariant for violation in seen.found] == found
