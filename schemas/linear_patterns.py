@@ -17,6 +17,8 @@ PATTERN_MAX_CHARS = 4_096
 _OPTIONS = re2.Options()
 _OPTIONS.max_mem = 1 << 18
 _OPTIONS.log_errors = False
+# Only whether a pattern matches is asked: following its groups would multiply the work by their number.
+_OPTIONS.never_capture = True
 # An escape, or the beginning of a class.
 _PART = re.compile(
     r"\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\c([A-Za-z])|\\(.)|\[(\^?\]|\[:)|\(\?(<?[=!])", re.DOTALL

@@ -96,11 +96,11 @@ class CelHelper:
         if is_spent:
             raise PolicyTimeout(SHARE_SPENT)
         try:
-            return self._larger(expression, bindings)
+            return self._larger(expression, bindings, tenant)
         finally:
             self._shares.charge(tenant, time.monotonic() - began_s)
 
-    def _larger(self, expression: CompiledExpression, bindings: Bindings) -> bool:
+    def _larger(self, expression: CompiledExpression, bindings: Bindings, tenant: str) -> bool:
         if bindings.spent <= MAX_COST:
             return run(expression, bindings)
         if bindings.resolve_path is not None and "real_path" in expression.functions:
@@ -111,11 +111,11 @@ class CelHelper:
             raise PolicyTimeout(
                 f"the conditions on this call together did not end within {self._budget_ms} ms"
             )
-        if self._overruns.bars(expression.source):
+        if self._overruns.bars(tenant, expression.source):
             raise PolicyTimeout(BARRED)
         began_s = time.monotonic()
         try:
-            return self._answer(_question(expression, bindings), expression.source) is True
+            return self._answer(_question(expression, bindings), tenant, expression.source) is True
         finally:
             bindings.waited_s += time.monotonic() - began_s
 
@@ -139,15 +139,15 @@ class CelHelper:
             return (
                 misfit(schema_text, arguments)
                 if cost <= MAX_SCHEMA_COST
-                else self._larger_misfit(schema_text, arguments)
+                else self._larger_misfit(schema_text, arguments, tenant)
             )
         finally:
             self._shares.charge(tenant, time.monotonic() - began_s)
 
-    def _larger_misfit(self, schema_text: str, arguments: Any) -> str | None:
+    def _larger_misfit(self, schema_text: str, arguments: Any, tenant: str) -> str | None:
         if self._left:
             raise NotNow("the helper process is another's")
-        if self._overruns.bars(schema_text):
+        if self._overruns.bars(tenant, schema_text):
             raise NotNow(BARRED)
         try:
             with self._lock:
@@ -156,7 +156,7 @@ class CelHelper:
             raise NotNow(str(error)) from error
         try:
             question = msgspec.json.encode({"schema": schema_text, "arguments": arguments})
-            found = self._answer(question, schema_text)
+            found = self._answer(question, tenant, schema_text)
         except (EvaluationFailed, PolicyTimeout) as error:
             return unchecked(str(error))
         return None if found is None else str(found)
@@ -165,7 +165,7 @@ class CelHelper:
         """Ask nothing more: the helper is that of the process which this one was forked from."""
         self._left = True
 
-    def _answer(self, question: bytes, text: str) -> object:
+    def _answer(self, question: bytes, tenant: str, text: str) -> object:
         if self._left:
             raise PolicyTimeout("the helper process is another's")
         with self._lock:
@@ -176,7 +176,7 @@ class CelHelper:
                 reply = self._ask(question)
             finally:
                 if self._helper is not asked:
-                    self._overruns.note(text)
+                    self._overruns.note(tenant, text)
         if "error" in reply:
             raise EvaluationFailed(str(reply["error"]))
         return reply["answer"]

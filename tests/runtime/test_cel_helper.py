@@ -232,6 +232,44 @@ def test_evaluate_condition_that_had_the_helper_killed_twice_is_held_without_ano
         assert helper.process_id == living
 
 
+def test_case_31_pattern_on_a_long_text_is_left_to_the_helper_and_held_where_it_does_not_end() -> None:
+    """Done in place it kept every tenant of the decider waiting for seconds."""
+    policy = rules("  - {id: a, when: \"args.s.matches('(a{1,100}){1,10}$')\", then: allow}")
+    with CelHelper(shares=unlimited()) as helper:
+        helper.wait_ready(WAIT_MS)
+        began_s = time.process_time()
+        verdict = judge(policy, call(arguments={"s": "a" * 250_000}), NOW_MS, helper.evaluate)
+
+        assert (verdict.effect, verdict.reason) == ("hold", "policy_timeout")
+        assert time.process_time() - began_s < 0.25, "the decider's own time"
+        short = judge(policy, call(arguments={"s": "aaa"}), NOW_MS, helper.evaluate)
+        assert (short.effect, short.reason) == ("allow", "matched")
+
+
+def test_case_31_schema_pattern_on_a_long_text_is_left_to_the_helper() -> None:
+    schema = '{"properties":{"s":{"pattern":"(a{1,100}){1,10}$"}},"type":"object"}'
+    with CelHelper(shares=unlimited()) as helper:
+        helper.wait_ready(WAIT_MS)
+        began_s = time.process_time()
+
+        assert "could not be applied" in str(helper.misfit(schema, {"s": "a" * 250_000}, "acme"))
+        assert time.process_time() - began_s < 0.25, "the decider's own time"
+
+
+def test_case_30_condition_that_one_tenant_overruns_is_still_evaluated_for_another() -> None:
+    expression = compile_expression(NESTED)
+    with CelHelper(budget_ms=150, shares=unlimited()) as helper:
+        for count, tenant in ((5_000, "acme"), (5_000, "acme"), (100, "globex")):
+            helper.wait_ready(WAIT_MS)
+            variables = {"args": {"l": [1.0] * count}, "execution": {"tenant": tenant}}
+            bindings = Bindings(variables, NOW_MS, expression.shape.reads)
+            if tenant == "acme":
+                with pytest.raises(PolicyTimeout, match="did not end"):
+                    helper.evaluate(expression, bindings)
+            else:
+                assert helper.evaluate(expression, bindings) is True
+
+
 def test_misfit_while_the_helper_starts_or_after_it_was_killed_is_never_none() -> None:
     with CelHelper(budget_ms=WAIT_MS) as helper:
         with pytest.raises(NotNow, match="still starting"):

@@ -16,6 +16,7 @@ from schemas.linear_patterns import bounded_pattern
 from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.cel_shape import Read
+from services.domain.policy.cel_work import Size
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.paths import PathResolver, real_path
 from services.domain.policy.urls import url_host
@@ -68,7 +69,7 @@ class Bindings:
         self.spent = 0.0
         self.waited_s = 0.0
         self._context: Any = None
-        self._sizes: dict[Read, tuple[int, int]] = {}
+        self._sizes: dict[Read, tuple[int, int, int]] = {}
         self._values: dict[str, Any] | None = None
 
     def values(self) -> dict[str, Any]:
@@ -103,16 +104,17 @@ class Bindings:
                 fields[part] = measured
 
     def _measured(self, read: Read, value: Any) -> Any:
-        size = [0, 0]
+        size = [0, 0, 0]
         doubled = _as_cel(value, size, 0)
-        self._sizes[read] = (size[0], size[1])
+        self._sizes[read] = (size[0], size[1], size[2])
         return doubled
 
-    def size(self, reads: Iterable[Read]) -> tuple[int, int]:
-        """The nodes and characters of what is read."""
+    def size(self, reads: Iterable[Read]) -> Size:
+        """The nodes and characters (as UTF-8, which engines read byte by byte) of what is read."""
         self.values()
         sizes = [self._sizes[read] for read in reads if read in self._sizes]
-        return sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+        nodes, characters, odd = (sum(size[kind] for size in sizes) for kind in range(3))
+        return Size(nodes, characters, odd > 0)
 
     def has_more_than(self, nodes: int) -> bool:
         """Whether what is read has more nodes than that; looks at no more than so many."""
@@ -174,11 +176,11 @@ def sql_kind(sql: str, dialect: str = "") -> str:
 
 
 def _as_cel(value: Any, size: list[int], depth: int) -> Any:
-    """The value with numbers as doubles; adds its nodes and characters to `size`."""
+    """The value with numbers as doubles; adds its nodes, characters and odd texts to `size`."""
     size[0] += 1
     kind = type(value)
     if kind is str:
-        size[1] += len(value)
+        _measure(value, size)
         return value
     if kind is float or kind is int:
         return _as_double(value)
@@ -187,11 +189,21 @@ def _as_cel(value: Any, size: list[int], depth: int) -> Any:
     if depth >= JSON_MAX_DEPTH:
         raise EvaluationFailed(f"values are nested deeper than {JSON_MAX_DEPTH} levels")
     if isinstance(value, Mapping):
-        size[1] += sum(map(len, value))
+        _measure("".join(value), size)
         return {key: _as_cel(item, size, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_as_cel(item, size, depth + 1) for item in value]
     raise EvaluationFailed(f"a {kind.__name__} is no JSON value")
+
+
+def _measure(text: str, size: list[int]) -> None:
+    if text.isascii():
+        size[1] += len(text)
+        # `xn--` begins an international name.
+        size[2] += "--" in text
+    else:
+        size[1] += len(text.encode("utf-8", "surrogatepass"))
+        size[2] += 1
 
 
 def _as_double(value: float) -> float:

@@ -13,7 +13,7 @@ from schemas.requirement import Requirement
 from schemas.strict_yaml import MalformedYaml, load_yaml
 from schemas.tool_definition import form_problems
 from services.domain.policy.annotations import claim_problem
-from services.domain.policy.cel import Evaluator, evaluate_in_process
+from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
 from services.domain.policy.judge import judge
 from services.domain.policy.risk import RiskLevel
@@ -157,7 +157,7 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
 
 
 def run_policy_tests(
-    document: PolicyDocument, cases: CaseFile, evaluate: Evaluator = evaluate_in_process
+    document: PolicyDocument, cases: CaseFile, evaluate: Evaluator = evaluate_alone
 ) -> list[CaseResult]:
     """Judge every case by the document alone.
 

@@ -1,7 +1,7 @@
 """What an expression reads and how its work grows, from its tokens.
 
 The binding holds the interpreter while it evaluates and cannot be interrupted, so the work is bounded
-beforehand: it grows at most with size ** exponent (docs/policy.md, "Bounded evaluation").
+beforehand, operation by operation (`cel_work`; docs/policy.md, "Bounded evaluation").
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,15 @@ from schemas.linear_patterns import PatternRefused, bounded_size
 from schemas.plain_words import did_you_mean
 from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
+from services.domain.policy.cel_work import (
+    TEXT_CALLS,
+    Work,
+    growth_of,
+    linear_weight,
+    merged,
+    step_weight,
+    turns_of,
+)
 
 VARIABLES = frozenset(
     {
@@ -40,7 +49,6 @@ _FOREIGN_WORDS = {
     "FALSE": "false",
 }
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
-_CONSTANT_TIME_CALLS = frozenset({"has", "type", "dyn", "int", "uint", "double"})
 _LITERAL_KINDS = frozenset({"string", "number"})
 
 
@@ -49,9 +57,7 @@ class Shape:
     """What an expression reads, and how its work grows with what it reads."""
 
     reads: frozenset[Read]
-    exponent: int
-    literals: int
-    concatenations: int
+    work: Work
 
 
 def check_words(tokens: tuple[Token, ...]) -> None:
@@ -84,10 +90,7 @@ def shape_of(tokens: tuple[Token, ...]) -> Shape:
             reads.add((token.text, _field(tokens, index)))
         elif token.text not in bound and token.text not in TYPES:
             raise Unreadable(_unknown(token.text))
-    exponent = max((_growth(tokens, index) for index in range(len(tokens))), default=0)
-    pluses = sum(token.text == "+" for token in tokens)
-    literals = sum(token.kind in _LITERAL_KINDS for token in tokens)
-    return Shape(frozenset(reads), max(exponent, 1), literals, pluses)
+    return Shape(frozenset(reads), _work(tokens))
 
 
 def _unknown(name: str) -> str:
@@ -173,14 +176,67 @@ def _field(tokens: tuple[Token, ...], index: int) -> str | None:
     return None
 
 
-def _growth(tokens: tuple[Token, ...], index: int) -> int:
-    """The exponent of the work at this token: its depth, and one more where it is linear itself."""
-    token = tokens[index]
-    depth = token.depth
-    if token.text in MACROS and _text(tokens, index + 1) == "(":
-        # The binding copies the list that map and filter build, once an element.
-        return depth + (2 if token.text in ("map", "filter") else 1)
-    return depth + 1 if depth and _is_linear(tokens, index) else depth
+def _work(tokens: tuple[Token, ...]) -> Work:
+    steps: list[tuple[int, float]] = []
+    linear: list[tuple[int, float]] = []
+    calls: list[tuple[int, str, int]] = []
+    joined = listed = 0
+    makes_ranges = False
+    for index, token in enumerate(tokens):
+        steps.append((token.depth, step_weight(token.kind, token.text)))
+        is_call = token.kind == "name" and _text(tokens, index + 1) == "("
+        if is_call and token.text in MACROS:
+            steps.append(turns_of(token.text, token.depth))
+            makes_ranges = makes_ranges or not _is_path(tokens, index - 2)
+        elif is_call and token.text in TEXT_CALLS:
+            calls.append((token.depth, token.text, _program_size(tokens, index)))
+        elif _is_linear(tokens, index):
+            linear.append((token.depth, linear_weight(token.text)))
+        joined += token.text == "+" and _is_linear(tokens, index)
+        listed += _listed(tokens, index)
+    lengths = [
+        len(token.text)
+        for index, token in enumerate(tokens)
+        if token.kind == "string" and _text(tokens, index - 2) != "matches"
+    ]
+    has_map = any(token.text == "map" for token in tokens)
+    return Work(
+        steps=merged(steps),
+        linear=merged(linear),
+        calls=tuple(calls),
+        literals=sum(token.kind in _LITERAL_KINDS for token in tokens) + listed,
+        literal_characters=sum(lengths),
+        longest_literal=max(lengths, default=0),
+        growth=growth_of(joined + listed, has_map),
+        lengthening=growth_of(joined, has_map),
+        makes_ranges=makes_ranges,
+        makes_texts=any(name == "string" for _, name, _ in calls),
+    )
+
+
+def _program_size(tokens: tuple[Token, ...], index: int) -> int:
+    """The size of a call's pattern, which `_check_matches` has compiled; 0 of another call."""
+    if tokens[index].text != "matches":
+        return 0
+    return bounded_size(string_value(call_arguments(tokens, index + 1)[0][0].text))
+
+
+def _is_path(tokens: tuple[Token, ...], index: int) -> bool:
+    """Whether what ends here is a name with its fields (`args.a.b`): what was read, and nothing made of it."""
+    while index >= 0 and tokens[index].kind == "name":
+        if _text(tokens, index - 1) != ".":
+            return True
+        index -= 2
+    return False
+
+
+def _listed(tokens: tuple[Token, ...], index: int) -> int:
+    """How many values a list or map that begins here is made of, where they are no literals."""
+    token, before = tokens[index], _text(tokens, index - 1)
+    is_value = index > 0 and (tokens[index - 1].kind != "op" or before in (")", "]", "}")) and before != "in"
+    if token.text == "{" or (token.text == "[" and not is_value and not _is_literal_list(tokens, index)):
+        return len(call_arguments(tokens, index))
+    return 0
 
 
 def _is_linear(tokens: tuple[Token, ...], index: int) -> bool:
@@ -190,17 +246,7 @@ def _is_linear(tokens: tuple[Token, ...], index: int) -> bool:
             return False
         kinds = _LITERAL_KINDS if token.text != "+" else frozenset({"number"})
         return not (_is_literal(tokens, index - 1, kinds) or _is_literal(tokens, index + 1, kinds))
-    if token.text == "in":
-        return not _is_literal_list(tokens, index + 1)
-    return _is_linear_call(tokens, index)
-
-
-def _is_linear_call(tokens: tuple[Token, ...], index: int) -> bool:
-    if tokens[index].kind != "name" or _text(tokens, index + 1) != "(":
-        return False
-    if tokens[index].text in ("startsWith", "endsWith"):
-        return not _is_literal(tokens, index + 2, frozenset({"string"}))
-    return tokens[index].text not in _CONSTANT_TIME_CALLS
+    return token.text == "in" and not _is_literal_list(tokens, index + 1)
 
 
 def _is_literal(tokens: tuple[Token, ...], index: int, kinds: frozenset[str]) -> bool:
@@ -213,4 +259,5 @@ def _is_literal_list(tokens: tuple[Token, ...], index: int) -> bool:
     if _text(tokens, index) != "[":
         return False
     inside = tokens[index + 1 : tokens[index].mate]
-    return all(token.kind in _LITERAL_KINDS or token.text == "," for token in inside)
+    plain = TYPES - _bound_names(tokens)
+    return all(token.kind in _LITERAL_KINDS or token.text == "," or token.text in plain for token in inside)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from schemas.policy_document import Effect, PolicyDocument
-from services.domain.policy.cel import Evaluator, evaluate_in_process
+from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
 from services.domain.policy.judge import judge
 from services.domain.policy.verdict import STRICTNESS, CallFacts
@@ -56,7 +56,7 @@ def diff(
     new: PolicyDocument,
     calls: Iterable[CallFacts] = (),
     now_ms: int = 0,
-    evaluate: Evaluator = evaluate_in_process,
+    evaluate: Evaluator = evaluate_alone,
 ) -> PolicyDiff:
     """Compare two versions.
 

@@ -15,6 +15,8 @@ from services.domain.policy.cel_tokens import Unreadable, tokenize
 
 # An instruction takes some 0.3 µs to compile, the most costly ones three. A plain `https://[a-z.]+/` has nine.
 MATCHES_MAX = 200_000
+# Of one pattern of matches(): on a text of 1,000 characters it is 250,000 units of work at worst.
+PATTERN_MAX = 5_000
 # `mcp__github__*` has eleven, a question mark seven.
 TOOLS_MAX = 300_000
 # What a pattern that is refused may have cost: the engine gives up where a program outgrows its memory.
@@ -31,17 +33,28 @@ class _Sized(NamedTuple):
 def program_problems(document: PolicyDocument) -> tuple[Problem, ...]:
     """What of a document's patterns is too large together to be compiled; nothing is measured beyond that."""
     kinds = (
-        (_of_conditions(document.rules), MATCHES_MAX, "the patterns of matches() in a policy's conditions"),
-        (_of_tools(document.rules), TOOLS_MAX, "the tool patterns of a policy's rules"),
+        (
+            _of_conditions(document.rules),
+            PATTERN_MAX,
+            MATCHES_MAX,
+            "the patterns of matches() in a policy's conditions",
+        ),
+        (_of_tools(document.rules), TOOLS_MAX, TOOLS_MAX, "the tool patterns of a policy's rules"),
     )
-    found = (_too_large(sizes, most, what) for sizes, most, what in kinds)
+    found = (_too_large(*kind) for kind in kinds)
     return tuple(problem for problem in found if problem is not None)
 
 
-def _too_large(sizes: Iterable[_Sized], most: int, what: str) -> Problem | None:
+def _too_large(sizes: Iterable[_Sized], each: int, most: int, what: str) -> Problem | None:
     total = 0
     largest = _Sized("", 0)
     for sized in sizes:
+        if each < sized.size:
+            message = (
+                f"a pattern has at most {each} instructions of RE2, and this one {_shown(sized.size)}; shorten its "
+                "repetitions and classes: `.{600}` has 4,801, a length is tested by size(args.a) <= 600"
+            )
+            return Problem(path=sized.path, code="too_large", message=message)
         total += sized.size
         largest = max(largest, sized, key=lambda one: one.size)
         if total > most:
@@ -51,6 +64,10 @@ def _too_large(sizes: Iterable[_Sized], most: int, what: str) -> Problem | None:
             )
             return Problem(path=largest.path, code="too_large", message=message)
     return None
+
+
+def _shown(size: int) -> str:
+    return "more" if size >= REFUSED else str(size)
 
 
 def _of_conditions(rules: Iterable[Rule]) -> Iterator[_Sized]:

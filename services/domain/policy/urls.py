@@ -68,6 +68,9 @@ def _ip(text: str, kind: type[ipaddress.IPv4Address] | type[ipaddress.IPv6Addres
 def _ascii(host: str) -> str:
     if host.isascii() and "xn--" not in host.lower():
         return host.lower()
+    if len(host) > 254:
+        # Its ASCII form is longer still, and finding it takes microseconds a character.
+        raise UnreadableUrl("the URL's host is no host name")
     try:
         # Full-width letters, invisible characters and ß are mapped by some clients and not by others.
         if idna.uts46_remap(host) != host.lower() or _DISPUTED.search(host):

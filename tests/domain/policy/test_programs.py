@@ -7,7 +7,7 @@ import pytest
 from schemas.linear_patterns import bounded_size
 from schemas.policy_document import policy_from_value
 from services.domain.policy.check import check
-from services.domain.policy.programs import MATCHES_MAX, TOOLS_MAX, program_problems
+from services.domain.policy.programs import MATCHES_MAX, PATTERN_MAX, TOOLS_MAX, program_problems
 
 
 def policy(*rules: dict[str, Any]) -> Any:
@@ -25,14 +25,14 @@ def test_ordinary_patterns_of_the_largest_policy_are_taken() -> None:
 
 
 def test_case_31_patterns_of_conditions_that_are_too_large_together_are_refused_with_the_largest() -> None:
-    each = bounded_size(".{600}")
-    rules = [{"when": f"args.a.matches('{n}.{{600}}')"} for n in range(MATCHES_MAX // each + 1)]
+    each = bounded_size("9.{500}")
+    rules = [{"when": f"args.a.matches('{n}.{{500}}')"} for n in range(MATCHES_MAX // each + 1)]
 
-    (problem,) = program_problems(policy({"when": "args.a.matches('.{700}')"}, *rules))
+    (problem,) = program_problems(policy({"when": "args.a.matches('.{600}')"}, *rules))
 
     assert (problem.path, problem.code) == ("rules[0].when", "too_large")
     assert "shorten this one first" in problem.message
-    assert problem in check(policy({"when": "args.a.matches('.{700}')"}, *rules))
+    assert problem in check(policy({"when": "args.a.matches('.{600}')"}, *rules))
 
 
 def test_case_31_tool_patterns_that_are_too_large_together_are_refused() -> None:
@@ -52,3 +52,13 @@ def test_case_31_patterns_that_are_refused_are_not_compiled_without_end(when: st
     (problem,) = program_problems(policy(*rules))
 
     assert problem.code == "too_large"
+
+
+def test_case_31_pattern_that_is_too_large_alone_is_refused_with_the_bound_and_what_to_write() -> None:
+    document = policy({"when": "args.a == 'x'"}, {"when": "args.a.matches('^(.{1,30} ){30}$')"})
+
+    (problem,) = program_problems(document)
+
+    assert (problem.path, problem.code) == ("rules[1].when", "too_large")
+    assert str(PATTERN_MAX) in problem.message
+    assert "size(args.a) <= 600" in problem.message
