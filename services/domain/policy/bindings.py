@@ -5,7 +5,7 @@ work for 500 and for 98.7; arithmetic wants a double literal (`args.amount * 2.0
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
@@ -15,8 +15,7 @@ from schemas.limits import JSON_MAX_DEPTH
 from schemas.linear_patterns import bounded_pattern
 from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import MEMORY
-from services.domain.policy.cel_shape import Read
-from services.domain.policy.cel_work import Size
+from services.domain.policy.cel_work import Read, Size
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.paths import PathResolver, real_path
 from services.domain.policy.urls import url_host
@@ -109,12 +108,13 @@ class Bindings:
         self._sizes[read] = (size[0], size[1], size[2])
         return doubled
 
-    def size(self, reads: Iterable[Read]) -> Size:
+    def size(self, reads: frozenset[Read]) -> Size:
         """The nodes and characters (as UTF-8, which engines read byte by byte) of what is read."""
         self.values()
         sizes = [self._sizes[read] for read in reads if read in self._sizes]
         nodes, characters, odd = (sum(size[kind] for size in sizes) for kind in range(3))
-        return Size(nodes, characters, odd > 0)
+        parts = {read: self._sizes[read][:2] for read in reads if read in self._sizes}
+        return Size(nodes, characters, odd > 0, parts)
 
     def has_more_than(self, nodes: int) -> bool:
         """Whether what is read has more nodes than that; looks at no more than so many."""

@@ -19,7 +19,7 @@ from services.domain.policy.sql_dialects import OFFERED
 
 MAX_COST = 20_000
 # Where nobody waits but whoever asked: somebody's own tests of a policy, and a comparison in a process beside.
-MAX_COST_ALONE = 30_000_000
+MAX_COST_ALONE = 100_000_000
 _OPERATORS = """
     !_ -_ _&&_ _||_ _?_:_ _==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ _-_ _*_ _/_ _%_ _[_] @in @not_strictly_false
 """
@@ -161,7 +161,7 @@ def evaluate_in_process(expression: CompiledExpression, bindings: Bindings) -> b
 
 
 def evaluate_alone(expression: CompiledExpression, bindings: Bindings) -> bool:
-    """Evaluate where nobody else waits for it: up to ten seconds of work are done.
+    """Evaluate where nobody else waits for it: up to half a minute of work is done.
 
     Raises:
         ExpressionTooLarge: it may be more.

@@ -13,10 +13,14 @@ from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
 from services.domain.policy.cel_work import (
     TEXT_CALLS,
+    Read,
     Work,
+    copies_of,
     growth_of,
     linear_weight,
     merged,
+    named_weight,
+    parts_copied,
     step_weight,
     turns_of,
 )
@@ -34,8 +38,6 @@ FIELDS = {
 }
 TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
 OWN_FUNCTIONS = {"url_host": (1, 1), "real_path": (1, 1), "sql_kind": (1, 2)}
-# A variable and the field of it that is read; None is the whole variable.
-Read = tuple[str, str | None]
 _WORDS = frozenset({"true", "false", "null", "in"})
 _FOREIGN_WORDS = {
     "and": "&&",
@@ -180,18 +182,29 @@ def _work(tokens: tuple[Token, ...]) -> Work:
     steps: list[tuple[int, float]] = []
     linear: list[tuple[int, float]] = []
     calls: list[tuple[int, str, int]] = []
+    named: list[tuple[int, Read]] = []
+    bound = _bound_names(tokens)
     joined = listed = 0
     makes_ranges = False
     for index, token in enumerate(tokens):
         steps.append((token.depth, step_weight(token.kind, token.text)))
         is_call = token.kind == "name" and _text(tokens, index + 1) == "("
         if is_call and token.text in MACROS:
-            steps.append(turns_of(token.text, token.depth))
+            steps.append(turns_of(token.depth))
+            if token.text in ("map", "filter"):
+                steps.append(copies_of(token.depth))
+                linear += parts_copied(token.depth, _makes_values(tokens, index))
             makes_ranges = makes_ranges or not _is_path(tokens, index - 2)
         elif is_call and token.text in TEXT_CALLS:
             calls.append((token.depth, token.text, _program_size(tokens, index)))
         elif _is_linear(tokens, index):
             linear.append((token.depth, linear_weight(token.text)))
+        elif token.kind == "name" and _text(tokens, index - 1) != "." and not is_call:
+            if token.text in bound:
+                # All that a comprehension goes through is together no more than what it is in.
+                linear.append((max(token.depth - 1, 0), named_weight()))
+            elif token.text in VARIABLES:
+                named.append((token.depth, (token.text, _field(tokens, index))))
         joined += token.text == "+" and _is_linear(tokens, index)
         listed += _listed(tokens, index)
     lengths = [
@@ -203,6 +216,7 @@ def _work(tokens: tuple[Token, ...]) -> Work:
     return Work(
         steps=merged(steps),
         linear=merged(linear),
+        named=tuple(named),
         calls=tuple(calls),
         literals=sum(token.kind in _LITERAL_KINDS for token in tokens) + listed,
         literal_characters=sum(lengths),
@@ -219,6 +233,14 @@ def _program_size(tokens: tuple[Token, ...], index: int) -> int:
     if tokens[index].text != "matches":
         return 0
     return bounded_size(string_value(call_arguments(tokens, index + 1)[0][0].text))
+
+
+def _makes_values(tokens: tuple[Token, ...], index: int) -> bool:
+    """Whether a `map` makes values that may be larger than those which it goes through."""
+    if tokens[index].text != "map":
+        return False
+    inside = tokens[index + 2 : tokens[index + 1].mate]
+    return any(token.text in VARIABLES or token.text in MACROS or token.text in "[{+" for token in inside)
 
 
 def _is_path(tokens: tuple[Token, ...], index: int) -> bool:

@@ -5,15 +5,23 @@ comprehensions around it can repeat it. The figures are measured worst cases (do
 `tests/domain/policy/test_work.py` holds each of them to the time that it stands for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+
+# A variable and the field of it that is read; None is the whole variable.
+Read = tuple[str, str | None]
 
 # A unit is about 0.3 µs. Reading a name or a literal, or an operator, takes 0.1 µs.
 _TOKEN = 1 / 3
 # One turn of a comprehension, beside what it evaluates; and of one that builds a list by copying it each time.
 _TURN = 1.0
 _COPIED = 1 / 2
+_COPIED_PART = 1 / 3
+# A list or map that is named is copied with all in it: 0.1 µs a value of a list, 0.2 of a map, and twice on errors.
+_NAMED = 1.5
+# A function of Python's own is called, and what it raises is handed on.
+_CALLED = 60
 # A value that is compared or looked for, and each part of it: a map's takes 0.8 µs.
 _COMPARED = 3.0
 # What `+` copies.
@@ -36,11 +44,13 @@ class Size(NamedTuple):
     nodes: int
     characters: int
     is_odd: bool
+    # The nodes and characters of each part.
+    parts: Mapping[Read, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The operations of an expression, each kind with how many comprehensions are around it.
+    """The operations of an expression, each kind with how many comprehensions are around it, and what each names.
 
     `steps` take the same whatever they are on, `linear` grow with the values, `calls` with texts; a call is (depth,
     function, size of its pattern). `growth` is how many times larger than what is read a value can be made,
@@ -50,6 +60,7 @@ class Work:
 
     steps: tuple[tuple[int, float], ...]
     linear: tuple[tuple[int, float], ...]
+    named: tuple[tuple[int, Read], ...]
     calls: tuple[tuple[int, str, int], ...]
     literals: int
     literal_characters: int
@@ -77,6 +88,9 @@ class Work:
             total = size.nodes + size.characters * _CHARACTERS
             total += sum(weight * turns**depth for depth, weight in self.steps)
             total += sum(weight * values * turns**depth for depth, weight in self.linear)
+            for depth, read in self.named:
+                part_nodes, part_characters = size.parts.get(read, (0, 0))
+                total += _NAMED * (part_nodes + part_characters * _CHARACTERS) * turns**depth
             for depth, name, program in self.calls:
                 total += _call(name, program, characters, values, is_odd) * turns**depth
         except OverflowError:
@@ -88,7 +102,7 @@ def _call(name: str, program: int, characters: float, values: float, is_odd: boo
     """One call of a function on a text of so many characters at most."""
     match name:
         case "matches":
-            return 3 + characters * program * PROGRAM
+            return _CALLED + characters * program * PROGRAM
         case "contains":
             return 3 + values + characters * _SEARCHED
         case "duration" | "timestamp":
@@ -96,11 +110,11 @@ def _call(name: str, program: int, characters: float, values: float, is_odd: boo
         case "url_host":
             return 100 + (min(characters, _HOST_MAX_CHARS) * 40 if is_odd else 0)
         case "real_path":
-            return 30 + min(characters, _PATH_MAX_CHARS) / 2
+            return _CALLED + min(characters, _PATH_MAX_CHARS) / 2
         case "sql_kind":
             # Some texts of brackets take a time that grows with the square of their length.
             read = min(characters, _SQL_MAX_CHARS)
-            return 500 + read * 100 + read * read * 1.2
+            return 500 + read * 200 + read * read * 8
     return 3 + characters * _CHARACTERS
 
 
@@ -122,9 +136,25 @@ def linear_weight(text: str) -> float:
     return _JOINED if text == "+" else _COMPARED
 
 
-def turns_of(macro: str, depth: int) -> tuple[int, float]:
+def turns_of(depth: int) -> tuple[int, float]:
     """What a comprehension takes beside what it evaluates."""
-    return (depth + 2, _COPIED) if macro in ("map", "filter") else (depth + 1, _TURN)
+    return depth + 1, _TURN
+
+
+def copies_of(depth: int) -> tuple[int, float]:
+    """What a comprehension takes that builds a list, by copying it with each value."""
+    return depth + 2, _COPIED
+
+
+def parts_copied(depth: int, makes_values: bool) -> list[tuple[int, float]]:
+    """What it takes for the parts of these values: of what is read, or each of them as large as a value can be."""
+    parts = [(depth + 1, _COPIED_PART), (depth + 2, _COPIED_PART)]
+    return parts if makes_values else parts[:1]
+
+
+def named_weight() -> float:
+    """What naming the value of a comprehension takes, for each part of what it goes through."""
+    return _NAMED
 
 
 def growth_of(joins: int, has_map: bool) -> float:

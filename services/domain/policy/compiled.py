@@ -19,7 +19,7 @@ from schemas.policy_document import (
 )
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
-from services.domain.policy.cel_shape import Read
+from services.domain.policy.cel_work import Read
 from services.domain.policy.patterns import like_matcher, matcher
 from services.domain.policy.question import BadTemplate, parse_template
 from services.domain.policy.scopes import DIMENSIONS, ScopeFacts, select_policy

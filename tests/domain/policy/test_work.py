@@ -65,6 +65,17 @@ def many(condition: str, count: int) -> str:
         ("sql_kind(args.s) == 'select'", {"s": "select " + "1+" * 500 + "1"}),
         ("sql_kind(args.s, 'postgres') == 'select'", {"s": "select a" + "[1]" * 200}),
         ("sql_kind(args.s, 'bigquery') == 'select'", {"s": "(select * from " * 25 + "t" + ")" * 25}),
+        # A list or map is copied each time that it is named.
+        ("args.l.all(x, args.l == 1.0 || true)", {"l": ["a"] * 1_000}),
+        ("args.l.all(x, args.m[x] == 1.0 || true)", {"l": ["1"] * 500, "m": {str(n): 1 for n in range(500)}}),
+        ("args.l.all(x, args.l[args.l] == 'a' || true)", {"l": ["a"] * 1_000}),
+        ("args.l.all(x, args.m.none == 1.0 || true)", {"l": [1] * 500, "m": {str(n): 1 for n in range(500)}}),
+        ("args.l.all(x, size(args.m) > 0)", {"l": [1] * 500, "m": {str(n): 1 for n in range(500)}}),
+        ("args.l.all(x, args.s != 'a')", {"l": [1] * 1_000, "s": TEXT}),
+        ("args.l.map(x, args.s).size() > 0", {"l": [1] * 100, "s": "a" * 10_000}),
+        ("args.l.map(x, args.l).size() > 0", {"l": [1] * 60}),
+        ("args.l.all(x, x.matches('a') || true)", {"l": [0.0] * 300}),
+        ("args.l.all(x, real_path(x) == 'a' || true)", {"l": [0.0] * 300}),
     ],
 )  # fmt: skip
 def test_case_30_worst_work_of_a_large_call_is_within_its_bound(
@@ -88,6 +99,7 @@ def test_case_30_worst_work_of_a_large_call_is_within_its_bound(
         (many("duration(args.s) > duration('1s')", 30), {"s": "1h" * 120_000}),
         ("args.l.all(x, double(args.s) > 0.0)", {"l": [0.0] * 10_000, "s": "9" * 200_000}),
         ("sql_kind(args.s, 'postgres') == 'select'", {"s": "select a" + "[1]" * 3_000}),
+        ("args.l.all(x, args.l == 1.0 || true)", {"l": ["a"] * 2_000}),
         # Each of the maps doubles what the one before it made: sixty of them are an exabyte.
         ("['a']" + ".map(x, x + x)" * 60 + ".size() > 0", {}),
         ("[args.s]" + ".map(x, [x, x])" * 60 + " == [args.s]", {"s": "a"}),
@@ -129,6 +141,6 @@ def test_case_31_pattern_over_the_bound_of_publishing_is_still_read_from_the_log
 
     assert policy_alone(document, "acme").policies
     expression = compile_expression(when)
-    for length, in_place in ((50, True), (50_000, False)):
+    for length, in_place in ((20, True), (50_000, False)):
         bindings = Bindings({"args": {"s": "a" * length}}, NOW_MS, expression.shape.reads)
         assert (cost_of(expression, bindings) <= MAX_COST) is in_place
