@@ -144,6 +144,9 @@ def check_actor(actor: Actor) -> None:
         raise TokenRefused("the project must be 1 to 128 of A-Za-z0-9._:-, or * for the whole tenant")
     if not actor.subject.isprintable() or not 1 <= len(actor.subject) <= NAME_MAX_CHARS:
         raise TokenRefused(f"the subject must be 1 to {NAME_MAX_CHARS} printable characters")
+    if actor.subject != actor.subject.strip():
+        # Nobody would see that it is another person than the one without them.
+        raise TokenRefused("the subject must not begin or end with a space")
     if actor.subject.startswith(RESERVED_SUBJECT) or RESERVED_ROLE in actor.roles:
         raise TokenRefused("the subjects placet:… and the role system are Placet's own")
     if not 1 <= len(actor.roles) <= ROLES_MAX or not all(map(is_client_id, actor.roles)):

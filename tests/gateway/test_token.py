@@ -81,6 +81,8 @@ def test_verify_claim_missing_refused(forge: Forge, public: PublicKeys, claim: s
         {"nbf": int(NOW) + 3600},
         {"roles": "admin"},
         {"tenant": "_log"},
+        {"sub": "anna "},
+        {"sub": " anna"},
         {"roles": []},
         {"roles": [1]},
         {"roles": ["system"]},
