@@ -5,7 +5,7 @@ Expressions are text here; `services.domain.policy` compiles them and refuses th
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -51,6 +51,9 @@ Share = Annotated[
 ]
 ShortText = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 Expression = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXPRESSION_CHARS)]
+
+
+ModelT = TypeVar("ModelT", bound="PolicyModel")
 
 
 class PolicyModel(BaseModel):
@@ -242,8 +245,10 @@ def policy_from_value(value: Any) -> PolicyDocument:
         # An empty field that has another fault too is told of that one: of a misspelt name, say.
         places = {problem.path for problem in found if problem.code == "unknown_field"}
         bare = {problem.path for problem in empty} - places
-        said = [problem for problem in found if problem.path not in bare]
-        raise PolicyRefused((*said, *(one for one in empty if one.path in bare))) from error
+        said = [_of_cases(problem) for problem in found if problem.path not in bare]
+        faulty = {problem.path for problem in found}
+        beside = (one for one in _beside_form(value) if one.path not in faulty)
+        raise PolicyRefused((*said, *(one for one in empty if one.path in bare), *beside)) from error
     if problems := (*empty, *_document_problems(document)):
         raise PolicyRefused(problems)
     return document
@@ -286,8 +291,7 @@ def _document_problems(document: PolicyDocument) -> Iterator[Problem]:
     counts = Counter(rule.id for rule in document.rules)
     for index, rule in enumerate(document.rules):
         if counts[rule.id] > 1:
-            message = f"the rule id {rule.id!r} stands {counts[rule.id]} times; give each rule its own"
-            yield Problem(path=f"rules[{index}].id", code="duplicate_rule", message=message)
+            yield _duplicate(rule.id, counts[rule.id], f"rules[{index}]")
         yield from _rule_problems(rule, f"rules[{index}]", document.defaults)
     if document.defaults.on_timeout == "escalate":
         message = "escalate needs to know whom: write it, with an 'escalate' block, in the rules' hold"
@@ -296,12 +300,64 @@ def _document_problems(document: PolicyDocument) -> Iterator[Problem]:
         yield _not_yet("adaptive", "adaptive release")
 
 
+def _of_cases(problem: Problem) -> Problem:
+    """A policy's cases stand in a file of their own, which is commonly learnt by writing them here."""
+    if problem.code != "unknown_field" or problem.path not in ("tools", "cases"):
+        return problem
+    message = (
+        f"{problem.path!r} is of the policy's cases: write it into FILE.tests.yaml, for `placet policy test`"
+    )
+    return problem.model_copy(update={"message": message})
+
+
+def _beside_form(value: dict[str, Any]) -> Iterator[Problem]:
+    """What else is wrong with a document whose form is: what stands in its faulty fields is left out."""
+    rules = value.get("rules")
+    defaults = _readable(Defaults, value.get("defaults"))
+    if not isinstance(rules, list):
+        return
+    ids = Counter(rule["id"] for rule in rules if isinstance(rule, dict) and isinstance(rule.get("id"), str))
+    for index, rule in enumerate(rules[:MAX_RULES]):
+        if not isinstance(rule, dict):
+            continue
+        rule_id, path = rule.get("id"), f"rules[{index}]"
+        if isinstance(rule_id, str) and ids[rule_id] > 1:
+            yield _duplicate(rule_id, ids[rule_id], path)
+        if not isinstance(rule.get("hold"), dict) or not rule["hold"]:
+            continue
+        if rule.get("then") in ("allow", "deny"):
+            yield _no_hold(rule["then"], path)
+        yield from _hold_problems(_readable(Hold, rule["hold"]), f"{path}.hold", defaults)
+
+
+def _readable(model: type[ModelT], value: Any) -> ModelT:
+    """A part of a document without its fields that have a fault."""
+    given = dict(value) if isinstance(value, dict) else {}
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        faulty = {str(item["loc"][0]) for item in error.errors(include_url=False)}
+    if "escalate" in faulty:
+        # Whether what is missing stands in it nobody can say.
+        faulty.add("on_timeout")
+    return model.model_validate({name: one for name, one in given.items() if name not in faulty})
+
+
+def _duplicate(rule_id: str, count: int, path: str) -> Problem:
+    message = f"the rule id {rule_id!r} stands {count} times; give each rule its own"
+    return Problem(path=f"{path}.id", code="duplicate_rule", message=message)
+
+
+def _no_hold(then: str, path: str) -> Problem:
+    message = f"a rule that says 'then: {then}' has no hold; remove the block or write 'then: hold'"
+    return Problem(path=f"{path}.hold", code="invalid", message=message)
+
+
 def _rule_problems(rule: Rule, path: str, defaults: Defaults) -> Iterator[Problem]:
     if rule.hold is None:
         return
     if rule.then != "hold":
-        message = f"a rule that says 'then: {rule.then}' has no hold; remove the block or write 'then: hold'"
-        yield Problem(path=f"{path}.hold", code="invalid", message=message)
+        yield _no_hold(rule.then, path)
     yield from _hold_problems(rule.hold, f"{path}.hold", defaults)
 
 

@@ -40,9 +40,10 @@ async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key:
         Problem: a refusal, or nobody has answered in time.
     """
     check_role(claims.publisher, "operator")
+    # First, since it tells every fault of the definition: a bad name must hide none of them.
+    text = await gate.definitions.text_of(claims.actor.tenant, "tool", name, given())
     if not is_client_id(name):
         raise Problem(Refusal.INVALID, "a published tool's name is 1 to 128 of A-Za-z0-9._:-")
-    text = await gate.definitions.text_of(claims.actor.tenant, "tool", name, given())
     command = k.PublishTool(name=name, definition=text)
     return await published(gate, claims, "tool", command, key)
 

@@ -144,14 +144,19 @@ def _document(file: Path) -> PolicyDocument:
     try:
         return parse_policy(_read(file))
     except PolicyRefused as error:
-        raise UsageError(f"{file}: {error}") from error
+        raise _refused(file, error) from error
 
 
 def _cases(file: Path) -> CaseFile:
     try:
         return parse_cases(_read(file))
     except PolicyRefused as error:
-        raise UsageError(f"{file}: {error}") from error
+        raise _refused(file, error) from error
+
+
+def _refused(file: Path, error: PolicyRefused) -> UsageError:
+    """Every fault of a file, one a line."""
+    return UsageError("\n".join(f"{file}: {problem.path}: {problem.message}" for problem in error.problems))
 
 
 def _calls(cases: CaseFile) -> list[CallFacts]:

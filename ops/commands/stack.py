@@ -19,12 +19,13 @@ from gateway.settings import (
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
-from ops.errors import EXIT_UNREACHABLE
+from ops.errors import EXIT_UNREACHABLE, UsageError
 from ops.options import UpOptions, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.private import hide_secrets
 from ops.roles import check_tls
-from ops.status import READY, Stack, as_protocol, read_stack
+from ops.status import READY, STOPPED, Stack, as_protocol, read_stack
+from placet.cli.session import Settings
 from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
@@ -173,15 +174,29 @@ def down(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -
         typer.echo("Stopped." if stopped else f"Nothing runs in {directory.root}.")
 
 
-def status(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:
+def status(
+    context: typer.Context, data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False
+) -> None:
     """Show what runs; exit code 3 when the stack, or a part of it, is not ready."""
-    stack = read_stack(DataDir(data_dir.expanduser().absolute()))
+    directory = DataDir(data_dir.expanduser().absolute())
+    with errors_as_exit_codes():
+        _check_no_url(context, directory)
+    stack = read_stack(directory)
     if json:
         print_json(as_protocol(stack))
     else:
-        _print_table(stack)
+        _print_table(stack, directory)
     if any(state != READY for state in (stack.state, *(part.state for part in stack.components))):
         raise typer.Exit(EXIT_UNREACHABLE)
+
+
+def _check_no_url(context: typer.Context, directory: DataDir) -> None:
+    settings = context.find_object(Settings)
+    if settings is not None and settings.url is not None:
+        raise UsageError(
+            f"`placet status` reads a data directory ({directory.root}; --data-dir names another) and asks no"
+            " gateway: leave --url out, or ask the gateway's own /readyz (docs/operations.md)."
+        )
 
 
 def _announce(stack: Stack, directory: DataDir, *, json: bool) -> None:
@@ -192,8 +207,10 @@ def _announce(stack: Stack, directory: DataDir, *, json: bool) -> None:
     typer.echo(f"Admin token: {directory.admin_token}")
 
 
-def _print_table(stack: Stack) -> None:
+def _print_table(stack: Stack, directory: DataDir) -> None:
     console = Console()
+    if stack.state == STOPPED:
+        typer.echo(f"Nothing runs in {directory.root}; --data-dir names another directory.")
     console.print(
         f"{stack.state}: {stack.url or 'no gateway'}, Kafka at {stack.bootstrap_servers or 'no address'}"
     )

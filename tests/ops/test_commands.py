@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pytest
 import typer
 from typer.testing import CliRunner, Result
 
@@ -15,6 +16,7 @@ from ops.checker.command import audit_log
 from ops.commands.doctor import doctor
 from ops.commands.stack import down, status, up
 from ops.ports import free_port
+from placet.cli import run as placet_run
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "up": up,
@@ -105,3 +107,14 @@ def test_doctor_taken_port_is_not_healthy(tmp_path: Path) -> None:
         done = run("doctor", "--data-dir", str(tmp_path), "--port", str(other.getsockname()[1]))
     assert done.exit_code == 1
     assert "failed" in done.stdout
+
+
+def test_status_says_where_it_looked_and_asks_no_gateway(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert placet_run(["status", "--data-dir", str(tmp_path)]) == 3
+    assert f"Nothing runs in {tmp_path}; --data-dir names another directory." in capfd.readouterr().out
+    assert placet_run(["--url", "http://127.0.0.1:1", "status", "--data-dir", str(tmp_path)]) == 2
+    said = capfd.readouterr().err
+    assert str(tmp_path) in said
+    assert "/readyz" in said

@@ -141,7 +141,12 @@ def test_parse_policy_escalate_on_timeout_with_block_is_accepted() -> None:
 def test_parse_policy_several_mistakes_are_all_named() -> None:
     text = "policy: a\nrules: [{id: r, then: permit}, {id: r, then: allow, whn: x}]"
 
-    assert refused(text) == [("rules[0].then", "invalid"), ("rules[1].whn", "unknown_field")]
+    assert refused(text) == [
+        ("rules[0].then", "invalid"),
+        ("rules[1].whn", "unknown_field"),
+        ("rules[0].id", "duplicate_rule"),
+        ("rules[1].id", "duplicate_rule"),
+    ]
 
 
 def test_parse_policy_duplicate_rule_ids_are_refused() -> None:
@@ -159,3 +164,34 @@ def test_policy_json_schema_agrees_with_the_reader() -> None:
     assert validator.is_valid(good)
     assert not validator.is_valid(bad)
     assert not validator.is_valid({**good, "defaults": {"unknown_tool": "allow"}})
+
+
+def test_fault_of_form_hides_no_other_fault() -> None:
+    text = """
+policy: payments
+rulez: 1
+cases: []
+tools: {send_money: x}
+rules:
+  - {id: big, then: hold}
+  - {id: big, then: hold, hold: {on_timeout: escalate, quorum: none}}
+  - {id: c, then: allow, hold: {quorum: 2}}
+  - {id: d, then: maybe, hold: {on_timeout: escalate, escalate: {roles: [cfo]}}}
+"""
+    with pytest.raises(PolicyRefused) as caught:
+        parse_policy(text)
+    found = {problem.path: problem.message for problem in caught.value.problems}
+    assert set(found) == {
+        "rulez",
+        "cases",
+        "tools",
+        "rules[0].id",
+        "rules[1].id",
+        "rules[1].hold.quorum",
+        "rules[1].hold.on_timeout",
+        "rules[2].hold",
+        "rules[3].then",
+        "rules[3].hold.escalate.after_seconds",
+    }
+    assert "FILE.tests.yaml" in found["cases"]
+    assert "FILE.tests.yaml" in found["tools"]

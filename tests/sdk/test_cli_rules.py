@@ -156,8 +156,11 @@ def test_rules_are_listed_with_what_would_hide_escaped(terminal: Terminal) -> No
 
 
 @pytest.mark.parametrize("change", ["activate", "suspend", "revoke"])
-def test_rules_are_changed_by_their_id_with_a_reason(terminal: Terminal, change: str) -> None:
-    assert terminal("rules", change, "r-1", "--reason", "why") == 0
+@pytest.mark.parametrize("prefix", ["r-1", "r"])
+def test_rules_are_changed_by_their_id_or_its_beginning_with_a_reason(
+    terminal: Terminal, change: str, prefix: str
+) -> None:
+    assert terminal("rules", change, prefix, "--reason", "why") == 0
     (sent,) = terminal.sent()
     assert (sent.path, sent.json()) == (f"/v1/standing-rules/r-1/{change}", {"reason": "why"})
     assert "revoked" in terminal.out

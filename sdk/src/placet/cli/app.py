@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -63,6 +64,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 refused or not found, 2 wrong usage, 3 not reachable.
     """
+    _show_what_has_no_character()
     if _COMPLETES in os.environ:
         # typer breaks a candidate's help at the terminal's width, and a shell takes each line for a candidate.
         os.environ.update(COLUMNS=_UNBROKEN, TERMINAL_WIDTH=_UNBROKEN)
@@ -76,6 +78,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         print(safe.escaped(explained(error), lines=True), file=sys.stderr)
         return exit_code(error)
     return DONE
+
+
+def _show_what_has_no_character() -> None:
+    """Escape, on a terminal that is not UTF-8, what its encoding cannot say: an agent's text may have anything."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def exit_code(error: Exception) -> int:
@@ -95,7 +104,10 @@ def explained(error: Exception) -> str:
     if isinstance(error, Refused):
         for item in error.fields.get("errors") or ():
             place, said = (item.get("path"), item.get("message")) if isinstance(item, dict) else ("", item)
-            lines.append(f"  {place}: {said}" if place else f"  {said}")
+            line = f"{place}: {said}" if place else f"{said}"
+            # Where there is one reason only, the refusal's own sentence is it.
+            if line != error.detail and said != error.detail:
+                lines.append(f"  {line}")
         winner = error.fields.get("winning_decision_id")
         if winner:
             lines.append(f"  decided by {winner}")

@@ -70,6 +70,8 @@ def approve(
     remember = remember_of(scope, uses, lasts, where or ())
     with connect(context) as placet:
         hold = find_hold(placet, id)
+        if not hold.call_id and hold.kind != "permission":
+            raise typer.BadParameter(f"it is a question: placet answer {hold.hold_id} VALUE", param_hint="ID")
         check_digest(hold, digest)
         shown = _shown(placet, hold, seen, stderr=as_json)
         confirm(f"Approve {_named(hold)}?", yes)
@@ -91,7 +93,8 @@ def check_digest(hold: Hold, wanted: str) -> None:
     Raises:
         DigestMismatch: the hold's digest is not the wanted one, or not that of its arguments.
     """
-    if wanted and (len(wanted) < SHORTEST_DIGEST or not hold.digest.startswith(wanted)):
+    _check_length(wanted, "--digest")
+    if wanted and not hold.digest.startswith(wanted):
         detail = f"the hold is about {hold.digest or 'no digest'}, not {safe.escaped(wanted)}: look again"
         raise DigestMismatch("digest_mismatch", 0, detail)
     raw = hold.raw
@@ -103,6 +106,12 @@ def check_digest(hold: Hold, wanted: str) -> None:
     if shown != hold.digest:
         detail = "the arguments shown are not those of the digest: nothing was decided"
         raise DigestMismatch("digest_mismatch", 0, detail, {"shown": shown, "digest": hold.digest})
+
+
+def _check_length(digest: str, hint: str) -> None:
+    if digest and len(digest) < SHORTEST_DIGEST:
+        said = f"give {SHORTEST_DIGEST} characters or more of the digest, not {len(digest)}"
+        raise typer.BadParameter(said, param_hint=hint)
 
 
 def edit(
@@ -240,10 +249,11 @@ def _read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
 
 def _shown(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:
     """Print the whole view, unless it is what was seen elsewhere; its digest."""
+    _check_length(seen, "--seen")
     view = fetch_view(placet, hold)
     if not seen:
         print_view(hold, view, stderr=stderr)
-    elif len(seen) < SHORTEST_DIGEST or not view.view_digest.startswith(seen):
+    elif not view.view_digest.startswith(seen):
         detail = f"the view is {view.view_digest or 'without a digest'}, not {safe.escaped(seen)}: look again"
         raise DigestMismatch("digest_mismatch", 0, detail)
     return view.view_digest

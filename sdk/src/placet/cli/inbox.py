@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from placet.sync import Placet
 
 SHORT = 8
+LINE_CHARS = 100
 HOLD_EVENTS = ("tool_call_pending_review", "hitl_requested", "hold_changed", "hold_resolved")
 
 
@@ -177,9 +178,15 @@ def _print_call(call: ToolCall) -> None:
     console().print(grid)
 
 
+def _begun(text: str) -> str:
+    """The beginning of a text on one line; that it goes on is seen."""
+    line = " ".join(text.split())
+    return line if len(line) <= LINE_CHARS else line[: LINE_CHARS - 1] + "…"
+
+
 def _asks(hold: Hold) -> Text:
     said = hold.question or safe.pretty_json(dict(hold.arguments or {}))
-    shown = safe.text(" ".join(said.split())[:100])
+    shown = safe.text(_begun(said))
     if hold.request:
-        shown.append("\n").append(safe.text("asked: " + " ".join(hold.request.split())[:100], style="dim"))
+        shown.append("\n").append(safe.text("asked: " + _begun(hold.request), style="dim"))
     return shown

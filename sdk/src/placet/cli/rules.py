@@ -10,8 +10,9 @@ import typer
 from placet.cli import safe
 from placet.cli.choices import rule_ids
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, print_json, print_table
+from placet.cli.session import JsonFlag, by_prefix, connect, console, print_json, print_table
 from placet.models import StandingRule
+from placet.sync import Placet
 
 app = typer.Typer(
     name="rules",
@@ -19,7 +20,9 @@ app = typer.Typer(
     cls=group_class("rules"),
     invoke_without_command=True,
 )
-RuleId = Annotated[str, typer.Argument(help="The rule's id.", autocompletion=rule_ids)]
+RuleId = Annotated[
+    str, typer.Argument(help="A rule's id, or the unique beginning of one.", autocompletion=rule_ids)
+]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
 
 
@@ -64,7 +67,7 @@ def activate(
 ) -> None:
     """Let a proposed or suspended rule be used; the policy may want another person than its maker."""
     with connect(context) as placet:
-        changed = placet.standing_rules.activate(rule, reason)
+        changed = placet.standing_rules.activate(_whole(placet, rule), reason)
     _print(changed, as_json)
 
 
@@ -74,7 +77,7 @@ def suspend(
 ) -> None:
     """Let a rule rest until somebody activates it."""
     with connect(context) as placet:
-        changed = placet.standing_rules.suspend(rule, reason)
+        changed = placet.standing_rules.suspend(_whole(placet, rule), reason)
     _print(changed, as_json)
 
 
@@ -84,8 +87,13 @@ def revoke(
 ) -> None:
     """End a rule for good."""
     with connect(context) as placet:
-        changed = placet.standing_rules.revoke(rule, reason)
+        changed = placet.standing_rules.revoke(_whole(placet, rule), reason)
     _print(changed, as_json)
+
+
+def _whole(placet: Placet, prefix: str) -> str:
+    known = placet.standing_rules.list().items
+    return by_prefix(known, prefix, lambda rule: (rule.rule_id,), "standing rule").rule_id
 
 
 def _print(rule: StandingRule, as_json: bool) -> None:
