@@ -28,6 +28,8 @@ ROLES_MAX = 32
 CLOCK_SKEW_S = 60
 
 # What reading a token of anybody's making may raise.
+# Header, payload and signature of a compact JWS.
+PARTS = 3
 UNREADABLE = (jwt.PyJWTError, UnicodeError, RecursionError)
 
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
@@ -122,6 +124,10 @@ def unverified_issuer(token: str) -> str:
     """
     if len(token) > TOKEN_MAX_CHARS:
         raise TokenRefused("the token is too long")
+    if token.count(".") != PARTS - 1:
+        raise TokenRefused(
+            "this is no token: one is three parts joined by dots (eyJ….eyJ….…), as `placet token issue` prints it"
+        )
     try:
         payload = jwt.decode(token, options={"verify_signature": False})
     except UNREADABLE as error:

@@ -137,6 +137,11 @@ def test_verify_nested_without_end_refused(public: PublicKeys, keys: Keys) -> No
                 read(token)
 
 
+def test_text_that_is_no_token_is_told_what_one_looks_like() -> None:
+    with pytest.raises(TokenRefused, match=r"no token: one is three parts .* `placet token issue`"):
+        unverified_issuer("garbage")
+
+
 def _part(value: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 

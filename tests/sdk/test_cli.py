@@ -415,3 +415,17 @@ def test_refusal_with_one_reason_says_it_once() -> None:
     detail = "seconds: a number of at most 3600 is needed here"
     errors = [{"path": "seconds", "message": "a number of at most 3600 is needed here"}]
     assert explained(Refused("invalid", 422, detail, {"errors": errors})) == f"invalid: {detail}"
+
+
+def test_interrupt_while_the_command_is_read_in_is_quiet() -> None:
+    code = """
+import sys
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "placet.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupts())
+from placet.cli import main
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
