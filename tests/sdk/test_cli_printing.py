@@ -1,0 +1,76 @@
+"""What the command prints where a terminal, a text or a moment is unusual."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from placet.cli.app import explained
+from placet.errors import Refused
+from tests.sdk.scripted import Asked
+from tests.sdk.terminal import HOLD, OTHER, Terminal
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_terminal_that_is_not_utf8_shows_what_it_has_no_character_for_escaped(
+    terminal: Terminal, encoding: str
+) -> None:
+    holds = terminal.script.on_http
+
+    async def answer(request: Asked) -> Response:
+        if request.path == "/v1/holds":
+            return JSONResponse({"items": [{**HOLD, "question": "Pay 5 € — now…"}], "next_cursor": None})
+        return await holds(request)
+
+    terminal.script.on_http = answer
+    code = "import sys; from placet.cli import run; sys.exit(run(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "--url", terminal.script.url, "--token", "t", "inbox"]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Pay 5 \\u20ac \\u2014 now\\u2026" in done.stdout
+
+
+def test_question_that_is_cut_ends_with_an_ellipsis(terminal: Terminal) -> None:
+    holds = terminal.script.on_http
+
+    async def answer(request: Asked) -> Response:
+        if request.path == "/v1/holds":
+            items = [{**HOLD, "question": "x" * 100}, {**OTHER, "question": "y" * 101}]
+            return JSONResponse({"items": items, "next_cursor": None})
+        return await holds(request)
+
+    terminal.script.on_http = answer
+    assert terminal("inbox") == 0
+    said = terminal.out.replace("\n", "").replace(" ", "")
+    assert "x" * 100 in said
+    assert "y" * 99 + "…" in said
+
+
+def test_digest_that_is_too_short_is_told_so(terminal: Terminal) -> None:
+    for option in ("--digest", "--seen"):
+        assert terminal("approve", str(HOLD["hold_id"]), "--yes", option, "d8bb") == 2
+        assert "give 8 characters or more" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_refusal_with_one_reason_says_it_once() -> None:
+    detail = "seconds: a number of at most 3600 is needed here"
+    errors = [{"path": "seconds", "message": "a number of at most 3600 is needed here"}]
+    assert explained(Refused("invalid", 422, detail, {"errors": errors})) == f"invalid: {detail}"
+
+
+def test_interrupt_while_the_command_is_read_in_is_quiet() -> None:
+    code = """
+import sys
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "placet.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupts())
+from placet.cli import main
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
