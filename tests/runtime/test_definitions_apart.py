@@ -14,7 +14,7 @@ from schemas import linear_patterns
 from schemas.linear_patterns import bounded_size, glob_size
 from schemas.policy_document import policy_from_value, size_problems
 from schemas.topics import Topics
-from services.domain.policy import cel, compile_policy, compiled, sql
+from services.domain.policy import cel, compiled, sql
 from services.domain.policy.programs import MATCHES_MAX, TOOLS_MAX, program_problems
 from services.runtime.apart import on_thread
 from services.runtime.memory_log import MemoryLog
@@ -22,6 +22,9 @@ from tests.runtime.lab import Lab, types
 
 START_MS = 1_780_000_000_000
 BEAT_S = 0.002
+# The loop comes back 35 times or more while a thread compiles beside it, and six where it compiles itself. How late
+# it comes back once is as much the machine's doing.
+TURNS = 15
 
 
 def forget() -> None:
@@ -89,10 +92,6 @@ async def test_case_31_decider_goes_on_while_the_worst_policy_is_published_and_a
     assert not size_problems(document)
     assert not program_problems(document)
     forget()
-    before = time.perf_counter()
-    compile_policy(document)
-    took_s = time.perf_counter() - before
-    forget()
     lab = Lab(MemoryLog(Topics(), 1, lambda: START_MS), 1, random.Random(seed), apart=on_thread)
     try:
         await lab.start_worker("one")
@@ -104,9 +103,7 @@ async def test_case_31_decider_goes_on_while_the_worst_policy_is_published_and_a
             await published
         assert types(trace) == ["ExecutionStarted"]
         assert at_once, "others are decided while it is compiled"
-        # In turns with a thread that compiles, never behind all of it; on a machine that is busy both take longer.
-        assert max(lags) < took_s / 2, f"{max(lags) * 1000:.0f} ms of {took_s * 1000:.0f}"
-        assert len(lags) > 10
+        assert len(lags) > TURNS, lags
     finally:
         await lab.close()
 
@@ -120,13 +117,9 @@ async def test_case_31_writer_that_recovers_the_definitions_reads_them_apart(see
         await lab.publish_policy(policy)
         await first.stop()
         forget()
-        before = time.perf_counter()
-        compile_policy(policy_from_value(policy))
-        took_s = time.perf_counter() - before
-        forget()
         async with felt() as lags:
             await lab.start_worker("two")
             await lab.ask("x", k.StartExecution(agent="bot"))
-        assert max(lags) < took_s / 2, f"{max(lags) * 1000:.0f} ms of {took_s * 1000:.0f}"
+        assert len(lags) > TURNS, lags
     finally:
         await lab.close()
