@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,26 +70,36 @@ def _show(settings: Settings, data_dir: Path | None, most: int | None, auto: boo
     with Progress(console=say, transient=True) as progress, _placet(settings, data_dir) as opened:
         offices, prepared = _prepare(most, progress)
         starting = progress.add_task("Starting Placet", total=None)
+        _log(say, "Waiting for Placet to be ready …")
         access = opened()
         progress.remove_task(starting)
         if not auto:
             progress.stop()
             _introduce(access, say)
             return show(access, offices, prepared, _tell, decide=decide_here, at_once=1)
-        calls = progress.add_task("Calls", total=sum(len(job.truth) for job in prepared))
-        return show(
-            access,
-            offices,
-            prepared,
-            lambda passage: progress.advance(calls, not passage.injected),
-            decide=review,
-            at_once=JOBS_AT_ONCE,
-        )
+        tell = counting(sum(len(job.truth) for job in prepared), progress, say)
+        return show(access, offices, prepared, tell, decide=review, at_once=JOBS_AT_ONCE)
+
+
+def counting(total: int, progress: Progress, say: Console) -> Callable[[Passage], None]:
+    """What is told of each call: a bar on a terminal, elsewhere a line for each tenth of them."""
+    calls, done = progress.add_task("Calls", total=total), count(1)
+    each = max(total // 10, 1)
+
+    def tell(passage: Passage) -> None:
+        if passage.injected:
+            return
+        progress.advance(calls)
+        if (number := next(done)) % each == 0:
+            _log(say, f"{number} of {total} calls")
+
+    return tell
 
 
 def _prepare(most: int | None, progress: Progress) -> tuple[list[Office], list[Job]]:
     """Open the suites and set the tasks up; this takes seconds, in which the stack starts."""
     reading = progress.add_task("Setting tasks up", total=None)
+    _log(progress.console, "Setting agentdojo's tasks up …")
     offices = [Office(name) for name in SUITES]
     prepared = list(jobs(offices, most))
     progress.remove_task(reading)
@@ -131,6 +142,12 @@ def _introduce(access: Access, say: Console) -> None:
         "  placet inbox; placet approve ID; placet reject ID --feedback TEXT",
     ):
         say.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def _log(say: Console, line: str) -> None:
+    """Say where it stands to who reads a log; a terminal has the bar."""
+    if not say.is_terminal:
+        say.print(line, markup=False, highlight=False)
 
 
 def _tell(passage: Passage) -> None:
