@@ -182,6 +182,7 @@ EXECUTION = {
     "execution_id": "invoice-march",
     "state": "running",
     "agent": "billing-bot",
+    "version": 7,
     "updated_at": "2026-11-20T12:00:00Z",
 }
 EVENTS = [

@@ -143,6 +143,23 @@ def test_state_at_a_moment_asks_for_it(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("7", ""),
+        ("8", "It has no version 8 yet: this is 7."),
+        ("2026-01-01T00:00:00Z", ""),
+        ("9999-01-01T00:00:00Z", "still to come"),
+    ],
+)
+def test_state_at_what_has_not_come_says_that_it_is_the_newest(
+    terminal: Terminal, at: str, said: str
+) -> None:
+    assert terminal("state", "invoice", "--at", at) == 0
+    assert said in terminal.err
+    assert bool(terminal.err) == bool(said)
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ([], ["1", "2"]),

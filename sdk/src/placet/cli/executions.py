@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from placet.cli.session import (
     print_table,
 )
 from placet.models import Execution
+from placet.parsing import parse_time
 
 ExecutionArgument = Annotated[
     str,
@@ -62,10 +64,25 @@ def state(
     """Show an execution as it is, or as it was."""
     with connect(context) as placet:
         found = find_execution(placet, execution, at)
+    if at is not None and (note := _not_yet(at, found)):
+        console(stderr=True).print(safe.text(note))
     if as_json:
         print_json(found.raw)
     else:
         console().print(safe.text(safe.pretty_json(dict(found.raw)), lines=True))
+
+
+def _not_yet(at: str, shown: Execution) -> str:
+    """What to say of a version or a moment that has not come: shown is the newest then."""
+    if at.isdecimal():
+        newest = shown.version
+        return (
+            f"It has no version {at} yet: this is {newest}."
+            if newest is not None and int(at) > newest
+            else ""
+        )
+    is_ahead = parse_time(at) > datetime.now(timezone.utc)
+    return f"{at} is still to come: this is how it stands now." if is_ahead else ""
 
 
 def pause(
