@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 import time
@@ -17,11 +18,12 @@ from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, KEY_MAX_CHARS, LIMIT, Number, Seconds, Word
 from gateway.server.visitors import greet
 from gateway.service import Gateway
-from gateway.sockets.cursor import CursorRefused
+from gateway.sockets.cursor import CursorRefused, Vector
 from gateway.strictjson import BODY_MAX_BYTES, LONG_BYTES, parse_object, parsed
 from gateway.work import owner_of
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Page
+from projections.queries.views import Positions
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -31,6 +33,7 @@ T = TypeVar("T")
 OWNER = "owner"
 _SECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,3})?")
 AFTER_WAIT_S = 3.0
+VIEWS_LOOK_S = 0.05
 
 
 class Door(NamedTuple):
@@ -138,15 +141,18 @@ class Door(NamedTuple):
         """
         return answer(await self.gate.perform(make))
 
-    async def settle_after(self) -> None:
+    async def settle_after(self) -> Vector | None:
         """Wait until this gateway has read what `?after=` names.
+
+        Returns:
+            What it names; None where nothing is asked for.
 
         Raises:
             Problem: 422, no cursor of ours; 503, it is not there in time.
         """
         text = self.query("after")
         if text is None:
-            return
+            return None
         live = self.gate.live
         try:
             vector = live.position.key.read(text)
@@ -154,6 +160,19 @@ class Door(NamedTuple):
             raise Problem(Refusal.INVALID, f"after: {error}") from error
         if not await live.reached(vector, AFTER_WAIT_S):
             raise Problem(Refusal.UNAVAILABLE, "this gateway has not read that far yet", retry_after=1)
+        return vector
+
+    async def settle_views_after(self) -> None:
+        """Wait until the views have read what `?after=` names; errors as `settle_after`."""
+        vector = await self.settle_after()
+        until_s = time.monotonic() + AFTER_WAIT_S
+        while vector is not None:
+            _, positions = await self.gateway.views.read(lambda _: None)
+            if _have_reached(positions, vector):
+                return
+            if time.monotonic() >= until_s:
+                raise Problem(Refusal.UNAVAILABLE, "the views have not read that far yet", retry_after=1)
+            await asyncio.sleep(VIEWS_LOOK_S)
 
     async def paged(
         self, ask: Callable[[Moment], Page], item: Callable[[dict[str, Any]], dict[str, Any]]
@@ -163,7 +182,7 @@ class Door(NamedTuple):
         Raises:
             Problem: 422, the page's cursor or `after` is none of ours; 503, the views cannot be read.
         """
-        await self.settle_after()
+        await self.settle_views_after()
         try:
             page, _ = await self.gateway.views.read(ask)
         except BadCursor as error:
@@ -188,6 +207,14 @@ class Door(NamedTuple):
     async def done(self, work: Callable[[], T]) -> T:
         """What takes long, on a thread and in the caller's turn; where it raises, so does this."""
         return await self.gateway.work.done(owner_of(self.actor), work)
+
+
+def _have_reached(positions: Positions, vector: Vector) -> bool:
+    """Whether views whose positions are next offsets have read the last offsets of a vector."""
+    definitions, *executions = vector.offsets
+    return positions.definitions > definitions and all(
+        positions.executions.get(partition, 0) > last for partition, last in enumerate(executions)
+    )
 
 
 def word_in(request: Request, word: Word) -> str | None:

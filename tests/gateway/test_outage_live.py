@@ -113,6 +113,18 @@ def test_read_projector_away_shows_what_the_tail_has_seen(doors: Doors, bot: Cal
         assert bot.get(path).json()["status"] == "released"
 
 
+def test_list_of_the_views_is_never_older_than_the_cursor_it_is_asked_after(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    with stopped(doors, "projector"):
+        call = bot.propose(bot.execution())
+        path = f"/v1/executions?limit=500&after={call['cursor']}"
+        behind = anna.get(path)
+        assert (behind.status_code, behind.json()["code"]) == (503, "unavailable")
+    found = wait_for(lambda: anna.get(path), lambda answer: answer.status_code == 200).json()["items"]
+    assert call["execution_id"] in {row["execution_id"] for row in found}
+
+
 async def test_gateway_started_anew_knows_what_was_open_and_answered(
     doors: Doors, bot: Caller, anna: Caller
 ) -> None:
