@@ -218,7 +218,7 @@ RUN, CALL, HOLD = "/executions/{run}", "/executions/{run}/tool-calls/c1", "/hold
 PROPOSAL = {"tool": "read_file", "arguments": {}}
 READS = """
 /tools /policies /rules /executions /holds /holds?status=open /holds/groups /standing-rules /data-keys /principals
-/audit /agents /reviewers /dead-letters /components /audit/heads /audit/keys
+/audit /agents /reviewers /dead-letters /components /audit/impact?reviewer=rita /audit/heads /audit/keys
 /audit/records?topic=executions&partition=0 /audit/records?topic=definitions
 """
 VERBS = (
@@ -234,7 +234,7 @@ VERBS = (
     Verb("GET", "/requests/{request}"),
     Verb("GET", "/standing-rules/{rule}"),
     Verb("GET", "/agents/bot/trust"),
-    *(Verb("GET", f"/audit/{of}") for of in ("{event}/proof", "impact?reviewer=rita", "impact?rule={rule}")),
+    *(Verb("GET", f"/audit/{of}") for of in ("{event}/proof", "impact?rule={rule}")),
     Verb("POST", RUN + "/tool-calls", PROPOSAL),
     Verb("POST", CALL + "/consume", lambda t: {"digest": t.call["digest"], "attempt_id": fresh("a")}),
     Verb("POST", CALL + "/result", {"attempt_id": "a", "outcome": "succeeded"}),

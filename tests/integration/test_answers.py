@@ -233,7 +233,11 @@ async def test_case_27_holds_that_opened_and_closed_meanwhile_are_told_as_they_s
 
     async with socket(site, tenant.rita.token) as ws:
         await subscribed(ws, ["holds"], cursor)
-        told = [await received(ws) for _ in range(2)]
+        told: list[dict[str, Any]] = []
+        while len(told) < 2:
+            # A hold of an earlier test may be told as well: the cursor is of before this one's.
+            each = await received(ws)
+            told += [each] if each.get("hold_id") == call["hold_id"] else []
     assert [(each["type"], each["hold_id"], each["status"]) for each in told] == [
         ("tool_call_pending_review", call["hold_id"], "open"),
         ("hold_resolved", call["hold_id"], "resolved"),
