@@ -241,7 +241,7 @@ def check_runs(actor: Actor, row: Row) -> None:
     Raises:
         Problem: 403 not_authorised.
     """
-    if actor.agent is None and tool_role(row["tool"]) in actor.roles:
+    if _serves(actor, row["tool"]):
         return
     check_acts(actor, row["agent"])
 
@@ -254,12 +254,17 @@ def check_told(actor: Actor, agent: str, tool: str | None = None) -> None:
     Raises:
         Problem: 403 not_authorised.
     """
-    if actor.agent == agent or (tool is not None and actor.agent is None and tool_role(tool) in actor.roles):
+    if actor.agent == agent or (tool is not None and _serves(actor, tool)):
         return
     raise Problem(
         Refusal.NOT_AUTHORISED,
         f"sensitive values are handed to a token of the agent {agent} alone, not to people",
     )
+
+
+def _serves(actor: Actor, tool: str) -> bool:
+    """Whether the actor is a server that runs a tool."""
+    return actor.agent is None and tool_role(tool) in actor.roles
 
 
 def permitted_scope(claims: Claims, name: str, given: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,9 @@ from placet.cli.choices import rule_ids
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, by_prefix, connect, console, print_json, print_table
 from placet.models import StandingRule
-from placet.sync import Placet
+
+if TYPE_CHECKING:
+    from placet.sync import Placet
 
 app = typer.Typer(
     name="rules",
