@@ -26,6 +26,7 @@ from gateway.operations.calls import (
 )
 from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, WAIT
 from gateway.undecided import row_or_proposal
 from projections.folds.calls import call_json
@@ -71,8 +72,10 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
     await door.settle_after()
     actor = door.actor
     check_sees(actor, await door.gate.reader.read(executions.subject_of(actor, execution_id)))
-    rows, _ = await door.gateway.views.read(
-        lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id)
+    rows = await read_execution(
+        door,
+        execution_id,
+        lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id),
     )
     return await door.listed(rows, call_json)
 

@@ -15,7 +15,7 @@ from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of, listed
-from gateway.rest.history import Moment, event_page, read_moment
+from gateway.rest.history import Moment, event_page, read_execution, read_moment
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
 from projections.folds.executions import execution_json
 from projections.queries import history, lists
@@ -83,10 +83,12 @@ async def get_execution(door: AtDoor, execution_id: str) -> Response:
         return answer(door.gate.json(execution_json(row)))
     when: Moment = read_moment(at)
     actor = door.actor
-    state, _ = await door.gateway.views.read(
+    state = await read_execution(
+        door,
+        execution_id,
         lambda moment: history.state_at(
             moment, actor.tenant, actor.project, execution_id, at_ms=when.at_ms, version=when.version
-        )
+        ),
     )
     if state.execution is None:
         raise not_found("execution at that moment")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.rest.door import Door
 from projections.queries import history
+from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
 from schemas.headers import epoch_ms
 from schemas.ids import execution_key
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
+
+T = TypeVar("T")
 
 VIEW_WAIT_S = 3.0
 PAUSE_S = 0.02
@@ -58,25 +62,37 @@ async def event_page(door: Door, execution_id: str) -> tuple[list[dict[str, Any]
     after = _after_offset(door.query("cursor"))
     count = bounded(door.limit())
     actor = door.actor
+    rows = await read_execution(
+        door,
+        execution_id,
+        lambda moment: history.events(
+            moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
+        ),
+    )
+    more = len(rows) > count
+    return [history.event_json(row) for row in rows[:count]], str(
+        rows[count - 1]["log_offset"]
+    ) if more else None
+
+
+async def read_execution(door: Door, execution_id: str, ask: Callable[[ViewMoment], T]) -> T:
+    """Ask the views about an execution, once they have all of it that this gateway has read.
+
+    Raises:
+        Problem: 503, the views are behind for too long, or cannot be read.
+    """
+    actor = door.actor
     key = execution_key(actor.tenant, actor.project, execution_id)
     partition = partition_of(key, door.gate.partitions)
     wanted = door.gate.live.ring.last_offset_of(key, lane_of(partition))
     until = asyncio.get_running_loop().time() + VIEW_WAIT_S
     while True:
-        rows, positions = await door.gateway.views.read(
-            lambda moment: history.events(
-                moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
-            )
-        )
+        found, positions = await door.gateway.views.read(ask)
         if positions.executions.get(partition, 0) > wanted:
-            break
+            return found
         if asyncio.get_running_loop().time() >= until:
             raise Problem(Refusal.UNAVAILABLE, "the views are behind the log: try again", retry_after=1)
         await asyncio.sleep(PAUSE_S)
-    more = len(rows) > count
-    return [history.event_json(row) for row in rows[:count]], str(
-        rows[count - 1]["log_offset"]
-    ) if more else None
 
 
 def _after_offset(text: str | None) -> int:

@@ -63,8 +63,8 @@ PAGES_MAX = 4
 async def list_holds(door: AtDoor) -> Response:
     """Holds, longest open first: an agent's token sees its agent's, who may not read all those that ask them."""
     limit = bounded(door.limit())
-    await door.settle_after()
     filters, status = _filters(door), door.one_of(STATUS)
+    await (door.settle_after() if _is_of_open(door, status) else door.settle_views_after())
     try:
         page = await _page(door, filters, status, door.query("cursor"), limit)
     except BadCursor as error:
@@ -165,12 +165,17 @@ def _filters(door: Door) -> dict[str, str | None]:
     }
 
 
+def _is_of_open(door: Door, status: str | None) -> bool:
+    """Whether the gateway's own memory answers: it has the open holds alone."""
+    return status == "open" or bool(door.query("decidable"))
+
+
 async def _page(
     door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
 ) -> Page:
     actor = door.actor
     decidable = door.query("decidable")
-    if status == "open" or decidable:
+    if _is_of_open(door, status):
         live = door.gate.live
         rows = live.cache.open_holds(actor.tenant, actor.project)
         if not decidable and reads_project(actor):

@@ -39,7 +39,7 @@ CHANGE = documented(body=b.ChangeRule, writes=True)
 async def list_rules(door: AtDoor) -> Response:
     """Every standing rule of the project, the newest first, with the uses that were given so far."""
     check_reads(door.actor)
-    await door.settle_after()
+    await door.settle_views_after()
     status = door.one_of(STATUS)
     actor = door.actor
     rows = [
@@ -64,7 +64,7 @@ async def list_rules(door: AtDoor) -> Response:
 async def get_rule(door: AtDoor, rule_id: str) -> Response:
     """One standing rule: what it covers, on what evidence, and how often it was used."""
     check_reads(door.actor)
-    await door.settle_after()
+    await door.settle_views_after()
     row = rule_row(door.gate, door.actor, rule_id)
     return answer(door.gate.json(_shown(row, await _used(door, rule_id))))
 

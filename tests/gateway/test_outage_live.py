@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from uuid import uuid4
@@ -118,11 +119,27 @@ def test_list_of_the_views_is_never_older_than_the_cursor_it_is_asked_after(
 ) -> None:
     with stopped(doors, "projector"):
         call = bot.propose(bot.execution())
-        path = f"/v1/executions?limit=500&after={call['cursor']}"
-        behind = anna.get(path)
-        assert (behind.status_code, behind.json()["code"]) == (503, "unavailable")
-    found = wait_for(lambda: anna.get(path), lambda answer: answer.status_code == 200).json()["items"]
+        after = f"after={call['cursor']}"
+        paths = (f"/v1/executions?limit=500&{after}", f"/v1/holds?{after}", f"/v1/standing-rules?{after}")
+        with ThreadPoolExecutor(len(paths)) as pool:
+            behind = list(pool.map(anna.get, paths))
+        assert [(one.status_code, one.json().get("code")) for one in behind] == [(503, "unavailable")] * 3
+    found = wait_for(lambda: anna.get(paths[0]), lambda answer: answer.status_code == 200).json()["items"]
     assert call["execution_id"] in {row["execution_id"] for row in found}
+
+
+def test_list_of_an_execution_is_never_older_than_what_the_gateway_has_read(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    with stopped(doors, "projector"):
+        call = bot.propose(bot.execution())
+        run = f"/v1/executions/{call['execution_id']}"
+        paths = (f"{run}/tool-calls", f"{run}/events", f"{run}?at=1")
+        with ThreadPoolExecutor(len(paths)) as pool:
+            behind = list(pool.map(anna.get, paths))
+        assert [(one.status_code, one.json().get("code")) for one in behind] == [(503, "unavailable")] * 3
+    found = wait_for(lambda: anna.get(paths[0]), lambda answer: answer.status_code == 200).json()["items"]
+    assert [row["call_id"] for row in found] == [call["call_id"]]
 
 
 async def test_gateway_started_anew_knows_what_was_open_and_answered(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -131,6 +132,9 @@ def by_prefix(items: Iterable[T], prefix: str, ids: Callable[[T], Sequence[str]]
 
 def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
     """A hold by its id, or by the beginning of its id; while it is open also of its call's or its request's."""
+    # A whole id first: the lists of ended holds may be a moment behind.
+    with suppress(NotFound):
+        return placet.holds.get(id_or_prefix)
     holds = every(lambda cursor: placet.holds.list(status="open", cursor=cursor))
     try:
         return placet.holds.get(by_prefix(holds, id_or_prefix, hold_ids, "open hold").hold_id)
