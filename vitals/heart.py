@@ -22,7 +22,9 @@ from vitals.word import BEAT_S, SILENT_AFTER_S, encode
 logger = logging.getLogger(__name__)
 
 JOIN_WITHIN_S = 6.0
-FAREWELL_WITHIN_S = 0.5
+# Less than the process waits for the thread: its event loop cannot work on once the interpreter ends.
+FAREWELL_WITHIN_S = 4.0
+LAST_BEAT_WITHIN_S = 0.5
 
 
 class Heart:
@@ -82,12 +84,16 @@ class Heart:
                 speaking = asyncio.create_task(self._speak(self._voice))
             await asyncio.to_thread(self._ended.wait, BEAT_S)
         if self._voice is not None:
-            await self._farewell(self._voice, speaking)
+            try:
+                async with asyncio.timeout(FAREWELL_WITHIN_S):
+                    await self._farewell(self._voice, speaking)
+            except TimeoutError:
+                logger.info("the last heartbeat took longer than %g s: given up", FAREWELL_WITHIN_S)
 
     async def _farewell(self, voice: KafkaVoice, speaking: asyncio.Task[None] | None) -> None:
         """Say that it stops, where anybody can be expected to take it."""
         if speaking is not None:
-            await asyncio.wait({speaking}, timeout=FAREWELL_WITHIN_S)
+            await asyncio.wait({speaking}, timeout=LAST_BEAT_WITHIN_S)
             speaking.cancel()
         age_ms = self._pulse.word().kafka_age_ms
         if age_ms is not None and age_ms < SILENT_AFTER_S * 1000:

@@ -18,6 +18,12 @@ CLOSE_WITHIN_S = 1.0
 PARTITION = 0
 
 
+def is_cancelled() -> bool:
+    """Whether somebody has asked the running task to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class KafkaVoice:
     """Sends heartbeats to a topic, one at a time; a producer that failed is replaced."""
 
@@ -56,7 +62,10 @@ class KafkaVoice:
         try:
             async with asyncio.timeout(CLOSE_WITHIN_S):
                 await producer.stop()
-        except (KafkaError, OSError, TimeoutError) as error:
+        except (asyncio.CancelledError, KafkaError, OSError, TimeoutError) as error:
+            # aiokafka awaits tasks that it cancelled itself: not every cancellation is one of this task.
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                raise
             logger.debug("the heartbeats' client did not stop by itself (%s)", type(error).__name__)
         finally:
             await producer.client.close()
