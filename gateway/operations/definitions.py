@@ -23,6 +23,7 @@ ADOPTION_WAIT_S = 5.0
 PROJECTS_SHOWN = 5
 _PATH = re.compile(r"\w+(\[\d+\]|[.-]\w+)*")
 
+PUBLISHED = PolicyPublished | ToolPublished | PrincipalPublished
 Publishing = k.PublishPolicy | k.PublishTool | k.PublishPrincipal
 
 
@@ -99,6 +100,7 @@ async def published(
         "name": command.name,
         "project": project,
         "version": version,
+        "unchanged": not isinstance(outcome.body, PUBLISHED),
         "adopted": not missing,
         "pending": missing,
         "warnings": list(warnings),
@@ -116,7 +118,7 @@ def _version_of(
     gate: Gate, place: Place, kind: str, command: Publishing, outcome: Outcome
 ) -> tuple[int, int]:
     body: Message | None = outcome.body
-    if isinstance(body, PolicyPublished | ToolPublished | PrincipalPublished):
+    if isinstance(body, PUBLISHED):
         return body.version, outcome.last_offset
     # Published before, under another command: the version that has this very text.
     known = gate.live.definitions

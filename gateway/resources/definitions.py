@@ -14,11 +14,13 @@ class Published(Resource):
     """A published version; `pending` are the partitions that have not adopted it yet.
 
     `warnings` are what is doubtful about a policy, and how it and the policies in force shadow each other.
+    `unchanged`: the version said the same already, so that none was added.
     """
 
     name: str
     project: str
     version: int
+    unchanged: bool
     adopted: bool
     pending: list[int]
     warnings: list[FieldError]

@@ -120,6 +120,7 @@ async def gateway(asked: Asked) -> Response:
             {"status": "resolved", "decision_id": "d1"}
         ),
         "/v1/policies/production": lambda asked: JSONResponse(PUBLISHED),
+        "/v1/policies/again": lambda asked: JSONResponse({"name": "again", "version": 4, "unchanged": True}),
         "/v1/policies/beginning": lambda asked: JSONResponse(EARLY),
         "/v1/policies": lambda asked: JSONResponse({"items": [BILLING], "next_cursor": None}),
         "/v1/policies/billing": lambda asked: JSONResponse(BILLING),

@@ -264,11 +264,15 @@ class HumanRequest:
 
 @dataclass(frozen=True)
 class Published:
-    """A definition's version; `pending` names the partitions that have not adopted it yet."""
+    """A definition's version; `pending` names the partitions that have not adopted it yet.
+
+    `unchanged`: the version had said the same already, so that none was added.
+    """
 
     version: Any = None
     cursor: str = ""
     name: str = ""
+    unchanged: bool = False
     warnings: tuple[Any, ...] = ()
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 

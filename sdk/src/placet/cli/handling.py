@@ -35,7 +35,9 @@ def release(context: typer.Context, id: IdArgument, as_json: JsonFlag = False) -
 def delegate(
     context: typer.Context,
     id: IdArgument,  # noqa: A002
-    to: Annotated[str, typer.Argument(metavar="SUBJECT", help="A person's account, or a principal.")],
+    to: Annotated[
+        str, typer.Argument(metavar="SUBJECT", help="A principal, or the exact sub of a person's tokens.")
+    ],
     as_json: JsonFlag = False,
 ) -> None:
     """Hand a hold to another person; their word is then your voice."""

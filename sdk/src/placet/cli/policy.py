@@ -12,7 +12,17 @@ import typer
 
 from placet.cli import doubts, safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, confirm, connect, console, print_json, print_table, read_text
+from placet.cli.session import (
+    JsonFlag,
+    confirm,
+    connect,
+    console,
+    local_time,
+    print_json,
+    print_table,
+    published_line,
+    read_text,
+)
 
 _NAME_LINE = re.compile(r"^policy:.*$", re.MULTILINE)
 _NAME = re.compile(r"^policy:[ \t]*[\"']?([A-Za-z0-9._:-]+)[\"']?[ \t]*(?:#.*)?$")
@@ -45,7 +55,7 @@ def publish(
     if as_json:
         print_json(published.raw)
         return
-    console().print(safe.text(f"{name} version {published.version} is published"))
+    console().print(safe.text(published_line(name, published)))
     for line in doubts.lines(published.warnings, verbose=verbose):
         console().print(safe.text(f"! {line}", style="yellow"))
 
@@ -79,7 +89,7 @@ def versions(context: typer.Context, name: str, as_json: JsonFlag = False) -> No
         return
     print_table(
         ("version", "published", "by"),
-        [(one.get("version"), one.get("published_at"), one.get("published_by")) for one in found],
+        [(one.get("version"), local_time(one.get("published_at")), one.get("published_by")) for one in found],
         f"No policy {name} is published.",
     )
 
@@ -151,8 +161,8 @@ def _row(policy: Mapping[str, Any]) -> tuple[Any, ...]:
     document = policy.get("document") or {}
     scope = {name: pattern for name, pattern in document.get("scope", {}).items() if pattern != "*"}
     whom = ", ".join(f"{name} {pattern}" for name, pattern in scope.items())
-    ended = f"{policy['retired_at']} by {policy.get('retired_by')}" if policy.get("retired_at") else ""
-    by = (policy.get("published_at"), policy.get("published_by"))
+    ended = _at_by(policy, "retired") if policy.get("retired_at") else ""
+    by = (local_time(policy.get("published_at")), policy.get("published_by"))
     rules = len(document.get("rules", ()))
     return (
         policy.get("name"),
@@ -166,10 +176,14 @@ def _row(policy: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _heading(policy: Mapping[str, Any]) -> str:
-    who = f"published {policy.get('published_at')} by {policy.get('published_by')}"
+    who = f"published {_at_by(policy, 'published')}"
     project = "the whole tenant" if policy.get("project") == "*" else f"the project {policy.get('project')}"
     said = f"{policy.get('name')} version {policy.get('version')} for {project}, {who}"
     if not policy.get("retired_at"):
         return said
     why = f": {policy['retired_reason']}" if policy.get("retired_reason") else ""
-    return f"{said}; retired {policy['retired_at']} by {policy.get('retired_by')}{why}"
+    return f"{said}; retired {_at_by(policy, 'retired')}{why}"
+
+
+def _at_by(policy: Mapping[str, Any], deed: str) -> str:
+    return f"{local_time(policy.get(f'{deed}_at'))} by {policy.get(f'{deed}_by')}"

@@ -9,7 +9,15 @@ import typer
 
 from placet.cli import safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, print_json, print_table, read_object
+from placet.cli.session import (
+    JsonFlag,
+    connect,
+    console,
+    print_json,
+    print_table,
+    published_line,
+    read_object,
+)
 
 principals_app = typer.Typer(
     name="principals",
@@ -67,4 +75,4 @@ def publish(
     if as_json:
         print_json(published.raw)
         return
-    console().print(safe.text(f"{name} version {published.version} is published"))
+    console().print(safe.text(published_line(name, published)))

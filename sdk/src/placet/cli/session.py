@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -16,12 +17,13 @@ from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
 from placet.cli.choices import hold_ids as hold_ids_of
 from placet.errors import NotFound, PlacetError
+from placet.parsing import parse_time
 
 # What a command needs is imported once it runs: its help and its completion must come at once.
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placet.models import Execution, Hold, Page, ToolCall
+    from placet.models import Execution, Hold, Page, Published, ToolCall
     from placet.sync import Placet
 
 T = TypeVar("T")
@@ -80,7 +82,13 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
-    """Print a table, or say that there is nothing; a cell that is a text of rich's stays as it is."""
+    """Print a table, or say that there is nothing.
+
+    Args:
+        columns: their heads.
+        rows: cells; a text of rich's stays as it is, a time is shown as `local_time` shows it.
+        empty: what is said where there is no row.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -89,14 +97,32 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: st
         table.add_column(column, overflow="fold")
     count = 0
     for row in rows:
-        table.add_row(
-            *(cell if isinstance(cell, Text) else safe.text("" if cell is None else cell) for cell in row)
-        )
+        table.add_row(*(cell if isinstance(cell, Text) else safe.text(_told(cell)) for cell in row))
         count += 1
     if count:
         console().print(table)
     else:
         console(stderr=True).print(empty)
+
+
+def _told(cell: Any) -> Any:
+    if isinstance(cell, datetime):
+        return local_time(cell)
+    return "" if cell is None else cell
+
+
+def local_time(at: datetime | str | None) -> str:
+    """A moment for people, to the second, in the terminal's time zone; "" for none."""
+    if not at:
+        return ""
+    moment = parse_time(at) if isinstance(at, str) else at
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def published_line(name: str, published: Published) -> str:
+    """What became of a definition that was to be published."""
+    said = "says the same already: nothing was published" if published.unchanged else "is published"
+    return f"{name} version {published.version} {said}"
 
 
 def every(page_at: Callable[[str | None], Page[T]]) -> list[T]:

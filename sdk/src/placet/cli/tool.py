@@ -12,7 +12,7 @@ import typer
 
 from placet.cli import safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, print_json, read_object
+from placet.cli.session import JsonFlag, connect, console, print_json, published_line, read_object
 
 app = typer.Typer(
     name="tool", help="Publish tools.", cls=group_class("tool"), no_args_is_help=True, rich_markup_mode=None
@@ -82,4 +82,4 @@ def put(
     if as_json:
         print_json(published.raw)
     else:
-        console().print(safe.text(f"{name} version {published.version} is published"))
+        console().print(safe.text(published_line(name, published)))

@@ -8,7 +8,7 @@ import typer
 
 from placet.cli import safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, is_interactive, print_json, print_table
+from placet.cli.session import JsonFlag, connect, console, is_interactive, local_time, print_json, print_table
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is recorded.")]
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -34,7 +34,7 @@ def keys(context: typer.Context, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json([dict(one) for one in found])
         return
-    rows = [(str(one["name"]), str(one["made_at"]), str(one["destroyed_at"] or "")) for one in found]
+    rows = [(str(one["name"]), local_time(one["made_at"]), local_time(one["destroyed_at"])) for one in found]
     print_table(("key", "made", "destroyed"), rows, "nothing was sealed yet")
 
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from placet.cli import safe
 from placet.cli.remembering import options_of
-from placet.cli.session import console
+from placet.cli.session import console, local_time
 from placet.errors import DigestMismatch
 from placet.models import Hold, HoldView
-from placet.parsing import parse_time
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -114,9 +113,7 @@ def decided(decision: Any) -> str:
     """What was decided, by whom and when."""
     if not isinstance(decision, Mapping):
         return ""
-    said = decision.get("at")
-    at = parse_time(said).astimezone().strftime("%Y-%m-%d %H:%M:%S") if isinstance(said, str) else ""
-    return f"{decision.get('decision')} by {decision.get('by')} at {at}"
+    return f"{decision.get('decision')} by {decision.get('by')} at {local_time(decision.get('at'))}"
 
 
 def until(hold: Hold) -> str:
