@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gateway.identity.keys import ROTATED, KeysUnreadable, rotate
+from ops.commands.common import DataDirOption
 from ops.errors import EXIT_USAGE
 
 DEFAULT_DATA_DIR = Path(".placet")
@@ -23,9 +24,7 @@ TAKEN_UP = {
 
 def rotate_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="grants, gateway, issuer or audit.")],
-    data_dir: Annotated[Path, typer.Option(help="The stack's data directory.", envvar="PLACET_DATA_DIR")] = (
-        DEFAULT_DATA_DIR
-    ),
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make one of the installation's signing keys anew; the public halves of old ones stay published."""

@@ -12,6 +12,7 @@ import typer
 
 from gateway.identity.issuer import DAY_S, issue
 from gateway.identity.keys import ISSUER_KEY, KeysUnreadable
+from ops.commands.common import DataDirOption
 from ops.errors import EXIT_USAGE
 
 # Any other role means what a policy makes of it, so that a slip of the pen would be found out by nobody.
@@ -37,9 +38,7 @@ def issue_command(
     user: Annotated[str | None, typer.Option(help="The user it may start executions for; * for any.")] = None,
     workspace: Annotated[str | None, typer.Option(help="The workspace likewise.")] = None,
     ttl_seconds: Annotated[int, typer.Option(help="Seconds until it expires.")] = 30 * DAY_S,
-    data_dir: Annotated[Path, typer.Option(help="The stack's data directory.", envvar="PLACET_DATA_DIR")] = (
-        DEFAULT_DATA_DIR
-    ),
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Issue a bearer token, signed by the installation's own issuer."""
