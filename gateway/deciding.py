@@ -7,7 +7,7 @@ from gateway.live.live import Live
 from gateway.problems import Problem
 from projections.folds.rows import Row, json_value
 from schemas.actor import Actor
-from schemas.authority import Asked, people_behind, refusal_to_decide
+from schemas.authority import Asked, delegations_from_text, people_behind, refusal_to_decide
 from schemas.ids import execution_key
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
@@ -53,7 +53,7 @@ def _is_asked(live: Live, row: Row, actor: Actor, people: TenantPeople) -> bool:
         reviewers=tuple(json_value(row["reviewers"])),
         excluded=tuple(json_value(row["excluded"])),
         exclude_requester=bool(row["exclude_requester"]),
-        delegated_to=row["assignee"] or "",
+        delegations=delegations_from_text(row["delegations"]),
     )
     return refusal_to_decide(asked, lambda: _requesters(live, row, people), actor, people) is None
 

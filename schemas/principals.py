@@ -218,6 +218,10 @@ class TenantPeople(Struct, frozen=True):
         person = self._person(subject)
         return self._was_of(subject) is not None if person is None else _may_nothing(person)
 
+    def is_other(self, subject: str, person: str) -> bool:
+        """Whether an account is not what it was: it may do nothing, or is not of the principal that it was of."""
+        return self.is_disabled(subject) or bool(person and person != self.principal_of(subject))
+
     def accounts_of(self, name: str) -> tuple[str, ...]:
         """The accounts of a principal, none where none of that name is published."""
         found = self._named(TENANT_WIDE, name) or self._named(self.project, name)

@@ -89,17 +89,25 @@ class Opened:
     requirements: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A hold handed on by one account, with its roles and its principal's name then, to whom it named."""
+
+    by: str
+    to: str
+    roles: frozenset[str]
+    person: str
+
+
 @dataclass(slots=True)
 class HoldSeen:
-    """What the log says of one hold so far. `handed` is who handed it to whom."""
+    """What the log says of one hold so far. `handed` is who handed it to whom, in order."""
 
     opened: Opened
     deadline_at_ms: int | None
     state: str = "open"
     roles: tuple[str, ...] = ()
-    delegated_to: str = ""
-    handed: list[tuple[str, str]] = field(default_factory=list)
-    handed_with: list[frozenset[str]] = field(default_factory=list)
+    handed: list[Handed] = field(default_factory=list)
     escalated: bool = False
     voters: list[Voter] = field(default_factory=list)
 

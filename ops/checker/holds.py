@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ops.checker.agreed import disagreement
-from ops.checker.calls import HoldSeen, Opened, RunSeen, Voter
+from ops.checker.calls import Handed, HoldSeen, Opened, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
 from schemas.canonical import parse_strict
@@ -96,13 +96,18 @@ def _check_agreement(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
 
 def _speaking(hold: HoldSeen, voter: Voter, people: PeopleAt) -> list[tuple[str, frozenset[str]]]:
     """For whom a word may speak, with their roles then: who gave it, and who had handed the hold on to them."""
-    person = people.person(voter.by)
-    found = [(person, voter.roles)]
-    for (by, to), had in list(zip(hold.handed, hold.handed_with, strict=True))[: voter.handed][::-1]:
-        if people.meant(to) == person:
-            person = people.person(by)
-            found.append((person, had))
-    return found
+    hands = [(one.by, one.roles) for one in _hands(hold, voter.by, voter.roles, voter.handed, people)]
+    return [(people.person(by), had) for by, had in ((voter.by, voter.roles), *hands)]
+
+
+def _hands(hold: HoldSeen, by: str, had: frozenset[str], before: int, people: PeopleAt) -> list[Handed]:
+    """Through whose hands a hold came to who spoke, the nearest first; none for who was asked themselves."""
+    if _is_named(hold, people.person(by), people) or _wanted(hold) & had or not before:
+        return []
+    last = hold.handed[before - 1]
+    if people.meant(last.to) != people.person(by):
+        return []
+    return [last, *_hands(hold, last.by, last.roles, before - 1, people)]
 
 
 def _wanted(hold: HoldSeen) -> set[str]:
@@ -113,34 +118,42 @@ def _wanted(hold: HoldSeen) -> set[str]:
 def _voices(hold: HoldSeen, people: PeopleAt) -> set[str]:
     """The people whose word counts: not of an account that lost the role by which it spoke, or may do nothing.
 
-    Nor of one that was taken from its person. Who spoke by delegation only spoke for who had handed the hold on.
+    Nor of one that was taken from its person. Who spoke by delegation only spoke for who had handed the hold on, and
+    as long as that one may.
     """
-    voices = set()
-    for voter in hold.voters:
-        if _counts(hold, voter, people):
-            person = people.person(voter.by)
-            by_themselves = _is_named(hold, person, people) or bool(_wanted(hold) & voter.roles)
-            voices.add(person if by_themselves else _behind(hold, voter, people))
-    return voices
+    return {_speaking(hold, voter, people)[-1][0] for voter in hold.voters if _counts(hold, voter, people)}
 
 
 def _counts(hold: HoldSeen, voter: Voter, people: PeopleAt) -> bool:
-    person, found, roles = people.person(voter.by), people.of_account(voter.by), people.roles(voter.by)
-    lost = voter.person not in ("", person) or (found is not None and bool(found.get("disabled")))
-    demoted = roles is not None and bool(_wanted(hold) & voter.roles) and not _wanted(hold) & roles
-    return not lost and (_is_named(hold, person, people) or not demoted)
+    hands = _hands(hold, voter.by, voter.roles, voter.handed, people)
+    if not _is_same(voter.by, voter.person, people):
+        return False
+    return _stands(hold, hands, people) if hands else _keeps(hold, voter.by, voter.roles, people)
+
+
+def _stands(hold: HoldSeen, hands: list[Handed], people: PeopleAt) -> bool:
+    """Whether all through whose hands a hold came are who they were, and the first of them may still decide it."""
+    first = hands[-1]
+    return all(_is_same(one.by, one.person, people) for one in hands) and _keeps(
+        hold, first.by, first.roles, people
+    )
+
+
+def _is_same(by: str, person: str, people: PeopleAt) -> bool:
+    found = people.of_account(by)
+    return person in ("", people.person(by)) and not (found is not None and found.get("disabled"))
+
+
+def _keeps(hold: HoldSeen, by: str, had: frozenset[str], people: PeopleAt) -> bool:
+    """Whether an account has now what it had to be asked; of one that is not published nobody sees a loss."""
+    roles = people.roles(by)
+    if roles is None or _is_named(hold, people.person(by), people):
+        return True
+    return bool(_wanted(hold) & had) and bool(_wanted(hold) & roles)
 
 
 def _is_named(hold: HoldSeen, person: str, people: PeopleAt) -> bool:
     return person in map(people.meant, hold.opened.reviewers)
-
-
-def _behind(hold: HoldSeen, voter: Voter, people: PeopleAt) -> str:
-    """Who first handed a hold on, as far back as it came to a delegate."""
-    person = people.person(voter.by)
-    for by, to in hold.handed[: voter.handed][::-1]:
-        person = people.person(by) if people.meant(to) == person else person
-    return person
 
 
 def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
@@ -160,9 +173,13 @@ def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
         run.say("I10", fact, "the requester decided where another person is asked for", body.by)
     if person in map(people.meant, hold.opened.excluded):
         run.say("I10", fact, "decided by somebody whom the rule excludes", body.by)
-    is_named = person in map(people.meant, (*hold.opened.reviewers, *filter(None, [hold.delegated_to])))
-    if not is_named and not _wanted(hold) & set(body.roles):
+    if _is_named(hold, person, people) or _wanted(hold) & set(body.roles):
+        return
+    hands = _hands(hold, body.by, frozenset(body.roles), len(hold.handed), people)
+    if not hands:
         run.say("I10", fact, "decided without a role that the hold asks for", body.by, *body.roles)
+    elif not _stands(hold, hands, people):
+        run.say("I10", fact, "decided for somebody who may not any more", body.by, hands[-1].by)
 
 
 def _expired(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
@@ -186,9 +203,8 @@ def _extended(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
 
 
 def _delegated(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
-    hold.delegated_to = fact.body.to
-    hold.handed.append((fact.body.by, fact.body.to))
-    hold.handed_with.append(frozenset(fact.body.roles))
+    body = fact.body
+    hold.handed.append(Handed(body.by, body.to, frozenset(body.roles), body.person))
 
 
 def _rolled_back(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from projections.folds.calls import decision_json, risk_json, verdict_json
 from projections.folds.rows import Row, json_text, json_value, moment, owner_of
 from projections.folds.shown import NOT_OPENED, shown_at_opening
+from schemas.authority import Delegation, delegations_from_text, delegations_to_text
 from schemas.canonical import as_json
 from schemas.events import holds as h
 from schemas.message import Message
@@ -208,6 +209,7 @@ def _blank(event: Event, hold_id: str, execution: Row | None) -> Row:
         "claimed_by": None,
         "claimed_until_ms": None,
         "assignee": None,
+        "delegations": None,
         "escalated": 0,
         "votes": "[]",
         "decision": None,
@@ -281,7 +283,13 @@ def _unclaimed(row: Row, body: h.HoldUnclaimed, event: Event) -> Row:
 
 
 def _delegated(row: Row, body: h.HoldDelegated, event: Event) -> Row:
-    return {"assignee": body.to, "claimed_by": None, "claimed_until_ms": None}
+    handed = Delegation(body.by, body.to, body.roles, body.person)
+    return {
+        "assignee": body.to,
+        "delegations": delegations_to_text((*delegations_from_text(row["delegations"]), handed)),
+        "claimed_by": None,
+        "claimed_until_ms": None,
+    }
 
 
 def _extended(row: Row, body: h.HoldExtended, event: Event) -> Row:

@@ -76,6 +76,7 @@ OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
             "claimed_by": "Who is on it.",
             "claimed_until_ms": "Until when the claim is good.",
             "assignee": "To whom it was handed on.",
+            "delegations": "JSON list of all who handed it on, with their roles then; null: nobody.",
             "escalated": "1 once it was escalated.",
             "on_timeout": "What happens at the deadline.",
             "default_value": "JSON of the answer when time runs out.",

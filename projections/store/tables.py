@@ -113,7 +113,7 @@ HOLDS = Table(
         *maybe("closed_at_ms", type="int"),
         *text("view_digest", "badges", "opening"),
         *integer("view_version", "must_read"),
-        *maybe("proposed_arguments"),
+        *maybe("proposed_arguments", "delegations"),
     ),
     key=("tenant", "project", "hold_id"),
     indices=(

@@ -66,12 +66,13 @@ class HoldUnclaimed(Message):
 
 
 class HoldDelegated(Message):
-    """The hold was handed to another subject. `roles` are those of who handed it on."""
+    """The hold was handed to another subject. `roles` are those of who handed it on, `person` their principal."""
 
     hold_id: str
     by: str
     to: str
     roles: tuple[str, ...] = ()
+    person: str = ""
 
 
 class HoldExtended(Message):

@@ -2,14 +2,13 @@
 
 from schemas import authority
 from schemas.actor import Actor, tool_role
-from schemas.authority import Asked
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.requirement import ANY_REVIEWER
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
-from services.domain.voices import REVIEWERS, edited_by
+from services.domain.voices import REVIEWERS, asked_by, edited_by
 
 
 def acts_for_agent(actor: Actor, agent: str) -> bool:
@@ -42,9 +41,8 @@ def refusal_to_decide(
 ) -> tuple[Refusal, str] | None:
     """Why the actor may not decide this hold, or None; see `schemas.authority`."""
     people = ctx.people
-    asked = Asked(hold.roles, hold.reviewers, hold.excluded, hold.exclude_requester, hold.delegated_to)
     return authority.refusal_to_decide(
-        asked, lambda: requesters_of(state, hold, call, people), ctx.actor, people
+        asked_by(hold), lambda: requesters_of(state, hold, call, people), ctx.actor, people
     )
 
 

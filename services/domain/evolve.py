@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from schemas.authority import Delegation
 from schemas.canonical import as_json, sha256_hex
 from schemas.commands import ProposeToolCall, StartExecution
 from schemas.display.view import texts_of
@@ -19,7 +20,7 @@ from schemas.standing_rule import standing_rule_from_text
 from services.domain import secrets
 from services.domain.authority import widened
 from services.domain.deadlines import call_due, due_id_of_call, hold_due, is_reserving
-from services.domain.state import TERMINAL_CALLS, Call, Delegation, Execution, Hold, Reservation, Vote
+from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Reservation, Vote
 
 # What a person is shown and no decision looks at.
 NOT_KEPT_OF_HOLDS = frozenset({"question", "view_version"})
@@ -260,8 +261,8 @@ def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
 
 def _delegated(state: Execution, event: h.HoldDelegated, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
-    delegations = (*hold.delegations, Delegation(event.by, event.to, event.roles))
-    hold = replace(hold, delegated_to=event.to, delegations=delegations, claimed_by="", claimed_until_ms=None)
+    delegations = (*hold.delegations, Delegation(event.by, event.to, event.roles, event.person))
+    hold = replace(hold, delegations=delegations, claimed_by="", claimed_until_ms=None)
     return _with_hold(state, hold)
 
 

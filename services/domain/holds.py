@@ -83,7 +83,10 @@ def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
 
     def delegated(hold: Hold) -> Message:
         actor = ctx.actor
-        return h.HoldDelegated(hold_id=hold.hold_id, by=actor.subject, to=command.to, roles=actor.roles)
+        person = ctx.people.principal_of(actor.subject)
+        return h.HoldDelegated(
+            hold_id=hold.hold_id, by=actor.subject, to=command.to, roles=actor.roles, person=person
+        )
 
     return _on_open_hold(state, command, ctx, problem, delegated)
 

@@ -9,6 +9,7 @@ from typing import Literal
 from immutables import Map
 from msgspec import Struct
 
+from schemas.authority import Delegation
 from schemas.commands import RequestKind, Scope
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
 from schemas.requirement import Requirement
@@ -86,14 +87,6 @@ class Call(Struct, frozen=True, kw_only=True):
     result_digest: str = ""
 
 
-class Delegation(Struct, frozen=True):
-    """A hold handed on: by which account, with which roles, and to whom it named."""
-
-    by: str
-    to: str
-    roles: tuple[str, ...] = ()
-
-
 class Vote(Struct, frozen=True):
     """One person's word on a hold: the account that it came by, and the roles that it had then.
 
@@ -145,7 +138,6 @@ class Hold(Struct, frozen=True, kw_only=True):
     status: HoldStatus = "open"
     claimed_by: str = ""
     claimed_until_ms: int | None = None
-    delegated_to: str = ""
     delegations: tuple[Delegation, ...] = ()
     votes: tuple[Vote, ...] = ()
     decision_id: str = ""

@@ -1,11 +1,13 @@
 """Whose voices a hold has: each person's once, whatever the number of their accounts and of their delegates.
 
 A word by delegation is the voice of who handed the hold on: else one who may decide could make anybody the second.
+It counts as long as that one's own would.
 """
 
 from schemas.actor import Actor
+from schemas.authority import Asked, Delegation, could_decide, hands_to, may_still, still_hand_on
 from schemas.principals import TenantPeople
-from schemas.requirement import ANY_REVIEWER, Requirement
+from schemas.requirement import Requirement
 from services.domain.state import Call, Execution, Hold, Vote
 
 REVIEWERS = ("reviewer", "operator")
@@ -13,7 +15,7 @@ REVIEWERS = ("reviewer", "operator")
 
 def asked_roles(hold: Hold) -> tuple[str, ...]:
     """The roles by which a hold may be decided; none where only the reviewers that it names may."""
-    return hold.roles if hold.roles or hold.reviewers else ANY_REVIEWER
+    return asked_by(hold).asked_roles
 
 
 def approves(hold: Hold, people: TenantPeople, *more: Vote) -> bool:
@@ -21,7 +23,8 @@ def approves(hold: Hold, people: TenantPeople, *more: Vote) -> bool:
 
     Where several rules ask, each rule's own people must be among them, in the number that it asks for. A word counts
     no longer where its account may do nothing any more, is not its person's any more, or has lost the role that it
-    was given by. Of an account that nobody has published no role can be seen to be lost.
+    was given by; a word by delegation, where that is so of who handed the hold on. Of an account that nobody has
+    published no role can be seen to be lost.
     """
     votes = [*counting(hold, people), *more]
     return _voices_of(hold, votes, people) >= hold.quorum and all(
@@ -43,26 +46,16 @@ def _voices_of(hold: Hold, votes: list[Vote], people: TenantPeople) -> int:
 
 def _meets(hold: Hold, vote: Vote, one: Requirement, people: TenantPeople) -> bool:
     """Whether a word is of one of those whom a requirement names, by themselves or by their delegate."""
-    person = people.name_of(vote.by)
-    if _is_asked(hold.reviewers, asked_roles(hold), vote.by, vote.roles, people):
-        return _is_asked(one.reviewers, one.roles, vote.by, vote.roles, people)
-    for handed in reversed(hold.delegations[: vote.delegations]):
-        if people.meant_by(handed.to) == person:
-            person = people.name_of(handed.by)
-            if _is_asked(one.reviewers, one.roles, handed.by, handed.roles, people):
-                return True
-    return False
+    wanted = Asked(one.roles, one.reviewers)
+    spoken = [(handed.by, handed.roles) for handed in _hands(hold, vote, people)] or [(vote.by, vote.roles)]
+    return any(_is_of(wanted, by, had, people) for by, had in spoken)
 
 
-def _is_asked(
-    reviewers: tuple[str, ...], asked: tuple[str, ...], by: str, had: tuple[str, ...], people: TenantPeople
-) -> bool:
-    """Whether an account is named, or has one of the roles that are asked: then, and now where that can be seen."""
-    if people.name_of(by) in map(people.meant_by, reviewers):
-        return True
+def _is_of(wanted: Asked, by: str, had: tuple[str, ...], people: TenantPeople) -> bool:
+    """Whether an account is named, or has one of the roles that are wanted: then, and now where that can be seen."""
     roles = people.roles_of(by)
-    counting = set(asked) & set(had)
-    return bool(counting if roles is None else counting & set(roles))
+    kept = had if roles is None else tuple(set(had) & set(roles))
+    return could_decide(wanted, by, kept, people)
 
 
 def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
@@ -85,34 +78,37 @@ def is_spoken_for(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
 
 def voice_of(hold: Hold, vote: Vote, people: TenantPeople) -> str:
     """Whose voice a word is: its person's, or that of who handed the hold on to one who may not decide otherwise."""
-    person = people.name_of(vote.by)
-    if _is_named(hold, person, people) or set(asked_roles(hold)) & set(vote.roles):
-        return person
-    for handed in reversed(hold.delegations[: vote.delegations]):
-        if people.meant_by(handed.to) == person:
-            person = people.name_of(handed.by)
-    return person
+    hands = _hands(hold, vote, people)
+    return people.name_of(hands[-1].by if hands else vote.by)
 
 
 def edited_by(state: Execution, call: Call, people: TenantPeople) -> frozenset[str]:
-    """Whose voices the edits of a call were: also of who had handed a hold on to its editor."""
-    return frozenset(
-        voice_of(hold, vote, people)
+    """Whose voices the edits of a call were: also of all through whose hands the hold came to its editor."""
+    return people.names_of(
+        by
         for hold in state.holds.values()
         if hold.call_id == call.call_id and hold.delegations
         for vote in hold.votes
         if vote.by in call.requesters
+        for by in (vote.by, *(handed.by for handed in _hands(hold, vote, people)))
     )
 
 
+def asked_by(hold: Hold, delegations: int | None = None) -> Asked:
+    """Whom a hold asks, with its first delegations or all of them."""
+    return Asked(
+        hold.roles, hold.reviewers, hold.excluded, hold.exclude_requester, hold.delegations[:delegations]
+    )
+
+
+def _hands(hold: Hold, vote: Vote, people: TenantPeople) -> tuple[Delegation, ...]:
+    return hands_to(asked_by(hold, vote.delegations), vote.by, vote.roles, people)
+
+
 def _still_counts(hold: Hold, vote: Vote, people: TenantPeople) -> bool:
-    now = people.principal_of(vote.by)
-    if people.is_disabled(vote.by) or (vote.person and vote.person != now):
+    if people.is_other(vote.by, vote.person):
         return False
-    roles, asked = people.roles_of(vote.by), set(asked_roles(hold))
-    by_role = bool(asked & set(vote.roles)) and not _is_named(hold, people.name_of(vote.by), people)
-    return roles is None or not by_role or bool(asked & set(roles))
-
-
-def _is_named(hold: Hold, person: str, people: TenantPeople) -> bool:
-    return person in map(people.meant_by, hold.reviewers)
+    asked = asked_by(hold, vote.delegations)
+    if hands := _hands(hold, vote, people):
+        return still_hand_on(asked, hands, people)
+    return may_still(asked, vote.by, vote.roles, people)

@@ -108,7 +108,7 @@ class Machine(RuleBasedStateMachine):
         """The model's own reading of the rules."""
         assert actor.agent is None
         assert not hold.exclude_requester or actor.subject not in (hold.requester, *requesters)
-        if hold.delegated_to != actor.subject:
+        if not hold.delegations or hold.delegations[-1].to != actor.subject:
             allowed = set(hold.roles) or {"reviewer", "operator"}
             assert allowed & set(actor.roles)
 

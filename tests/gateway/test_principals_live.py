@@ -221,6 +221,50 @@ def test_what_i_may_decide_is_by_the_people_of_my_project(doors: Doors) -> None:
     assert _listed(tom, "decidable=me") == []
 
 
+GONE: dict[str, dict[str, Any]] = {
+    "disabled": {"roles": ["treasurer"], "disabled": True},
+    "role lost": {"roles": []},
+    "account taken": {"roles": ["treasurer"], "subjects": ["dora@old"]},
+}
+
+
+@pytest.mark.parametrize("change", GONE.values(), ids=GONE)
+def test_delegate_of_somebody_who_may_decide_no_more_sees_and_decides_nothing(
+    firm: Firm, change: dict[str, Any]
+) -> None:
+    firm.publish("dora-d", "dora", "dora@old", roles=["treasurer"])
+    firm.publish("tom-t", "tom", roles=["treasurer"])
+    dora, bob, tom = (
+        firm.caller("dora", "treasurer"),
+        firm.caller("bob", "clerk"),
+        firm.caller("tom", "analyst"),
+    )
+    before, voted, let_run = firm.payment(), firm.payment(), firm.payment()
+    for call in (before, voted, let_run):
+        assert dora.post(f"/v1/holds/{call['hold_id']}/delegate", {"to": "bob"}).status_code == 200
+    assert set(_listed(bob, "decidable=me")) == {call["hold_id"] for call in (before, voted, let_run)}
+    assert firm.decide(bob, voted)[1]["status"] == "recorded"
+    assert firm.decide(bob, let_run)[1]["status"] == "recorded"
+    assert firm.decide(tom, let_run)[1]["status"] == "resolved"
+
+    answer = firm.root.call("PUT", "/v1/principals/dora-d", {"subjects": ["dora", "dora@old"], **change})
+    assert answer.status_code == 200, answer.text
+
+    assert _listed(bob, "decidable=me") == []
+    assert before["hold_id"] not in _listed(bob, "")
+    hold = f"/v1/holds/{before['hold_id']}"
+    assert bob.get(hold).status_code == 403
+    for act, body in (("extend", {"seconds": 60}), ("claim", {"seconds": 60}), ("delegate", {"to": "eve"})):
+        answer = bob.post(f"{hold}/{act}", body)
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden_role"), answer.text
+    assert firm.decide(bob, before)[1]["code"] == "forbidden_role"
+    # With bob's word for nobody one treasurer is not two.
+    assert firm.decide(tom, voted)[1]["status"] == "recorded"
+    place = f"/v1/executions/{let_run['execution_id']}/tool-calls/{let_run['call_id']}/consume"
+    refused = firm.bot.post(place, {"digest": let_run["digest"], "attempt_id": "a1"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_released"), refused.text
+
+
 def _listed(who: Caller, query: str) -> list[str]:
     return [hold["hold_id"] for hold in who.get(f"/v1/holds?{query}").json()["items"]]
 

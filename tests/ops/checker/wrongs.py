@@ -177,6 +177,27 @@ def quorum_of_a_delegator_and_their_delegate(story: Story) -> None:
     story.says(story.decision(by="amy", roles=("analyst",)), story.release())
 
 
+def approved_for_somebody_who_had_lost_the_role(story: Story) -> None:
+    story.publishes("mia-m", "mia", roles=["reviewer"])
+    story.held(quorum=1)
+    story.says(
+        h.HoldDelegated(hold_id="h", by="mia", to="zoe", roles=("reviewer",), person="mia-m"),
+    )
+    story.publishes("mia-m", "mia", roles=["analyst"])
+    story.says(story.decision(by="zoe", roles=("analyst",)), story.release())
+
+
+def quorum_with_a_voice_for_somebody_disabled(story: Story) -> None:
+    story.publishes("mia-m", "mia", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(
+        h.HoldDelegated(hold_id="h", by="mia", to="zoe", roles=("reviewer",), person="mia-m"),
+    )
+    story.says(story.decision(by="zoe", roles=("analyst",), resolves=False))
+    story.publishes("mia-m", "mia", roles=["reviewer"], disabled=True)
+    story.says(story.decision(), story.release())
+
+
 def quorum_with_a_voice_whose_account_was_taken_away(story: Story) -> None:
     story.publishes("mia-m", "mia", "mia@old", roles=["reviewer"])
     story.held(quorum=2)
@@ -234,6 +255,8 @@ WRONGS: list[tuple[Wrong, str]] = [
     (quorum_of_two_accounts_of_one_person, "I10"),
     (quorum_with_a_voice_that_had_lost_its_role, "I10"),
     (quorum_of_a_delegator_and_their_delegate, "I10"),
+    (approved_for_somebody_who_had_lost_the_role, "I10"),
+    (quorum_with_a_voice_for_somebody_disabled, "I10"),
     (quorum_with_a_voice_whose_account_was_taken_away, "I10"),
     (approved_with_a_role_that_only_the_token_had, "I10"),
     (approved_by_somebody_excluded, "I10"),
