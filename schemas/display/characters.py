@@ -1,7 +1,7 @@
 """The characters that mislead: which print as nothing or steer what is printed, and which look like others.
 
 The tables are those of `placet-view 1` and are never changed: another table is another version of the view. What
-version 2 hides beside them stands in `hidden_since`.
+version 2 hides beside them stands in `hidden_since`, what version 4 does in `marks`.
 """
 
 import re
@@ -13,6 +13,7 @@ Badge = Literal[
     "ansi",
     "bidi",
     "control",
+    "covering",
     "encoded",
     "homoglyph",
     "lookalike_host",

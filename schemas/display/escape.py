@@ -26,6 +26,8 @@ from schemas.display.characters import (
     is_hidden,
 )
 from schemas.display.hidden_since import is_hidden_since
+from schemas.display.marks import uncovered
+from schemas.display.versions import HIDES_MORE_FROM, SHOWS_COVERING_FROM, VERSION
 
 # More spaces than this, or more blank lines, push what follows out of sight.
 SPACES_MAX = 32
@@ -59,13 +61,10 @@ _FOREIGN_LETTER = re.compile(f"[{FOREIGN}]")
 
 
 class Badges:
-    """The badges of everything that was shown so far.
+    """The badges of everything that was shown so far, and the version of the view that says what is hidden."""
 
-    `since` says whether also that is hidden which version 1 of the view shows.
-    """
-
-    def __init__(self, since: bool = True) -> None:
-        self.since = since
+    def __init__(self, version: int = VERSION) -> None:
+        self.version = version
         self._found: set[Badge] = set()
 
     def add(self, badge: Badge | None) -> None:
@@ -153,17 +152,31 @@ def revealed(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(code_of(char) if is_hidden(char) else char for char in text)
+    return _uncovered("".join(code_of(char) if is_hidden(char) else char for char in text), Badges())
 
 
 def _shown(text: str, badges: Badges) -> str:
     shown = _Escaping(text, badges).shown() if _ODD.search(text) else text
-    if not badges.since or shown.isascii():
+    if shown.isascii():
         return shown
+    if badges.version >= HIDES_MORE_FROM:
+        shown = _without_hidden_since(shown, badges)
+    return _uncovered(shown, badges) if badges.version >= SHOWS_COVERING_FROM else shown
+
+
+def _without_hidden_since(shown: str, badges: Badges) -> str:
     codes = {char: code_of(char) for char in set(shown) if is_hidden_since(char)}
     for char in codes:
         badges.add(badge_of(char))
     return shown.translate({ord(char): code for char, code in codes.items()}) if codes else shown
+
+
+def _uncovered(shown: str, badges: Badges) -> str:
+    found = uncovered(shown)
+    if found is None:
+        return shown
+    badges.add("covering")
+    return found
 
 
 def _spaces(count: int) -> str:

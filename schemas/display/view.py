@@ -3,8 +3,7 @@
 It says how things stood when the hold opened, so it never changes: an extension, an escalation or an erased secret
 is not in it. `view_digest` is the SHA-256 of its UTF-8 bytes, and stands in HoldOpened beside the version of the
 text. A text of another form is another version; those that were ever shown stay byte for byte what they are
-(tests/golden/views). Version 2 begins with the run's request, which version 1 does not say. Version 3 shows
-the spaces at the ends of what stands without quotes, and tells a value `(none)` from one that is not there.
+(tests/golden/views); `versions` says what each began to show.
 """
 
 from collections.abc import Sequence
@@ -16,14 +15,12 @@ from schemas.display.characters import Badge, code_of
 from schemas.display.difference import ABSENT, changes
 from schemas.display.escape import Badges, escaped, escaped_lines, escaped_value
 from schemas.display.values import lines_of, scalar_text, whole_on_one_line
-from schemas.display.whole import SHOWS_ENDS_FROM, must_be_read_whole
+from schemas.display.versions import SHOWS_ENDS_FROM, SHOWS_REQUEST_FROM, VERSION
+from schemas.display.whole import must_be_read_whole
 from schemas.headers import rfc3339
 from schemas.requirement import requirements_from_text
 from schemas.sensitive import placeholders, pointer
 
-VERSION = 3
-# The first version that shows what the run was asked for.
-SHOWS_REQUEST_FROM = 2
 # Where a fact has no value.
 NONE = "(none)"
 NUL, STORED_AS = "\x00", "\ufffd"
@@ -136,7 +133,7 @@ def texts_of(version: int, asked: str, *words: str) -> tuple[str, ...]:
 
 def view_of(held: Held, version: int = VERSION) -> View:
     """Render what a person is shown, as the text of a version."""
-    badges = Badges(since=version >= SHOWS_REQUEST_FROM)
+    badges = Badges(version)
     body = _Body(held, version, badges)
     body.write()
     found = badges.sorted()

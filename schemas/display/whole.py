@@ -11,14 +11,13 @@ from schemas.canonical import parse_strict
 from schemas.display.characters import Badge
 from schemas.display.escape import Badges, badge_ends, escaped, is_plain
 from schemas.display.values import lines_of
+from schemas.display.versions import HIDES_MORE_FROM, SHOWS_ENDS_FROM
 
 ARGUMENTS_MAX_CHARS = 2_000
 ARGUMENTS_MAX_LINES = 40
 ARGUMENTS_MAX_DEPTH = 4
 TEXT_MAX_CHARS = 2_000
-# The first version of the view that shows spaces at the ends of a text.
-SHOWS_ENDS_FROM = 3
-HIDES = frozenset({"ansi", "bidi", "control", "padding", "tag", "zero_width"})
+HIDES = frozenset({"ansi", "bidi", "control", "covering", "padding", "tag", "zero_width"})
 
 
 class Look(NamedTuple):
@@ -48,7 +47,8 @@ def look_at(arguments: str, texts: Iterable[str], version: int) -> Look:
 
 
 def _look(arguments: str, texts: tuple[str, ...], version: int) -> Look:
-    badges = Badges()
+    # Whatever its version shows, nobody approves a hold unread in which version 2 finds something hidden.
+    badges = Badges(max(version, HIDES_MORE_FROM))
     is_long = _is_long(arguments, texts)
     for text in texts:
         escaped(text, badges)

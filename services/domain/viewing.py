@@ -3,7 +3,8 @@
 It is done in one place at the end of a decision, so that no way of opening a hold can forget it.
 """
 
-from schemas.display.view import VERSION, Held, Judged, view_of
+from schemas.display.versions import VERSION
+from schemas.display.view import Held, Judged, view_of
 from schemas.events.calls import PolicyVerdictIssued, ToolCallProposed
 from schemas.events.holds import HoldOpened, HumanInputRequested
 from services.domain.context import Context

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.display.view import VERSION, view_of
+from schemas.display.versions import VERSION
+from schemas.display.view import view_of
 from tests.schemas.display.helds import HELDS
 
 VIEWS = Path(__file__).parent / "views"

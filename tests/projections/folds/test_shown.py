@@ -49,13 +49,15 @@ def test_view_is_rebuilt_after_an_extension_an_escalation_and_the_end() -> None:
     assert check_views(world).holds[hold.hold_id]["roles"] != "[]"
 
 
-@pytest.mark.parametrize("hostile", ["Pay\u202e \x00 it.", "x" * 3000, "\n" * 80, "Pay it. "])
+@pytest.mark.parametrize(
+    "hostile", ["Pay\u202e \x00 it.", "x" * 3000, "\n" * 80, "Pay it. ", "Pay 1\u03360."]
+)
 def test_view_is_rebuilt_with_what_the_run_was_asked_for(hostile: str) -> None:
     world = World()
     world.ask(k.StartExecution(agent="bot", user="ann", request=hostile))
     hold = held(world)
     row = check_views(world).holds[hold.hold_id]
-    assert (row["view_version"], hold.view_version) == (3, 3)
+    assert (row["view_version"], hold.view_version) == (4, 4)
     assert row["must_read"]
     assert view_of_row(row, {"user_id": "ann", "request": "another"}).digest != hold.view_digest
 

@@ -96,6 +96,14 @@ HELDS: dict[str, Held] = {
         deadline_at_ms=None,
         on_timeout="wait",
     ),
+    "marks": replace(
+        PLAIN,
+        asked="Pay 1\u03360\u03360 now.",
+        tool="\u0301send_money",
+        reason="cafe\u0301 a" + "\u0300" * 6,
+        question="\u20ddone\n\u0308two\u20e0",
+        arguments='{"amount":"1\u03380\u20d2","to":"GB29 e\u0323\u0302"}',
+    ),
     "unknown_outcome": replace(PLAIN, cause="outcome_unknown", judged=None, roles=(), reviewers=(), quorum=1),
     "unknown_tool": replace(
         PLAIN, tool="wire", tool_version="", arguments="{}", judged=replace(JUDGED, trust=None)

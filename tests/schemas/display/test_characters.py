@@ -73,4 +73,4 @@ def test_escaped_character_without_a_picture_is_shown_by_its_code_and_badged(cha
 
 
 def test_escaped_as_version_1_showed_it_stays() -> None:
-    assert escaped("a\U00016fe4b", Badges(since=False)) == "a\U00016fe4b"
+    assert escaped("a\U00016fe4b", Badges(1)) == "a\U00016fe4b"

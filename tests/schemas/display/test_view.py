@@ -66,7 +66,7 @@ def test_view_with_any_fact_changed_is_another(name: str) -> None:
 def test_view_begins_with_what_the_run_was_asked_for() -> None:
     lines = view_of(PLAIN).text.splitlines()
     assert lines[:3] == [
-        "placet-view 3",
+        "placet-view 4",
         "badges: none",
         "asked of the agent: Pay the March invoice of ACME.",
     ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters and marks that print as nothing: Hangul fillers, the braille blank, variation selectors.
 _BLANKS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
+# Marks that stack up reach into other lines.
+_STACK_MAX = 4
 _RUN_OF_SPACES = re.compile(r"[^\S\n]{33,}")
 
 
@@ -28,7 +30,26 @@ def is_hidden(char: str) -> bool:
         return True
     if char == " ":
         return False
-    return unicodedata.category(char) in _HIDDEN_CATEGORIES or unicodedata.category(char) == "Zs"
+    category = unicodedata.category(char)
+    return category in _HIDDEN_CATEGORIES or category == "Zs" or _covers(char)
+
+
+def _covers(char: str) -> bool:
+    """Whether a mark strikes through or encloses what it stands behind."""
+    return unicodedata.category(char) == "Me" or unicodedata.combining(char) == 1
+
+
+def _stacked(value: str) -> frozenset[int]:
+    """The places of the marks that stand behind many marks, or begin the text."""
+    if value.isascii():
+        return frozenset()
+    found, height = set(), _STACK_MAX
+    for place, char in enumerate(value):
+        is_mark = unicodedata.category(char) == "Mn"
+        if is_mark and height >= _STACK_MAX:
+            found.add(place)
+        height = height + 1 if is_mark else 0
+    return frozenset(found)
 
 
 def escaped(value: str, *, lines: bool = False) -> str:
@@ -38,8 +59,12 @@ def escaped(value: str, *, lines: bool = False) -> str:
         value: what came.
         lines: keep line breaks.
     """
+    stacked = _stacked(value)
     shown = "".join(
-        char if (lines and char == "\n") or not is_hidden(char) else f"\\u{{{ord(char):x}}}" for char in value
+        char
+        if (lines and char == "\n") or not (is_hidden(char) or place in stacked)
+        else f"\\u{{{ord(char):x}}}"
+        for place, char in enumerate(value)
     )
     return _RUN_OF_SPACES.sub(lambda run: f"⟨{len(run[0])} spaces⟩", shown)
 
