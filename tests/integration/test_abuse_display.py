@@ -84,16 +84,16 @@ def test_case_16_hidden_characters_are_approved_only_by_who_was_shown_them(tenan
     assert tenant.call(call["execution_id"])["approved_arguments"]["to"] == DECEIVING["bidi"][0]
 
 
-def test_case_16_amount_with_strokes_through_its_digits_is_shown_by_its_code_points(tenant: Tenant) -> None:
-    call = tenant.propose(tenant.execution(), "send_money", {"to": "GB29", "amount": "1\u03380\u0336"})
+def test_case_16_account_with_strokes_through_its_digits_is_shown_by_its_code_points(tenant: Tenant) -> None:
+    call = tenant.propose(tenant.execution(), "send_money", {"to": "GB1\u03380\u0336", "amount": 5})
     hold = tenant.rita.get(f"/holds/{call['hold_id']}").json()
     view = tenant.rita.get(f"/holds/{call['hold_id']}/view").json()
 
-    assert '"1\\u{338}0\\u{336}"' in view["text"]
+    assert '"GB1\\u{338}0\\u{336}"' in view["text"]
     assert sha256(view["text"].encode()).hexdigest() == view["view_digest"]
     assert hold["badges"] == view["badges"] == ["covering"]
     assert refused(tenant.decide(call)) == (422, "invalid")
-    assert '"1\\u{338}0\\u{336}"' in terminal(tenant, "show", call["hold_id"]).stdout
+    assert '"GB1\\u{338}0\\u{336}"' in terminal(tenant, "show", call["hold_id"]).stdout
 
 
 def test_case_16_tool_with_spaces_behind_its_name_looks_like_no_other(tenant: Tenant) -> None:
