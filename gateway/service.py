@@ -313,7 +313,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
     """
     load_gateway_policy(settings.policy_file)
     keys = load_or_create(settings.keys_dir)
-    grants = Grants(settings.keys_dir)
+    grants, issuers = Grants(settings.keys_dir), PublicKeyFile(settings.keys_dir / ISSUERS)
     config = KafkaConfig(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     wrapper = wrapper_of(settings.keys_dir)
@@ -325,7 +325,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         settings,
         keys,
         grants,
-        Authenticator(PublicKeyFile(settings.keys_dir / ISSUERS).get, oidc=_oidc(settings.oidc)),
+        Authenticator(issuers.get, oidc=_oidc(settings.oidc), keys_version=issuers.version),
         Hub(grants.token),
         views,
         KafkaCommandLog(config),

@@ -53,6 +53,8 @@ the gateway does not know, are refused before the socket opens.
 
 Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one closes the socket with 1009. Close code
 {NOT_AUTHENTICATED} means that the token was missing, not believed, or has expired: get a new one and connect again.
+An open socket, too, is closed with it once its token's key is withdrawn or its subject has other roles, whether or
+not anything is sent. 1007 means that a text frame was no UTF-8.
 {TOO_FAST} means too many messages, or answers that are not read. {TRY_LATER} means try again in a moment.
 {RESTARTING} means that the gateway is stopping: connect again at once, to any gateway, with your cursor.
 

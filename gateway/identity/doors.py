@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 CACHED_TOKENS_MAX = 4_096
 # A token is verified again after this: its key may have been withdrawn meanwhile.
 BELIEVED_S = 60.0
+# How often a connection on which nothing happens looks whether what let it in still stands.
+LOOK_AGAIN_S = 5.0
 RETRY_AFTER_S = 10
 ISSUER_SHOWN_CHARS = 200
 READERS = ("reviewer", "operator", "analyst")
@@ -37,10 +40,18 @@ PROJECT_HEADER = "Placet-Project"
 
 
 class Believed(NamedTuple):
-    """A token that was verified, and until when that stands."""
+    """A token that was verified, until when that stands, and with which state of the issuers' keys."""
 
     claims: Claims
     until_s: float
+    keys_version: int
+
+
+class RolesChanged(Problem):
+    """The roles of an account are no longer those with which it was let in."""
+
+    def __init__(self) -> None:
+        super().__init__(Refusal.UNAUTHENTICATED, "the roles of this account have changed: connect again")
 
 
 @dataclass(slots=True)
@@ -48,13 +59,15 @@ class Authenticator:
     """Believes tokens of known issuers: the local one, and an identity provider where there is one.
 
     A token says who issued it, and is then verified with the keys of that issuer only. Its expiry is looked at every
-    time, its signature once a minute, and the roles of its subject's principal (`people`) each time.
+    time, its signature once a minute and whenever the local issuers' keys have changed (`keys_version` is another
+    number then), and the roles of its subject's principal (`people`) each time.
     """
 
     public_keys: PublicKeys
     clock: Callable[[], float] = time.time
     oidc: OidcIssuer | None = None
     people: Callable[[], People] = People
+    keys_version: Callable[[], int] = lambda: 0
     _believed: OrderedDict[str, Believed] = field(default_factory=OrderedDict, init=False)
 
     async def claims(self, token: str, project: str = "") -> Claims:
@@ -68,26 +81,45 @@ class Authenticator:
             Problem: 401 unauthenticated; 403 not_authorised, the token is of another project; 503 unavailable, the
                 identity provider's keys cannot be had.
         """
-        now = self.clock()
-        known = self._believed.get(token)
-        if known is not None and now < known.until_s:
-            return self._resolved(known.claims, project)
-        self._believed.pop(token, None)
+        return self._resolved((await self.believe(token)).claims, project)
+
+    async def admit(self, token: str, project: str = "") -> Admission:
+        """What a token says, to be looked at again while its connection lives; arguments and errors as `claims`."""
+        believed = await self.believe(token)
+        return Admission(self, token, self._resolved(believed.claims, project), believed)
+
+    async def believe(self, token: str, before: Believed | None = None) -> Believed:
+        """Verify a token, where that is not known to stand.
+
+        Args:
+            token: a compact JWS.
+            before: how it was verified earlier, for whoever has kept that.
+
+        Raises:
+            Problem: 401 unauthenticated; 503 unavailable, it cannot be told now.
+        """
+        now, version = self.clock(), self.keys_version()
+        known = self._believed.get(token, before)
+        stands = known is not None and now < known.until_s
+        if known is not None and stands and known.keys_version == version:
+            return known
         try:
             claims = await self._verified(token, now)
         except TokenRefused as error:
+            self._believed.pop(token, None)
             raise Problem(Refusal.UNAUTHENTICATED, str(error)) from error
-        except IssuerUnavailable as error:
-            raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=RETRY_AFTER_S) from error
-        except KeysUnreadable as error:
-            # Which file it is concerns the operator, not everybody.
-            logger.error("no token can be verified: %s", error)
-            detail = "the issuers' keys cannot be read: ask the operator"
-            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=RETRY_AFTER_S) from error
-        self._believed[token] = Believed(claims, min(claims.expires_at_s, now + BELIEVED_S))
+        except (IssuerUnavailable, KeysUnreadable) as error:
+            if known is not None and stands:
+                # The keys have changed, and cannot be read in the middle of it: the rest of its minute counts.
+                return known
+            self._believed.pop(token, None)
+            raise _unavailable(error) from error
+        believed = Believed(claims, min(claims.expires_at_s, now + BELIEVED_S), version)
+        self._believed.pop(token, None)
+        self._believed[token] = believed
         if len(self._believed) > CACHED_TOKENS_MAX:
             self._believed.popitem(last=False)
-        return self._resolved(claims, project)
+        return believed
 
     def still_stands(self, claims: Claims) -> bool:
         """Whether claims that were believed earlier give the same roles now."""
@@ -135,7 +167,7 @@ class Authenticator:
             return read_claims(token, self.public_keys, now)
         raise TokenRefused(_other_issuer(issuer, oidc.settings.issuer))
 
-    async def of_headers(self, headers: Mapping[str, str]) -> Claims:
+    async def of_headers(self, headers: Mapping[str, str]) -> Admission:
         """What the token of the Authorization header says, in the project of the header Placet-Project.
 
         Raises:
@@ -145,7 +177,54 @@ class Authenticator:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
-        return await self.claims(token.strip(), headers.get(PROJECT_HEADER.lower(), "").strip())
+        return await self.admit(token.strip(), headers.get(PROJECT_HEADER.lower(), "").strip())
+
+
+@dataclass(slots=True)
+class Admission:
+    """What let a connection in: a token, looked at again for as long as the connection lives.
+
+    `check` is called before anything is done or told on the connection, and every `LOOK_AGAIN_S` where nothing is.
+    """
+
+    door: Authenticator = field(repr=False)
+    token: str = field(repr=False)
+    claims: Claims
+    believed: Believed = field(repr=False)
+
+    async def check(self) -> None:
+        """Return while the token is still believed and gives the same roles.
+
+        Raises:
+            RolesChanged: it gives others now.
+            Problem: 401 unauthenticated, it has expired or is believed no longer; 503, that cannot be told now.
+        """
+        if self.door.clock() >= self.claims.expires_at_s:
+            raise Problem(Refusal.UNAUTHENTICATED, "the token has expired")
+        self.believed = await self.door.believe(self.token, self.believed)
+        if not self.door.still_stands(self.claims):
+            raise RolesChanged
+
+    @property
+    def look_again_s(self) -> float:
+        """After how long to look again where nothing else happens."""
+        left_s = self.claims.expires_at_s - self.door.clock()
+        return min(max(left_s, 0.0), LOOK_AGAIN_S)
+
+    async def ends(self) -> None:
+        """Look again and again, until `check` raises."""
+        while True:
+            await self.check()
+            await asyncio.sleep(self.look_again_s)
+
+
+def _unavailable(error: IssuerUnavailable | KeysUnreadable) -> Problem:
+    if isinstance(error, IssuerUnavailable):
+        return Problem(Refusal.UNAVAILABLE, str(error), retry_after=RETRY_AFTER_S)
+    # Which file it is concerns the operator, not everybody.
+    logger.error("no token can be verified: %s", error)
+    detail = "the issuers' keys cannot be read: ask the operator"
+    return Problem(Refusal.UNAVAILABLE, detail, retry_after=RETRY_AFTER_S)
 
 
 def _other_issuer(found: str, expected: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +51,7 @@ ISSUERS = "issuers.json"
 GATEWAYS = "gateways.json"
 GRANTS = "grants.json"
 CURSOR_KEY_BYTES = 32
+LOOK_EVERY_S = 0.5
 # What can be made anew: the private key's file, and the file of all public halves that are believed.
 ROTATED = {
     "issuer": (ISSUER_KEY, ISSUERS),
@@ -113,11 +115,19 @@ def rotate(keys_dir: Path, name: str) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class PublicKeyFile:
-    """The public keys of a file, read again when it has changed: for a new key, and for one that was withdrawn."""
+    """The public keys of a file, read again when it has changed: for a new key, and for one that was withdrawn.
+
+    Attributes:
+        path: the file.
+        clock: monotonic seconds.
+    """
 
     path: Path
+    clock: Callable[[], float] = time.monotonic
     _keys: dict[str, Ed25519PublicKey] = field(default_factory=dict)
     _read_at_ns: int = -1
+    _version: int = -1
+    _looked_at_s: float | None = None
 
     def get(self, kid: str) -> Ed25519PublicKey | None:
         """The key of an id, None for an unknown one.
@@ -129,8 +139,18 @@ class PublicKeyFile:
             self._keys, self._read_at_ns = load_public(self.path), changed_at_ns
         return self._keys.get(kid)
 
+    def version(self) -> int:
+        """Another number whenever the file has changed; looked at twice a second at most, for those who ask often."""
+        now = self.clock()
+        if self._looked_at_s is None or now - self._looked_at_s >= LOOK_EVERY_S:
+            self._version, self._looked_at_s = self._changed_at_ns(), now
+        return self._version
+
     def _changed_at_ns(self) -> int:
-        return self.path.stat().st_mtime_ns if self.path.exists() else -1
+        try:
+            return self.path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return -1
 
 
 def _cursor_key(path: Path) -> bytes:

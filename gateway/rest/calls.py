@@ -153,4 +153,5 @@ async def _decided(door: Door, subject: Subject, wait_s: float) -> Row | None:
         return row is not None and row["status"] not in PENDING
 
     await door.gate.live.watch.until((subject.key, subject.id), is_decided, wait_s)
+    await door.still_let_in()
     return reader.at_hand(subject)

@@ -13,6 +13,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.identity.doors import Admission, RolesChanged
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, KEY_MAX_CHARS, LIMIT, Number, Seconds, Word
@@ -41,7 +42,12 @@ class Door(NamedTuple):
 
     request: Request
     gateway: Gateway
-    claims: Claims
+    admission: Admission
+
+    @property
+    def claims(self) -> Claims:
+        """What its token says."""
+        return self.admission.claims
 
     @property
     def actor(self) -> Actor:
@@ -140,6 +146,18 @@ class Door(NamedTuple):
             Problem: a refusal, or nobody has answered in time.
         """
         return answer(await self.gate.perform(make))
+
+    async def still_let_in(self) -> None:
+        """Look again whether the sender is let in, after a wait and before what was waited for is told.
+
+        Raises:
+            Problem: 401, the token is believed no longer; 503, its subject has other roles now: ask again with them.
+        """
+        try:
+            await self.admission.check()
+        except RolesChanged as error:
+            detail = "the roles of this account have changed: ask again"
+            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
 
     async def settle_after(self) -> Vector | None:
         """Wait until this gateway has read what `?after=` names.
@@ -249,12 +267,12 @@ async def door_of(request: Request) -> Door:
 async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
     """Likewise, by the token in what stands for the request's headers; errors as `door_of`."""
     gateway: Gateway = request.app.state.gateway
-    claims = await gateway.authenticator.of_headers(headers)
+    admission = await gateway.authenticator.of_headers(headers)
     greet(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have taken the roles that the token claims.
         raise still_reading()
-    actor = claims.actor
+    actor = admission.claims.actor
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
         most = gateway.settings.limits.requests_per_s
         detail = (
@@ -263,7 +281,7 @@ async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
         raise Problem(Refusal.QUOTA, detail, retry_after=math.ceil(wait_s))
     await gateway.work.admit(owner_of(actor))
     request.scope["state"][OWNER] = owner_of(actor)
-    return Door(request, gateway, claims)
+    return Door(request, gateway, admission)
 
 
 async def read_raw(request: Request, most: int = BODY_MAX_BYTES) -> bytes | None:

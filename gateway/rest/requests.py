@@ -53,5 +53,6 @@ async def get_request(door: AtDoor, request_id: str) -> Response:
             return hold is not None and hold["status"] != "open"
 
         await gate.live.watch.until(hold_id, is_answered, wait_s)
+        await door.still_let_in()
         row = gate.live.cache.holds.get(hold_id) or row
     return answer(request_reply(gate, row))

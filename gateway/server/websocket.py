@@ -13,10 +13,11 @@ from typing import Any, cast
 
 from uvicorn._types import ASGIReceiveEvent
 from uvicorn.config import Config
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 from websockets.exceptions import InvalidState
-from websockets.frames import Frame
+from websockets.frames import CloseCode, Frame
 
 from gateway.server.bounds import Bounds
 from gateway.server.polite import PoliteTransport
@@ -82,6 +83,19 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if len(self.frames) > self.bounds.fragments:
             self.polite.abort()
 
+    def send_receive_event_to_app(self) -> None:
+        """Hand a whole message over; a text that is no UTF-8 closes the connection with 1007."""
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                # uvicorn writes each of them down as an error of its own, with a traceback.
+                self.frames = []
+                self.conn.fail(CloseCode.INVALID_DATA, "a text is UTF-8")
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
+
     def shutdown(self) -> None:
         """Close it with 1012, since the server ends; a handshake under way is refused, to be tried again."""
         if self.handshake_initiated and not self.handshake_complete and self.initial_response is None:
@@ -126,7 +140,13 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        """Send, and return when the client's side has taken all but a little of it."""
+        """Send, and return when the client's side has taken all but a little of it.
+
+        Raises:
+            ClientDisconnected: the connection is closed, or closing for something that the client did.
+        """
+        if self.close_sent:
+            raise ClientDisconnected
         await super().send(message)
         if self.writable.is_set():
             return

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import orjson
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from gateway.identity.doors import Admission, RolesChanged
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.problems import Problem
@@ -24,7 +24,6 @@ from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.work import owner_of
 from schemas.actor import Actor
-from schemas.refusals import Refusal
 
 # A comment now and then keeps proxies from closing a quiet stream, and finds readers that are gone.
 HEARTBEAT_S = 15.0
@@ -40,7 +39,7 @@ class Stream:
     actor: Actor
     metrics: Metrics
     out: Outgoing
-    stands: Callable[[], bool]
+    admission: Admission
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
@@ -84,26 +83,24 @@ async def stream_events(door: Door) -> StreamingResponse:
     gateway = door.gateway
     channels = (door.query("channels") or "events").split(",")
     cursor = door.request.headers.get("last-event-id") or door.query("cursor")
-    stands = partial(gateway.authenticator.still_stands, door.claims)
     out = Outgoing(gateway.settings.limits, owner_of(door.actor), gateway.budget)
-    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, stands)
+    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, door.admission)
     with ExitStack() as taken:
         taken.enter_context(gateway.seats.seat(door.actor))
         taken.callback(out.discard)
         taken.enter_context(gateway.leaving.ends(out.close))
         catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
-        left_s = door.claims.expires_at_s - gateway.authenticator.clock()
         stream.behind = cursor if catching_up is not None else None
-        return EventStream(stream, left_s, taken.pop_all(), catching_up)
+        return EventStream(stream, taken.pop_all(), catching_up)
 
 
 class EventStream(StreamingResponse):
     """A stream as a response. Its reader leaves hub and seat however it ends, even before the first message."""
 
     def __init__(
-        self, stream: Stream, left_s: float, seat: ExitStack, catching_up: Coroutine[Any, Any, None] | None
+        self, stream: Stream, seat: ExitStack, catching_up: Coroutine[Any, Any, None] | None
     ) -> None:
-        super().__init__(_frames(stream, left_s), media_type="text/event-stream", headers=HEADERS)
+        super().__init__(_frames(stream), media_type="text/event-stream", headers=HEADERS)
         self.reader = stream
         self.seat = seat
         self.catching_up = catching_up
@@ -135,21 +132,30 @@ class EventStream(StreamingResponse):
             reader.out.close()
 
 
-async def _frames(stream: Stream, left_s: float) -> AsyncIterator[bytes]:
-    clock = asyncio.get_running_loop().time
-    until = clock() + left_s
-    while (now := clock()) < until:
-        try:
-            async with asyncio.timeout(min(HEARTBEAT_S, until - now)):
-                frame = await stream.out.take()
-        except TimeoutError:
-            yield b": still here\n\n"
-            continue
+async def _frames(stream: Stream) -> AsyncIterator[bytes]:
+    admission, clock = stream.admission, asyncio.get_running_loop().time
+    said_at = clock()
+    try:
+        while True:
+            try:
+                async with asyncio.timeout(admission.look_again_s):
+                    frame = await stream.out.take()
+            except TimeoutError:
+                await admission.check()
+                if clock() - said_at >= HEARTBEAT_S:
+                    said_at = clock()
+                    yield b": still here\n\n"
+                continue
+            await admission.check()
+            if frame is None:
+                return
+            yield sse_event(frame)
+            said_at = clock()
+    except RolesChanged:
         # Its reader connects again, with what its roles are now.
-        if frame is None or not stream.stands():
-            return
-        yield sse_event(frame)
-    yield sse_event(_error(Problem(Refusal.UNAUTHENTICATED, "the token has expired")))
+        return
+    except Problem as problem:
+        yield sse_event(_error(problem))
 
 
 def sse_event(frame: bytes) -> bytes:

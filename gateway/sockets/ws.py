@@ -5,7 +5,8 @@ Before anything is served, in this order:
    the socket is accepted;
 2. the bearer header, or the first message within 5 s, must name a believed token;
 3. its subject must not have too many sockets already;
-4. the socket lives until it is closed, its token expires, or its subject's roles change.
+4. the socket lives until it is closed, its token expires or is believed no longer, or its subject's roles change:
+   looked at for every message in and out, and every few seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from gateway.identity.doors import PROJECT_HEADER
+from gateway.identity.doors import PROJECT_HEADER, Admission
 from gateway.problems import Problem, response
 from gateway.rates import Buckets
 from gateway.server.visitors import greet
@@ -32,13 +33,14 @@ from gateway.sockets.verbs import Frame
 from gateway.strictjson import LONG_BYTES, parse_object, parsed
 from gateway.work import owner_of
 from schemas.refusals import Refusal
-from schemas.token import Claims
 
 SUBPROTOCOL = "placet.v1"
 FRAME_MAX_BYTES = 1024 * 1024
-CLOSE_REASON_MAX = 100
+CLOSE_REASON_BYTES = 100
 # A flood is answered with refusals for a while; one that does not stop is cut off.
 FLOOD_REFUSALS_MAX = 1_000
+# How the parts of a socket end in the ordinary way.
+ENDS = (asyncio.CancelledError, WebSocketDisconnect, Problem)
 
 
 async def endpoint(websocket: WebSocket) -> None:
@@ -51,10 +53,10 @@ async def endpoint(websocket: WebSocket) -> None:
     await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
     with suppress(WebSocketDisconnect):
         try:
-            claims = await _authenticate(websocket, gateway)
+            admission = await _authenticate(websocket, gateway)
             greet(websocket.scope)
-            with gateway.seats.seat(claims.actor):
-                await _serve(websocket, gateway, claims)
+            with gateway.seats.seat(admission.claims.actor):
+                await _serve(websocket, gateway, admission)
         except Problem as refused:
             await _turn_away(websocket, refused)
 
@@ -85,7 +87,7 @@ def is_known_origin(origin: str, gateway: Gateway) -> bool:
     return split.scheme == "http" and split.hostname in own_hosts and port == gateway.port
 
 
-async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Claims:
+async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Admission:
     if "authorization" in websocket.headers:
         return await gateway.authenticator.of_headers(websocket.headers)
     try:
@@ -99,44 +101,47 @@ async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Claims:
     named = websocket.headers.get(PROJECT_HEADER, "").strip()
     if named and project and named != project:
         raise Problem(Refusal.INVALID, f"the header {PROJECT_HEADER} and the message name two projects")
-    return await gateway.authenticator.claims(token, project or named)
+    return await gateway.authenticator.admit(token, project or named)
 
 
 async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
     document = problem.document()
     error = {**document, "type": "error", "problem": document["type"]}
     await websocket.send_text(orjson.dumps(error).decode())
+    await _close(websocket, problem)
+
+
+async def _close(websocket: WebSocket, problem: Problem) -> None:
     code = TRY_LATER if problem.code in (Refusal.QUOTA, Refusal.UNAVAILABLE) else NOT_AUTHENTICATED
-    await websocket.close(code, problem.detail[:CLOSE_REASON_MAX])
+    # A frame takes so many bytes, and no half of a character.
+    reason = problem.detail.encode()[:CLOSE_REASON_BYTES].decode(errors="ignore")
+    await websocket.close(code, reason)
 
 
-async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None:
-    """Read and write until one of them ends or the token expires."""
-    limits = gateway.settings.limits
+async def _serve(websocket: WebSocket, gateway: Gateway, admission: Admission) -> None:
+    """Read and write until one of them ends or the token is believed no longer."""
+    limits, claims = gateway.settings.limits, admission.claims
     out = Outgoing(limits, owner_of(claims.actor), gateway.budget)
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
     session.greet()
-    left_s = claims.expires_at_s - gateway.authenticator.clock()
-    stands = partial(gateway.authenticator.still_stands, claims)
-    reading = asyncio.create_task(_read(websocket, session, gateway, stands))
-    writing = asyncio.create_task(_write(websocket, out, stands))
+    reading = asyncio.create_task(_read(websocket, session, gateway, admission))
+    writing = asyncio.create_task(_write(websocket, out, admission))
+    standing = asyncio.create_task(admission.ends())
     leaving = asyncio.create_task(out.unread.wait())
-    parts = {reading, writing, leaving}
+    parts = {reading, writing, standing, leaving}
     gateway.metrics.sockets.inc()
     try:
-        await asyncio.wait(parts, timeout=max(left_s, 0.0), return_when=asyncio.FIRST_COMPLETED)
-        has_expired = not any(part.done() for part in parts)
+        await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
     finally:
         gateway.metrics.sockets.dec()
         session.close()
         for part in parts:
             part.cancel()
-        ended = await asyncio.gather(reading, writing, return_exceptions=True)
+        ended = await asyncio.gather(reading, writing, standing, return_exceptions=True)
     _raise_unexpected(ended)
-    if has_expired:
-        await websocket.close(NOT_AUTHENTICATED, "the token has expired")
-    elif not stands():
-        await websocket.close(NOT_AUTHENTICATED, "the roles of this account have changed: connect again")
+    refused = next((error for error in ended if isinstance(error, Problem)), None)
+    if refused is not None:
+        await _close(websocket, refused)
     elif out.unread.is_set():
         await websocket.close(TOO_FAST, "answers are not read")
     elif ended[0] is None:
@@ -145,22 +150,22 @@ async def _serve(websocket: WebSocket, gateway: Gateway, claims: Claims) -> None
 
 def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
     for error in ended:
-        if error is not None and not isinstance(error, asyncio.CancelledError | WebSocketDisconnect):
+        if error is not None and not isinstance(error, ENDS):
             raise error
 
 
-async def _read(websocket: WebSocket, session: Session, gateway: Gateway, stands: Callable[[], bool]) -> None:
+async def _read(websocket: WebSocket, session: Session, gateway: Gateway, admission: Admission) -> None:
     clock = time.perf_counter
     messages, work, owner = Buckets(session.limits.messages_per_s), gateway.work, owner_of(session.actor)
     refused = 0
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)
-        if not stands():
-            return
         if messages.wait_s(session, clock()) == 0.0:
             read: Callable[[], Frame] = partial(parse_object, raw)
             if len(raw) > LONG_BYTES:
                 read = await work.done(owner, partial(parsed, raw))
+            # Last of all: between this look and what the message asks for nothing else is waited for.
+            await admission.check()
             started = clock()
             session.handle(read)
             if wait_s := work.handled(owner, clock() - started):
@@ -172,8 +177,9 @@ async def _read(websocket: WebSocket, session: Session, gateway: Gateway, stands
             session.refuse_flood()
 
 
-async def _write(websocket: WebSocket, out: Outgoing, stands: Callable[[], bool]) -> None:
-    while (frame := await out.take()) is not None and stands():
+async def _write(websocket: WebSocket, out: Outgoing, admission: Admission) -> None:
+    while (frame := await out.take()) is not None:
+        await admission.check()
         await websocket.send({"type": "websocket.send", "text": frame.decode()})
 
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.identity.doors import (
+    BELIEVED_S,
     Authenticator,
+    RolesChanged,
     acts_for,
     check_acts,
     check_role,
@@ -95,6 +99,90 @@ async def test_claims_issuers_file_damaged_is_unavailable_and_names_no_file(tmp_
     with pytest.raises(Problem) as caught:
         await Authenticator(PublicKeyFile(tmp_path / ISSUERS).get).claims(token)
     assert (caught.value.status, str(tmp_path) in caught.value.detail) == (503, False)
+
+
+class Withdrawn:
+    """A file of issuers' keys, whose only key can be withdrawn, and an authenticator that reads it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.now_s = time.time()
+        self.token = issue(directory, "anna", ["reviewer"], "acme", "books")
+        self.path = directory / ISSUERS
+        keys = PublicKeyFile(self.path, lambda: self.now_s)
+        self.door = Authenticator(keys.get, lambda: self.now_s, keys_version=keys.version)
+
+    def write(self, text: str, after_s: float) -> None:
+        self.path.write_text(text)
+        self.now_s += after_s
+        os.utime(self.path, (self.now_s, self.now_s))
+
+
+async def test_admission_ends_with_its_issuers_key_within_a_second(tmp_path: Path) -> None:
+    issuers = Withdrawn(tmp_path)
+    admission = await issuers.door.admit(issuers.token)
+    await admission.check()
+
+    issuers.write("{}", after_s=1.0)
+
+    with pytest.raises(Problem) as caught:
+        await admission.check()
+    assert caught.value.code is Refusal.UNAUTHENTICATED
+    with pytest.raises(Problem):
+        await issuers.door.claims(issuers.token)
+
+
+async def test_admission_outlives_a_file_that_is_being_written_and_ends_after_its_minute(
+    tmp_path: Path,
+) -> None:
+    issuers = Withdrawn(tmp_path)
+    admission = await issuers.door.admit(issuers.token)
+    whole = issuers.path.read_text()
+
+    issuers.write(whole[:10], after_s=1.0)
+    await admission.check()
+    issuers.write(whole, after_s=1.0)
+    await admission.check()
+    issuers.write(whole[:10], after_s=1.0)
+    await admission.check()
+
+    issuers.now_s += BELIEVED_S
+    with pytest.raises(Problem) as caught:
+        await admission.check()
+    assert caught.value.code is Refusal.UNAVAILABLE
+
+
+async def test_admission_is_verified_anew_after_a_minute_also_where_no_change_was_seen(
+    tmp_path: Path,
+) -> None:
+    issuers = Withdrawn(tmp_path)
+    believed = [load_or_create(tmp_path).issuers]
+    door = Authenticator(lambda kid: believed[0].get(kid), lambda: issuers.now_s)
+    admission = await door.admit(issuers.token)
+    believed[0] = {}
+    issuers.now_s += BELIEVED_S - 1
+    await admission.check()
+    issuers.now_s += 1
+    with pytest.raises(Problem) as caught:
+        await admission.check()
+    assert caught.value.code is Refusal.UNAUTHENTICATED
+
+
+async def test_admission_expires_and_shows_that_roles_have_changed(tmp_path: Path) -> None:
+    issuers = Withdrawn(tmp_path)
+    now = [People()]
+    issuers.door.people = lambda: now[0]
+    admission = await issuers.door.admit(issuers.token)
+    now[0] = people({"principal": "ann", "subjects": ["anna"], "roles": ["reviewer"], "disabled": True})
+    with pytest.raises(RolesChanged):
+        await admission.check()
+    now[0] = People()
+    await admission.check()
+    issuers.now_s = admission.claims.expires_at_s - 1
+    assert admission.look_again_s == 1.0
+    issuers.now_s += 1
+    with pytest.raises(Problem) as caught:
+        await admission.check()
+    assert caught.value.detail == "the token has expired"
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "token abc"])

@@ -50,6 +50,34 @@ async def test_withdrawn_key_is_believed_no_longer_than_its_set_is_fresh(site: S
     await site.refused(token)
 
 
+async def test_admission_ends_with_the_providers_key(site: Site) -> None:
+    provider = site.provider
+    provider.headers = {"Cache-Control": "public, max-age=120"}
+    admission = await site.door.admit(provider.token())
+    provider.keys = provider.keys[1:]
+    site.now_s += 60
+    site.monotonic_s += 60
+    await admission.check()
+    site.now_s += 60
+    site.monotonic_s += 60
+    with pytest.raises(Problem) as caught:
+        await admission.check()
+    assert caught.value.status == 401
+
+
+async def test_admission_ends_when_the_providers_keys_cannot_be_had_for_an_hour(site: Site) -> None:
+    admission = await site.door.admit(site.provider.token())
+    site.provider.answer = Response(status_code=500)
+    site.now_s += 61
+    site.monotonic_s += 3_599
+    await admission.check()
+    site.now_s += 61
+    site.monotonic_s += 61
+    with pytest.raises(Problem) as caught:
+        await admission.check()
+    assert caught.value.status == 503
+
+
 @pytest.mark.parametrize(("cache", "fresh_s"), [("max-age=0", 60), ("no-store", 300), ("max-age=99999", 900)])
 async def test_how_long_keys_are_fresh_has_bounds(site: Site, cache: str, fresh_s: float) -> None:
     site.provider.headers = {"Cache-Control": cache}

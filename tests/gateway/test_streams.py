@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, new_outg
 from tests.gateway.test_hub import ANNA
 
 LIMITS = Limits(sockets=2)
+LET_IN: Any = SimpleNamespace(look_again_s=60.0, check=partial(asyncio.sleep, 0))
 
 
 class Forgetful:
@@ -46,13 +48,12 @@ def door_of(seats: Seats, channels: str = "events") -> Any:
         leaving=Leaving(),
         budget=Budget(LIMITS.subject_bytes, LIMITS.total_bytes),
         settings=SimpleNamespace(limits=LIMITS),
-        authenticator=SimpleNamespace(clock=lambda: 0.0, still_stands=lambda actor: True),
     )
     return SimpleNamespace(
         gateway=gateway,
         gate=SimpleNamespace(live=live, work=new_work()),
         actor=ANNA,
-        claims=SimpleNamespace(expires_at_s=60.0),
+        admission=LET_IN,
         request=SimpleNamespace(headers={}),
         query=lambda name: channels if name == "channels" else None,
     )
@@ -96,7 +97,7 @@ async def test_subscribe_to_a_row_that_has_just_gone_is_refused_and_leaves_no_su
     row = live.cache.executions.get(key_of("e1"))
     assert row is not None
     gate: Any = SimpleNamespace(live=live, reader=Forgetful(row), work=new_work())
-    stream = Stream(gate, hub, ANNA, Metrics(), new_outgoing(LIMITS), lambda: True)
+    stream = Stream(gate, hub, ANNA, Metrics(), new_outgoing(LIMITS), LET_IN)
 
     with pytest.raises(Problem):
         await subscribe(hub, gate, stream, ["executions:e1"], None)
@@ -122,7 +123,7 @@ async def test_subscribe_to_more_than_can_be_shown_is_refused_and_leaves_no_subs
     row = live.cache.executions.get(key_of("e1"))
     assert row is not None
     gate: Any = SimpleNamespace(live=live, reader=AtHand(row), work=new_work())
-    stream = Stream(gate, hub, ANNA, Metrics(), new_outgoing(Limits(queue_bytes=100)), lambda: True)
+    stream = Stream(gate, hub, ANNA, Metrics(), new_outgoing(Limits(queue_bytes=100)), LET_IN)
 
     with pytest.raises(Problem, match="subscribe to fewer") as refused:
         await subscribe(hub, gate, stream, ["executions:e1"], None)

@@ -155,6 +155,23 @@ async def test_send_after_the_token_expired_on_the_socket_goes_on_with_a_fresh_o
     assert reply.ok
 
 
+async def test_send_after_the_token_was_withdrawn_on_the_socket_tries_it_once_more_and_gives_up() -> None:
+    withdrawn = [False]
+
+    async def withdraw(peer: Peer, message: dict[str, Any]) -> None:
+        if withdrawn[0]:
+            await peer.end(4401, "the token is not signed by a known issuer with EdDSA")
+        elif message["type"] == "propose":
+            withdrawn[0] = message["body"]["call_id"] == "c1"
+            await peer.reply(message, call())
+
+    async with serving(Scripted(on_frame=withdraw)) as script, connected(script) as transport:
+        await transport.send(propose("c1"))
+        with pytest.raises(Unauthenticated, match="known issuer"):
+            await transport.send(propose("c2"))
+    assert len(script.peers) == 2
+
+
 async def test_send_to_a_peer_without_the_protocol_says_so() -> None:
     for script in (Scripted(refuse_sockets=404), Scripted(subprotocol=None)):
         async with serving(script), connected(script) as transport:
