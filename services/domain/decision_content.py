@@ -6,12 +6,14 @@ A held call is approved, edited, rejected or answered. A request is a question, 
     decision        respond: one of its options (any value where it has none) · reject: null, nobody chose
     clarification   respond: any value that says something · reject: null, nobody answers
     env_var         respond: an object of the variables asked for, each value sealed · reject: null, nobody answers
+
+What stands as the answer where nobody gives one in time is checked by the same rule, when the question is asked.
 """
 
 from collections.abc import Sequence
 
 from schemas.canonical import canonical, parse_strict
-from schemas.commands import DecideHold
+from schemas.commands import DecideHold, RequestKind
 from schemas.display.escape import revealed
 from schemas.refusals import Refusal
 from services.domain.context import Context
@@ -65,13 +67,37 @@ def _does_not_answer(hold: Hold, command: DecideHold) -> Problem | None:
     if hold.kind == "env_var" and command.decision == "respond" and not hold.call_id:
         wrong = answer_problem(hold.input_schema, command.value)
         return None if wrong is None else (Refusal.INVALID_ARGUMENTS, f"$: {wrong}")
-    is_answer = not hold.call_id and hold.kind != "permission" and command.decision == "respond"
-    if is_answer and _says_nothing(command.value):
+    if not hold.call_id and command.decision == "respond" and _is_empty(hold.kind, command.value):
         return Refusal.INVALID, "an answer must say something: answer, or reject"
     if hold.call_id or hold.kind == "permission" or command.decision != "approve":
         return None
-    wanted = "one of its options" if _options(hold) else "a value"
+    wanted = "one of its options" if _options(hold.options) else "a value"
     return Refusal.INVALID, f"a {hold.kind} is not approved: answer with {wanted} (respond), or reject"
+
+
+def default_problem(kind: RequestKind, options: str, default: str | None) -> Problem | None:
+    """Why nobody could give the answer that stands where nobody answers in time; None where somebody could.
+
+    Null is what a rejection says. Of a permission time grants nothing: it may be refused by then, and no more; an
+    option of it may mean anything.
+
+    Args:
+        kind: what is asked for.
+        options: JSON array of the choices.
+        default: JSON of the answer, None for none.
+    """
+    if default is None or parse_strict(default) is None:
+        return None
+    if kind == "permission" and parse_strict(default) is not False:
+        return Refusal.INVALID, "default: a permission is given by a person alone: false, or leave it out"
+    if _is_empty(kind, default):
+        return Refusal.INVALID, "default: an answer must say something: name one, or leave it out"
+    unknown = _unknown_answer(kind, options, default)
+    return None if unknown is None else (Refusal.UNKNOWN_OPTION, f"default: {unknown}")
+
+
+def _is_empty(kind: RequestKind, value: str | None) -> bool:
+    return kind != "permission" and _says_nothing(value)
 
 
 def _says_nothing(value: str | None) -> bool:
@@ -90,21 +116,25 @@ def _arguments_misfit(call: Call | None, command: DecideHold, ctx: Context) -> P
 def _unknown_option(hold: Hold, command: DecideHold) -> Problem | None:
     if hold.call_id or command.decision != "respond":
         return None
-    known = _options(hold)
-    answer = canonical(parse_strict(command.value or "null"))
-    if hold.kind == "permission" and answer not in {"true", "false", *known}:
-        values = _named(("true", "false", *_named_options(hold)))
-        detail = f"a permission is given or not: approve, reject, or answer with one of: {values}"
-        return Refusal.UNKNOWN_OPTION, detail
-    if hold.kind == "decision" and known and answer not in known:
-        return Refusal.UNKNOWN_OPTION, f"answer with one of the options: {_named(_named_options(hold))}"
+    unknown = _unknown_answer(hold.kind, hold.options, command.value or "null")
+    return None if unknown is None else (Refusal.UNKNOWN_OPTION, unknown)
+
+
+def _unknown_answer(kind: RequestKind, options: str, value: str) -> str | None:
+    """Why a value is no answer to a question with these options."""
+    known = _options(options)
+    answer = canonical(parse_strict(value))
+    if kind == "permission" and answer not in {"true", "false", *known}:
+        values = _named(("true", "false", *_named_options(options)))
+        return f"a permission is given or not: approve, reject, or answer with one of: {values}"
+    if kind == "decision" and known and answer not in known:
+        return f"answer with one of the options: {_named(_named_options(options))}"
     return None
 
 
-def _named_options(hold: Hold) -> tuple[str, ...]:
+def _named_options(options: str) -> tuple[str, ...]:
     """The options as an answer names them, in their order."""
-    options = parse_strict(hold.options)
-    return tuple(canonical(o.get("id") if isinstance(o, dict) else o) for o in options)
+    return tuple(canonical(o.get("id") if isinstance(o, dict) else o) for o in parse_strict(options))
 
 
 def _named(options: Sequence[str]) -> str:
@@ -117,6 +147,6 @@ def _named(options: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-def _options(hold: Hold) -> frozenset[str]:
+def _options(options: str) -> frozenset[str]:
     """What a request may be answered with, as canonical JSON; the text tells 1 from true."""
-    return frozenset(_named_options(hold))
+    return frozenset(_named_options(options))

@@ -7,6 +7,7 @@ from schemas.limits import PART_MAX_BYTES
 from services.domain.context import Context
 from services.domain.deadlines import CALL_PREFIX, is_reserving
 from services.domain.deciding import halted
+from services.domain.decision_content import default_problem
 from services.domain.evolve import evolve
 from services.domain.holds import escalation
 from services.domain.refusing import Events
@@ -88,6 +89,8 @@ def _call_ended(hold: Hold, call: Call) -> Events:
 
 
 def _request_ended(hold: Hold) -> Events:
-    if hold.on_timeout == "default" and hold.default_value is not None:
+    # An earlier version took any default: one that nobody could answer with is none.
+    is_known = default_problem(hold.kind, hold.options, hold.default_value) is None
+    if hold.on_timeout == "default" and hold.default_value is not None and is_known:
         return [provided(hold, hold.default_value, TIMER, timed_out=True)]
     return [provided(hold, "null", TIMER, timed_out=True)]

@@ -7,6 +7,7 @@ from schemas.limits import ITEMS_MAX
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent
 from services.domain.context import Context
+from services.domain.decision_content import default_problem
 from services.domain.opening import hold_id_of_request
 from services.domain.quota import open_problem
 from services.domain.refusing import Events, refuse
@@ -100,6 +101,8 @@ def _problem(
         return Refusal.INVALID, vague
     if command.kind == "env_var" and (wrong := variables_problem(command)) is not None:
         return Refusal.INVALID, wrong
+    if (unanswerable := default_problem(command.kind, command.options, command.default)) is not None:
+        return unanswerable
     if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
         return Refusal.INVALID, f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
     earlier = state.holds.get(hold_id)

@@ -7,6 +7,8 @@ import pytest
 
 from schemas import commands as k
 from schemas.limits import TEXT_MAX_CHARS
+from services.domain.evolve import evolve
+from services.domain.expiry import _request_ended
 from tests.domain.steps import TESSA, code, started
 from tests.domain.world import BOT, OTHER_BOT, RITA, World, names, the
 
@@ -84,6 +86,68 @@ def test_request_timed_out_gives_its_default_or_null() -> None:
 
     answers = [(b.response, b.timed_out) for b in said if type(b).__name__ == "HumanInputProvided"]  # type: ignore[attr-defined]
     assert answers == [('"blue"', True), ("null", True)]
+
+
+NO_ANSWERS = [
+    ({"kind": "permission", "default": "true"}, "invalid"),
+    ({"kind": "permission", "default": '"blue"', "options": OPTIONS}, "invalid"),
+    ({"kind": "permission", "default": '"x"'}, "invalid"),
+    ({"kind": "permission", "default": "0"}, "invalid"),
+    ({"kind": "decision", "default": '"green"', "options": OPTIONS}, "unknown_option"),
+    ({"kind": "decision", "default": "true", "options": "[1,2]"}, "unknown_option"),
+    ({"kind": "decision", "default": '{"id":"red","label":"Red"}', "options": OPTIONS}, "unknown_option"),
+    ({"kind": "decision", "default": '" "'}, "invalid"),
+    ({"kind": "clarification", "default": '""'}, "invalid"),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), NO_ANSWERS)
+def test_case_37_request_with_a_default_that_no_person_could_answer_is_refused(
+    content: dict[str, Any], expected: str
+) -> None:
+    world = started()
+    command = k.RequestHumanInput(request_id="q", question="Which?", **content)
+
+    said = world.ask(command)
+
+    assert code(said) == expected
+    assert the(said, "CommandRefused").detail.startswith("default: ")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"kind": "permission", "default": "false"},
+        {"kind": "permission", "default": "null"},
+        {"kind": "decision", "default": '"red"', "options": OPTIONS},
+        {"kind": "decision", "default": '{"any":1}'},
+        {"kind": "clarification", "default": "0"},
+    ],
+)
+def test_request_with_a_default_that_a_person_could_answer_gives_it_in_the_end(
+    content: dict[str, Any],
+) -> None:
+    world = started()
+    asked(world, timeout_ms=1000, **content)
+    world.later(1)
+
+    said = world.ask(k.ExpireDue(subject_id="-", deadline_at_ms=0, attempt=1))
+
+    assert the(said, "HumanInputProvided").response == content["default"]
+
+
+@pytest.mark.parametrize("content", [content for content, _ in NO_ANSWERS])
+def test_request_that_an_earlier_version_took_with_such_a_default_is_answered_by_nobody(
+    content: dict[str, Any],
+) -> None:
+    world = started()
+    opened = asked(world, **{**content, "default": None}, timeout_ms=1000)
+    opened = opened.model_copy(update={"on_timeout": "default", "default_value": content["default"]})
+    state = evolve(world.state(), opened, world.now_ms)
+
+    said = _request_ended(state.holds[opened.hold_id])
+
+    assert the(said, "HumanInputProvided").response == "null"
 
 
 @pytest.mark.parametrize(

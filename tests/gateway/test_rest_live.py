@@ -218,6 +218,23 @@ def test_request_is_a_hold_and_its_answer_comes_back(bot: Caller, anna: Caller) 
     r.HumanRequest.model_validate(answered)
 
 
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ({"kind": "permission", "default": True}, "invalid"),
+        ({"kind": "permission", "options": ["yes"], "default": "yes"}, "invalid"),
+        ({"kind": "decision", "options": ["a", "b"], "default": "c"}, "unknown_option"),
+        ({"kind": "clarification", "default": " "}, "invalid"),
+    ],
+)
+def test_case_37_request_whose_default_no_person_could_answer_is_refused(
+    bot: Caller, content: dict[str, Any], code: str
+) -> None:
+    answer = bot.post("/v1/requests", {"question": "May I?", "timeout_seconds": 1, **content})
+    assert _code(answer) == (422, code)
+    assert answer.json()["detail"].startswith("default: ")
+
+
 def test_request_for_a_secret_that_names_no_variables_is_refused(bot: Caller) -> None:
     answer = bot.post("/v1/requests", {"question": "Key?", "kind": "env_var"})
     assert _code(answer) == (422, "invalid")
