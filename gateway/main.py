@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -38,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 EXIT_USAGE, EXIT_UNREACHABLE = 2, 3
 READY_PAUSE_S = 0.05
+# 5 s are promised to whoever stops it.
+END_WITHIN_S = 4.8
 STOP_GRACE_S = 5
 BACKLOG = 2_048
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -97,7 +101,7 @@ async def serve(settings: GatewaySettings) -> None:
     gateway.heart.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
+        loop.add_signal_handler(number, _stop, server, settings)
     serving = asyncio.create_task(server.serve([listening]))
     starting = asyncio.create_task(_start(gateway, address))
     failing = asyncio.create_task(gateway.wait_failed())
@@ -119,6 +123,23 @@ async def serve(settings: GatewaySettings) -> None:
         await starting
     if gateway.failure is not None:
         raise gateway.failure
+
+
+def _stop(server: GatewayServer, settings: GatewaySettings) -> None:
+    """End, whatever hangs: a disk or a server that does not answer may hold a thread that Python would wait for."""
+    server.stop()
+    ending = threading.Timer(END_WITHIN_S, _end_now, (settings,))
+    ending.daemon = True
+    ending.start()
+
+
+def _end_now(settings: GatewaySettings) -> None:
+    held = ", ".join(sorted(thread.name for thread in threading.enumerate() if not thread.daemon))
+    logger.warning("the gateway has not ended in %g s and ends now; still there: %s", END_WITHIN_S, held)
+    if settings.status_file is not None:
+        settings.status_file.unlink(missing_ok=True)
+    logging.shutdown()
+    os._exit(0)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from schemas.refusals import Refusal
 from schemas.topics import Topics
 
 T = TypeVar("T")
+# All that is open in a large installation.
+BEGIN_WITHIN_S = 60.0
 
 
 class Beginning(NamedTuple):
@@ -85,7 +88,8 @@ class GatewayViews:
         Raises:
             ViewUnavailable: there is no view yet.
         """
-        return (await self.views.read(lambda moment: _beginning(moment, executions_max)))[0]
+        ask = functools.partial(_beginning, executions_max=executions_max)
+        return (await self.views.read(ask, BEGIN_WITHIN_S))[0]
 
 
 def _find(moment: Moment, subject: Subject) -> Row | None:

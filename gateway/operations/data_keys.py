@@ -11,6 +11,7 @@ from gateway.identity.doors import check_role
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import not_found
+from gateway.vault.desk import ERASE_WITHIN_S
 from gateway.vault.vault import DataKey
 from projections.folds.rows import Row, moment
 from schemas import commands as k
@@ -70,7 +71,9 @@ def _plan(gate: Gate, claims: Claims, found: DataKey, given: Given, key: str | N
     )
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
-        await gate.desk.run(lambda vault: vault.destroy_key(actor.tenant, found.project, name))
+        await gate.desk.run(
+            lambda vault: vault.destroy_key(actor.tenant, found.project, name), ERASE_WITHIN_S
+        )
         (now,) = [one for one in await list_keys(gate, claims) if one["name"] == name]
         return gate.json(now)
 

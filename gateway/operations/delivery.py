@@ -15,6 +15,7 @@ from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
 from gateway.operations.sealing import marked_paths, owner_of
 from gateway.problems import Problem
+from gateway.vault.desk import ERASE_WITHIN_S
 from gateway.vault.vault import Owner
 from projections.folds.rows import Row, json_value
 from schemas import commands as k
@@ -111,7 +112,7 @@ def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: 
     name = name_of(actor, f"/v1/{subject.kind}/{row['execution_id']}/{subject.id}/secrets/erase", key)
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
-        erased = await gate.desk.run(lambda vault: vault.erase(owner))
+        erased = await gate.desk.run(lambda vault: vault.erase(owner), ERASE_WITHIN_S)
         return gate.json({"call_id": call_id or None, "request_id": request_id or None, "erased": erased})
 
     ask = gate.execution_ask(row["execution_id"], command, actor, name)

@@ -19,6 +19,10 @@ from schemas.sensitive import Marked, Path, placeholders, pointer
 logger = logging.getLogger(__name__)
 
 THREADS = 4
+# Whoever needs the vault has an answer within this, whatever its database does.
+ANSWER_S = 5.0
+# An erasure cleans the database's files too, which takes as long as they are large.
+ERASE_WITHIN_S = 30.0
 ERASED = "the sensitive values were erased: nobody can have them any more"
 NEVER_SEALED = (
     "no sensitive value was ever sealed for this place under the handle that stands there: it was made up or "
@@ -45,10 +49,11 @@ class Desk:
         self._vault = await asyncio.get_running_loop().run_in_executor(self._threads, self._open_vault)
 
     async def stop(self) -> None:
-        """Finish what is under way, and let go of the vault."""
-        await asyncio.to_thread(self._threads.shutdown)
-        if self._vault is not None:
-            self._vault.close()
+        """Let go of the vault. What does not end at once is given up: nobody waits for its answer any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        vault, self._vault = self._vault, None
+        if vault is not None:
+            await asyncio.to_thread(vault.close)
 
     async def seal(self, owner: Owner, by: str, marked: Sequence[Marked]) -> dict[Path, dict[str, str]]:
         """Seal marked values; what stands for each, by its path.
@@ -94,20 +99,28 @@ class Desk:
             for path, one in found
         ]
 
-    async def run(self, work: Callable[[Vault], T]) -> T:
+    async def run(self, work: Callable[[Vault], T], within_s: float = ANSWER_S) -> T:
         """Do something with the vault in a thread.
+
+        What was begun may still be done after its time is over. So everything that is done here can be repeated, and
+        nobody else is told of it before: a value that was sealed for nobody is shredded after a day.
+
+        Args:
+            work: what to do.
+            within_s: how long to wait for it.
 
         Raises:
             Gone: as `Vault.open`.
-            Problem: 503, the vault cannot be used now.
+            Problem: 503, the vault cannot be used now, or does not answer in time.
         """
         vault = self._vault
         if vault is None:
             raise Problem(Refusal.UNAVAILABLE, "the vault is not open yet", retry_after=1)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work, vault)
-        except (VaultUnavailable, MasterKeyWrong, Damaged, KeysUnreadable, OSError) as error:
-            logger.error("the vault cannot be used: %s", error)
+            async with asyncio.timeout(within_s):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work, vault)
+        except (TimeoutError, VaultUnavailable, MasterKeyWrong, Damaged, KeysUnreadable, OSError) as error:
+            logger.error("the vault cannot be used: %s", error or f"no answer within {within_s:.0f} s")
             raise Problem(
                 Refusal.UNAVAILABLE, "sensitive values cannot be read or written now", retry_after=1
             ) from error

@@ -17,7 +17,7 @@ from typing import Literal
 
 from gateway.live.reader import Subject
 from gateway.problems import Problem
-from gateway.vault.desk import Desk
+from gateway.vault.desk import ERASE_WITHIN_S, Desk
 from gateway.vault.vault import Owner, Sealed, Vault
 from gateway.views import GatewayViews
 from projections.queries.erasures import Erasure, erasures_since
@@ -74,12 +74,14 @@ class Keeper:
         await self._desk.run(lambda vault: vault.set_mark(now_ms))
 
     async def _settle(self, landed: list[str], orphans: list[str]) -> None:
-        await self._desk.run(lambda vault: vault.settle(landed, orphans))
+        await self._desk.run(lambda vault: vault.settle(landed, orphans), ERASE_WITHIN_S)
         if orphans:
             logger.info("%d sealed values that the log does not name were erased", len(orphans))
 
     async def _catch_up(self) -> None:
-        projects, mark_ms = await self._desk.run(lambda vault: (vault.projects(), vault.mark()))
+        projects, mark_ms = await self._desk.run(
+            lambda vault: (vault.projects(), vault.mark()), ERASE_WITHIN_S
+        )
         for tenant, project in projects:
             for erasure in await self._known(tenant, project, mark_ms - MARGIN_MS):
                 await self._erase(erasure)
@@ -94,7 +96,7 @@ class Keeper:
             del self._due[0]
 
     async def _erase(self, erasure: Erasure) -> None:
-        await self._desk.run(lambda vault: _carry_out(vault, erasure))
+        await self._desk.run(lambda vault: _carry_out(vault, erasure), ERASE_WITHIN_S)
 
     async def _has_landed(self, sealed: Sealed) -> bool:
         owner = sealed.owner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,11 +11,25 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
+from projections.store.bounded import BoundedConnection
 from projections.store.port import DatabaseUnfit, ViewUnavailable
 from projections.store.postgres import connect
 
+# The server's part: a gateway that is frozen or cut off in a transaction must not hold its locks against the others.
+_LIMITS = """
+    SELECT set_config('statement_timeout', %(ms)s, true),
+           set_config('idle_in_transaction_session_timeout', %(ms)s, true)
+"""
+CONNECT_WITHIN_S = 2
+SHRED_WITHIN_S = 60.0
+CLOSE_WITHIN_S = 0.5
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
+
+# How long one transaction may take, with what it waits for; a request waits a little longer for its answer.
+WITHIN_S = 4.0
+
+Connection = BoundedConnection[tuple[Any, ...]]
 
 
 class PostgresVaultDatabase:
@@ -35,7 +50,9 @@ class PostgresVaultDatabase:
         self._schema = schema
         self._unavailable = unavailable
         self._lock = threading.Lock()
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._is_closing = False
+        self._connection: Connection | None = None
+        self._shredding: set[Connection] = set()
         with self.transaction("", alone=True) as execute:
             execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)), ())
             execute(SQL("REVOKE ALL ON SCHEMA {} FROM PUBLIC").format(Identifier(schema)), ())
@@ -44,13 +61,16 @@ class PostgresVaultDatabase:
 
     @contextmanager
     def transaction(
-        self, subject: str, *, alone: bool = False
+        self, subject: str, *, alone: bool = False, within_s: float = WITHIN_S
     ) -> Iterator[Callable[[Any, Sequence[Any]], list[tuple[Any, ...]]]]:
         """See `VaultDatabase`."""
-        with self._lock:
+        ends_at = time.monotonic() + within_s
+        with self._turn(within_s):
             try:
                 connection = self._connected()
+                connection.ends_at = ends_at
                 with connection.transaction():
+                    connection.execute(_LIMITS, {"ms": str(int(within_s * 1000))})
                     connection.execute(_LOCK if alone else _LOCK_SHARED, (self._schema,))
                     connection.execute(_LOCK, (f"{self._schema}\x1f{subject}",))
                     if self._has_schema(connection):
@@ -59,48 +79,79 @@ class PostgresVaultDatabase:
                         )
                     yield lambda statement, values: _rows(connection, statement, values)
             except psycopg.Error as error:
-                self._connection = None
+                self._let_go()
                 raise self._unavailable(f"the vault cannot be used now: {type(error).__name__}") from error
 
     def shred(self) -> None:
-        """See `VaultDatabase`: rows as they were before stay in the table until it is cleaned."""
-        with self._lock:
-            try:
-                self._connected().execute(SQL("VACUUM {}.sealed").format(Identifier(self._schema)))
-                self._connected().execute(SQL("VACUUM {}.data_keys").format(Identifier(self._schema)))
-            except psycopg.Error as error:
-                self._connection = None
-                raise self._unavailable(f"the vault cannot be cleaned: {type(error).__name__}") from error
+        """See `VaultDatabase`: rows as they were before stay in the table until it is cleaned.
+
+        That takes as long as the table is large, so it has a connection of its own.
+        """
+        connection = self._opened()
+        self._shredding.add(connection)
+        try:
+            for table in ("sealed", "data_keys"):
+                connection.ends_at = time.monotonic() + SHRED_WITHIN_S
+                connection.execute(SQL("VACUUM {}").format(Identifier(self._schema, table)))
+        except psycopg.Error as error:
+            raise self._unavailable(f"the vault cannot be cleaned: {type(error).__name__}") from error
+        finally:
+            self._shredding.discard(connection)
+            connection.close()
 
     def close(self) -> None:
         """See `VaultDatabase`."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-
-    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
-        if self._connection is None or self._connection.closed:
+        self._is_closing = True
+        is_idle = self._lock.acquire(timeout=CLOSE_WITHIN_S)
+        for connection in (self._connection, *tuple(self._shredding)):
+            if connection is not None:
+                connection.given_up = True
+        # Whoever was given up closes its own.
+        if is_idle:
             try:
-                self._connection = connect(self._url)
-            except DatabaseUnfit as error:
-                raise self._unavailable(str(error)) from error
-            except ViewUnavailable as error:
-                # Callers are told this; where the database is, is nothing to them.
-                raise self._unavailable(
-                    "the vault cannot be used now: its database does not answer"
-                ) from error
+                self._let_go()
+            finally:
+                self._lock.release()
+
+    @contextmanager
+    def _turn(self, within_s: float) -> Iterator[None]:
+        """One after the other, on the one connection."""
+        if not self._lock.acquire(timeout=within_s):
+            raise self._unavailable("the vault cannot be used now: its database has not answered in time")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._opened()
         return self._connection
 
-    def _has_schema(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    def _opened(self) -> Connection:
+        if self._is_closing:
+            raise self._unavailable("the vault is closed: this process is ending")
+        try:
+            return connect(self._url, CONNECT_WITHIN_S)
+        except DatabaseUnfit as error:
+            raise self._unavailable(str(error)) from error
+        except ViewUnavailable as error:
+            # Callers are told this; where the database is, is nothing to them.
+            raise self._unavailable("the vault cannot be used now: its database does not answer") from error
+
+    def _has_schema(self, connection: Connection) -> bool:
         found = connection.execute(
             "SELECT to_regnamespace(%s) IS NOT NULL", (f'"{self._schema}"',)
         ).fetchone()
         return found is not None and bool(found[0])
 
 
-def _rows(
-    connection: psycopg.Connection[tuple[Any, ...]], statement: Any, values: Sequence[Any]
-) -> list[tuple[Any, ...]]:
+def _rows(connection: Connection, statement: Any, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     query = statement if isinstance(statement, Composed | SQL) else SQL(statement.replace("?", "%s"))
     cursor = connection.execute(query, values or None)
     return [] if cursor.description is None else cursor.fetchall()

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gateway.vault.postgres import PostgresVaultDatabase
+from gateway.vault.postgres import CLOSE_WITHIN_S, WITHIN_S, PostgresVaultDatabase
 from projections.store.postgres import split_url
 from projections.store.urls import is_sqlite
 
 VAULT_FILE = "vault.db"
 VAULT_SCHEMA_SUFFIX = "_vault"
-LOCK_TIMEOUT_S = 10.0
+LOCK_TIMEOUT_S = WITHIN_S
 
 # The statement and its values; rows back, where there are any.
 Execute = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -75,7 +75,7 @@ class VaultUnavailable(RuntimeError):
 class VaultDatabase(Protocol):
     """A database of its own for sealed values. Safe to use from several threads."""
 
-    def transaction(self, subject: str, *, alone: bool = False) -> Any:
+    def transaction(self, subject: str, *, alone: bool = False, within_s: float = WITHIN_S) -> Any:
         """A context in which statements run as one: committed at its end, and on the disk then.
 
         Two transactions about the same subject do not overlap, in whichever process they are.
@@ -83,9 +83,11 @@ class VaultDatabase(Protocol):
         Args:
             subject: what it is about.
             alone: nothing else runs beside it, whatever that is about.
+            within_s: how long it may take, with what it waits for.
 
         Raises:
-            VaultUnavailable: the database does not answer.
+            VaultUnavailable: the database does not answer in time. What was begun is taken back or, where nobody
+                knows, done: each transaction can be repeated.
         """
         ...
 
@@ -94,7 +96,7 @@ class VaultDatabase(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it, also of what is under way: whoever waits for it is told that it does not answer."""
         ...
 
 
@@ -117,8 +119,10 @@ class SqliteVaultDatabase:
             self._connection.execute(f"ALTER TABLE data_keys ADD COLUMN {PROJECT_OF_KEY}")
 
     @contextmanager
-    def transaction(self, subject: str, *, alone: bool = False) -> Iterator[Execute]:
-        """See `VaultDatabase`."""
+    def transaction(
+        self, subject: str, *, alone: bool = False, within_s: float = WITHIN_S
+    ) -> Iterator[Execute]:
+        """See `VaultDatabase`; a file is waited for only while another process writes it."""
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -143,8 +147,11 @@ class SqliteVaultDatabase:
 
     def close(self) -> None:
         """See `VaultDatabase`."""
-        with self._lock:
-            self._connection.close()
+        if self._lock.acquire(timeout=CLOSE_WITHIN_S):
+            try:
+                self._connection.close()
+            finally:
+                self._lock.release()
 
     def _execute(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()

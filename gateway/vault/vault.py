@@ -33,6 +33,8 @@ ORPHANS_MAX = 500
 # Each has to be opened to be compared: whoever brings ever new values must not have ever more of them opened.
 SAME_MAX = 64
 FOLLOWED = "followed"
+# What goes over everything that was ever sealed.
+LONG_S = 30.0
 
 
 class Owner(NamedTuple):
@@ -164,7 +166,7 @@ class Vault:
         Returns:
             Whether there was one to destroy.
         """
-        with self.database.transaction(tenant) as execute:
+        with self.database.transaction(tenant, within_s=LONG_S) as execute:
             where = (tenant, name, project)
             there = "WHERE tenant = ? AND name = ? AND project = ? AND wrapped IS NOT NULL"
             is_there = bool(execute(f"SELECT 1 FROM data_keys {there}", where))  # noqa: S608
@@ -197,7 +199,7 @@ class Vault:
         Raises:
             MasterKeyWrong: one is not wrapped by this vault's; then none is changed.
         """
-        with self.database.transaction("", alone=True) as execute:
+        with self.database.transaction("", alone=True, within_s=LONG_S) as execute:
             rows = execute("SELECT tenant, name, wrapped FROM data_keys WHERE wrapped IS NOT NULL", ())
             for tenant, name, wrapped in rows:
                 again = wrapper.wrap(self.wrapper.unwrap(bytes(wrapped)))
@@ -229,7 +231,7 @@ class Vault:
 
     def projects(self) -> list[tuple[str, str]]:
         """The tenants and projects that anything was sealed for."""
-        with self.database.transaction("") as execute:
+        with self.database.transaction("", within_s=LONG_S) as execute:
             rows = execute("SELECT DISTINCT tenant, project FROM sealed ORDER BY tenant, project", ())
         return [(row[0], row[1]) for row in rows]
 

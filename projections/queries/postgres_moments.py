@@ -1,21 +1,30 @@
 """Moments of a PostgreSQL view."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from projections.queries.moment import Moment
+from projections.store.bounded import BoundedConnection, connect_timeout, network_settings
 from projections.store.encoding import ENCODING, check_encoding
 from projections.store.layout import check_layout
 from projections.store.port import ViewUnavailable
 from projections.store.postgres import DEFAULT_SCHEMA, as_sql, dialect_of
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Connection = BoundedConnection[tuple[Any, ...]]
 TIMEOUT_S = 5.0
+CONNECT_WITHIN_S = 3
+# The longest question is answered in far less; a database that is silent for so long is frozen.
+SILENT_MAX_S = 20.0
+# Who asks has a connection tried at once: the pool's own attempts grow apart as long as the database is away.
+RECONNECT_S = 0.1
+CLOSE_WITHIN_S = 0.3
 
 
 class PostgresMoments:
@@ -25,14 +34,23 @@ class PostgresMoments:
         self._schema = schema
         self._dialect = dialect_of(schema)
         self._is_checked = False
+        self._is_closing = False
+        self._in_use: set[Connection] = set()
+        given = conninfo_to_dict(url)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
-            connection_class=psycopg.Connection[tuple[Any, ...]],
-            kwargs={"row_factory": tuple_row, "client_encoding": ENCODING},
+            connection_class=Connection,
+            kwargs={
+                "row_factory": tuple_row,
+                "client_encoding": ENCODING,
+                "connect_timeout": connect_timeout(given, CONNECT_WITHIN_S),
+                **network_settings(given),
+            },
             configure=_configure,
             min_size=1,
             max_size=connections,
             timeout=TIMEOUT_S,
+            reconnect_timeout=RECONNECT_S,
             open=False,
         )
 
@@ -41,7 +59,7 @@ class PostgresMoments:
         """See `Source`."""
         self._pool.open()
         try:
-            with self._pool.connection() as connection:
+            with self._pool.connection() as connection, self._used(connection):
                 check_encoding(connection)
                 moment = Moment(self._dialect, lambda text, values: _execute(connection, text, values))
                 self._check(moment)
@@ -52,8 +70,22 @@ class PostgresMoments:
             raise ViewUnavailable(f"The view {self._schema} could not be read: {error}") from error
 
     def close(self) -> None:
-        """See `Source`."""
-        self._pool.close()
+        """See `Source`: whoever still waits for the database is told that it does not answer."""
+        self._is_closing = True
+        for connection in tuple(self._in_use):
+            connection.given_up = True
+        self._pool.close(CLOSE_WITHIN_S)
+
+    @contextmanager
+    def _used(self, connection: Connection) -> Iterator[None]:
+        self._in_use.add(connection)
+        connection.given_up = self._is_closing
+        try:
+            yield
+        finally:
+            self._in_use.discard(connection)
+            # The pool itself may have to take the transaction back.
+            connection.ends_at = time.monotonic() + SILENT_MAX_S
 
     def _check(self, moment: Moment) -> None:
         if self._is_checked:
@@ -66,9 +98,11 @@ class PostgresMoments:
 
 
 def _configure(connection: Connection) -> None:
+    connection.ends_at = time.monotonic() + SILENT_MAX_S
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = True
 
 
 def _execute(connection: Connection, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    connection.ends_at = time.monotonic() + SILENT_MAX_S
     return connection.execute(as_sql(text), values).fetchall()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -9,13 +10,15 @@ from projections.queries.moment import Moment
 from projections.queries.postgres_moments import PostgresMoments
 from projections.queries.sqlite_moments import SqliteMoments
 from projections.store.facade import data_schema
-from projections.store.port import Position
+from projections.store.port import Position, ViewUnavailable
 from projections.store.postgres import split_url
 from projections.store.urls import is_sqlite, sqlite_path
 from schemas.topics import Topics
 
 T = TypeVar("T")
 CONNECTIONS = 4
+# Whoever asks gets an answer within this, whatever the database does.
+ANSWER_S = 10.0
 
 
 class Positions(NamedTuple):
@@ -43,23 +46,33 @@ class Views:
     def __init__(self, source: Source, topics: Topics) -> None:
         self._source = source
         self._topics = topics
-        self._places = asyncio.Semaphore(CONNECTIONS)
+        # Threads of their own: a database that does not answer must not hold up what others do in a thread.
+        self._is_closed = False
+        self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="views")
 
-    async def read(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+    async def read(self, ask: Callable[[Moment], T], within_s: float = ANSWER_S) -> tuple[T, Positions]:
         """Ask the views in one moment, outside of the event loop's thread.
 
         Args:
             ask: one or more of the questions of this package, as a plain function of the moment.
+            within_s: how long to wait for the answer.
 
         Returns:
             The answer, and the positions of the same moment.
 
         Raises:
-            ViewUnavailable: there is no view yet, or its database does not answer.
+            ViewUnavailable: there is no view yet, or its database does not answer in time.
             ViewOutdated: another version of Placet built it.
         """
-        async with self._places:
-            return await asyncio.to_thread(self.read_now, ask)
+        if self._is_closed:
+            raise ViewUnavailable("The views are closed: this process is ending.")
+        try:
+            async with asyncio.timeout(within_s):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_now, ask)
+        except TimeoutError as error:
+            raise ViewUnavailable(
+                f"The views' database has not answered for {within_s:.0f} s: try again in a moment."
+            ) from error
 
     def read_now(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
         """As `read`, in the calling thread."""
@@ -67,7 +80,9 @@ class Views:
             return ask(moment), self._positions(moment.positions())
 
     def close(self) -> None:
-        """Let go of the connections. May be called again."""
+        """Let go of the connections, also of those that wait for an answer. May be called again."""
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self._source.close()
 
     def _positions(self, found: list[Position]) -> Positions:

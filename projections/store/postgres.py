@@ -5,7 +5,6 @@ analysts read (see `facade`) name the new tables in the same one. Batches take a
 takes it exclusively, so that no batch runs across it.
 """
 
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,12 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from projections.folds.rows import Row
 from projections.store import facade
+from projections.store.bounded import (
+    CONNECT_TIMEOUT_S,
+    BoundedConnection,
+    connect_timeout,
+    network_settings,
+)
 from projections.store.encoding import ENCODING, check_encoding
 from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
 from projections.store.offered import MOMENT
@@ -54,7 +59,6 @@ _SHARED_LOCK = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _IDENTITY = "SELECT COALESCE(to_regnamespace(%s)::oid::bigint, -1) AS oid"
 FETCH_ROWS = 2000
-CONNECT_TIMEOUT_S = 10
 NO_ADDRESS = (
     "DATABASE_URL is no address of a PostgreSQL database: give postgresql://USER:PASSWORD@HOST:PORT/NAME, "
     "with %XX for what is special in a password."
@@ -89,8 +93,12 @@ def split_url(url: str) -> tuple[str, str]:
     return urlunsplit(parts._replace(query=urlencode(parameters))), schema
 
 
-def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
+def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tuple[Any, ...]]:
     """A connection; statements commit by themselves.
+
+    Args:
+        url: without the parameter `schema`.
+        within_s: how long to wait for it, where the URL does not say; a shorter time than usual holds in any case.
 
     Raises:
         ViewUnavailable: nobody answers.
@@ -103,15 +111,15 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     except (psycopg.ProgrammingError, ValueError):
         # Not chained: the reason may quote a part of the password.
         raise DatabaseUnfit(NO_ADDRESS) from None
-    # Where nothing answers at all, TCP itself gives up after minutes.
-    timeout_s = given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT") or CONNECT_TIMEOUT_S
     try:
-        found = psycopg.connect(
+        found = BoundedConnection[tuple[Any, ...]].connect(
             url,
             autocommit=True,
             row_factory=tuple_row,
             client_encoding=ENCODING,
-            connect_timeout=int(timeout_s),
+            # Where nothing answers at all, TCP itself gives up after minutes.
+            connect_timeout=connect_timeout(given, within_s),
+            **network_settings(given),
         )
     except psycopg.Error as error:
         raise ViewUnavailable(f"The database does not answer: {error}".strip()) from error
@@ -374,7 +382,8 @@ def _datastore(url: str, schema: str) -> PostgresDatastore:
     )
     datastore = PostgresDatastore(dbname, host, port, user, password, schema=schema, pool_size=1)
     # The rest of the URL (TLS, timeouts) goes to the driver as it stands.
-    cast("dict[str, Any]", datastore.pool.kwargs).update(info | {"client_encoding": ENCODING})
+    limits = {"connect_timeout": connect_timeout(info), **network_settings(info)}
+    cast("dict[str, Any]", datastore.pool.kwargs).update(info | limits | {"client_encoding": ENCODING})
     return datastore
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import psycopg
 
 from ops.ports import LOOPBACK, free_port
 
@@ -88,3 +91,27 @@ def _give_to_server_user(home: Path) -> None:
     if os.geteuid() == 0:
         user = pwd.getpwnam("postgres")
         os.chown(home, user.pw_uid, user.pw_gid)
+
+
+@contextmanager
+def frozen_postgres(url: str) -> Iterator[None]:
+    """The server of a URL with all of its processes stopped, as on a machine that hangs; it goes on at the end."""
+    with psycopg.connect(url) as connection:
+        server = _parent(connection.info.backend_pid)
+    processes = [server, *_children(server)]
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in (*_children(server), server):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def _children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in found.split()]
