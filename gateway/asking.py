@@ -5,13 +5,16 @@ For each command, in this order:
 2. a command that is under way is joined, not sent again;
 3. the wait is registered, then the command is sent;
 4. if no trace comes for a moment, the views are asked whether the command was answered long ago: the decider
-   leaves no second trace of a repeat.
+   leaves no second trace of a repeat;
+5. where an answer holds only as long as something stays as it was (`Ask.anew`), one from before the asking is not
+   given: the decider is asked once more, under an id of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import time
 import uuid
 from dataclasses import dataclass, field
 from functools import partial
@@ -104,7 +107,10 @@ def name_of(
 
 
 class Ask(NamedTuple):
-    """A command that somebody wants decided."""
+    """A command that somebody wants decided.
+
+    `anew` where an acceptance from before the asking says nothing of now: it is confirmed first.
+    """
 
     body: Message
     actor: Actor
@@ -112,6 +118,7 @@ class Ask(NamedTuple):
     topic: str
     partitions: int
     name: CommandName
+    anew: bool = False
 
 
 class Answers(Protocol):
@@ -141,6 +148,8 @@ class Asker:
         Returns:
             The command's id.
         """
+        if ask.anew and ask.name.parts is not None:
+            answered = self._confirming(ask, answered, timeout_s)
         return self._ask(ask, answered, timeout_s, 0)
 
     async def answer(self, ask: Ask, timeout_s: float) -> Outcome | None:
@@ -184,6 +193,22 @@ class Asker:
             command_id = self.ids.id_of(ask.name, digest, attempt)
         self._wait(ask, Waited(command_id, digest), answered, timeout_s, attempt)
         return command_id
+
+    def _confirming(self, ask: Ask, answered: Answered, timeout_s: float) -> Answered:
+        """`answered`, told an acceptance from before now only once the decider has said it again."""
+        asked_at_ms = time.time_ns() // 1_000_000
+        until = asyncio.get_running_loop().time() + timeout_s
+
+        def confirmed(outcome: Outcome | Problem | None) -> None:
+            if not isinstance(outcome, Outcome) or not _is_acceptance(outcome):
+                answered(outcome)
+            elif outcome.old or outcome.at_ms < asked_at_ms:
+                left_s = max(until - asyncio.get_running_loop().time(), 0.0)
+                self._ask(ask._replace(name=CommandName(None)), answered, left_s, 0)
+            else:
+                answered(outcome)
+
+        return confirmed
 
     def _wait(self, ask: Ask, name: Waited, answered: Answered, timeout_s: float, attempt: int) -> None:
         now = asyncio.get_running_loop().time()
@@ -266,6 +291,10 @@ def _lane(ask: Ask) -> int:
 def _may_ask_again(ask: Ask, attempt: int, answer: Outcome | Problem) -> bool:
     refused = None if isinstance(answer, Problem) else answer.refused
     return refused is not None and ask.name.asks_again(refused) and attempt < ATTEMPTS_MAX
+
+
+def _is_acceptance(outcome: Outcome) -> bool:
+    return outcome.refused is None or outcome.refused.code is Refusal.DUPLICATE
 
 
 def _same_body(outcome: Outcome, digest: str, key: bytes) -> Outcome | Problem:

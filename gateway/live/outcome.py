@@ -37,6 +37,7 @@ class Outcome:
         resolves: whether that decision ended its hold.
         last_offset: of its last fact.
         old: whether it was decided before it was asked this time.
+        at_ms: when it was decided; 0 where that is not known.
     """
 
     digest: str
@@ -47,6 +48,7 @@ class Outcome:
     resolves: bool = False
     last_offset: int = -1
     old: bool = False
+    at_ms: int = 0
 
 
 def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
@@ -63,6 +65,7 @@ def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
         decision.resolves if decision else False,
         last.offset,
         old,
+        last.meta.at_ms,
     )
 
 

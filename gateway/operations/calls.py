@@ -16,12 +16,14 @@ from gateway.live.reader import Subject
 from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
+from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
 from gateway.strictjson import canonical_text
 from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
+from schemas.refusals import Refusal
 from schemas.sensitive import replaced
 from schemas.token import Claims
 
@@ -117,6 +119,9 @@ def plan_consume(
 ) -> Plan:
     """Use a release. The answer hands over its sensitive values, to this attempt alone.
 
+    200 is the leave to run, so it is given only while this attempt has the call: a repeat asks the decider each time,
+    and what became of the call by the time of the answer counts.
+
     Raises:
         Missing: the call is not at hand.
         Unprepared: it has sensitive values, which must still be there.
@@ -129,9 +134,13 @@ def plan_consume(
     body = read_body(bodies.ConsumeGrant, given())
     command = k.ConsumeGrant(call_id=call_id, digest=body.digest, attempt_id=body.attempt_id or fresh_id())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
-    # Who else names the attempt does not get the answer that it was given.
-    name = name_of(actor, route, key, (command.attempt_id, actor.subject))
-    plan = Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+    ask = gate.execution_ask(execution_id, command, actor, name_of(actor, route, key))._replace(anew=True)
+
+    def render(row: Row | None, outcome: Outcome) -> Reply:
+        check_has(row or {}, command.attempt_id, Refusal.ALREADY_CONSUMED)
+        return call_reply(gate, row or {}, actor)
+
+    plan = Plan(ask, subject, render)
     if not may_have_secrets(row["arguments"]):
         return plan
 
@@ -148,7 +157,8 @@ def plan_result(
     """Say how a consumed call ended; errors as `plan_consume`."""
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
-    check_runs(actor, gate.row(subject))
+    row = gate.row(subject)
+    check_runs(actor, row)
     body = read_body(bodies.ReportResult, given())
     command = k.ReportResult(
         call_id=call_id,
@@ -159,8 +169,9 @@ def plan_result(
         duration_ms=body.duration_ms or 0,
     )
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/result"
-    # Who else names the attempt is refused, and that must not become the answer to whose attempt it is.
-    name = name_of(actor, route, key, (body.attempt_id, actor.subject))
+    # Who else names the attempt is refused, and that must not become the answer to whose attempt it is. Nor is the
+    # answer about an earlier release one about this: before, an attempt could have both.
+    name = name_of(actor, route, key, (body.attempt_id, actor.subject, row["grant_id"] or ""))
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 
@@ -179,7 +190,12 @@ def plan_heartbeat(
     command = k.RenewLease(call_id=call_id, attempt_id=body.attempt_id)
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/heartbeat"
     name = name_of(actor, route, None, (body.attempt_id, actor.subject, *_part_of_lease(row)))
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+
+    def render(row: Row | None, outcome: Outcome) -> Reply:
+        check_has(row or {}, body.attempt_id, Refusal.NOT_RELEASED)
+        return call_reply(gate, row or {}, actor)
+
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)
 
 
 def _part_of_lease(row: Row) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from gateway.identity.doors import check_acts, check_role, check_told
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
+from gateway.operations.running import check_has
 from gateway.operations.sealing import marked_paths, owner_of
 from gateway.problems import Problem
 from gateway.vault.desk import ERASE_WITHIN_S
@@ -53,11 +54,9 @@ def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
         call = row or {}
-        if call["attempt_id"] != attempt_id:
-            raise Problem(Refusal.ALREADY_CONSUMED, "another attempt runs this call")
+        check_has(call, attempt_id, Refusal.ALREADY_CONSUMED)
         # While a call stands consumed, nothing has happened to it since.
-        over_ms = call["updated_at_ms"] + SECRETS_LEASE_MS
-        if call["status"] != "consumed" or time.time() * 1000 >= over_ms:
+        if time.time() * 1000 >= call["updated_at_ms"] + SECRETS_LEASE_MS:
             raise Problem(Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over")
         secrets = await secrets_of_call(gate, actor, call)
         return gate.json({**gate.grants.call_json(call, actor), "secrets": secrets})

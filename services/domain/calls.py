@@ -19,6 +19,9 @@ from services.domain.state import Call, Execution
 from services.domain.verdicts import judged_events, outcome_unknown_events
 
 SOMEBODY_ELSES = "somebody else's attempt consumed it"
+SPENT = "this attempt had the call before: each run needs an attempt id of its own"
+# Each takes a place in the state for as long as the call has not ended.
+ATTEMPTS_MAX = 1_000
 
 
 def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Events:
@@ -109,7 +112,9 @@ def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
     if (malformed := json_problem(command.output)) is not None:
         return refuse(ctx, command, Refusal.MALFORMED, f"output: {malformed}", call.call_id)
     if not call.attempt_id or call.status == "released":
-        return refuse(ctx, command, Refusal.NOT_RELEASED, "the call was not consumed", call.call_id)
+        is_over = command.attempt_id in call.spent
+        detail = "the call was released anew since this attempt" if is_over else "the call was not consumed"
+        return refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)
     if (foreign := _not_theirs(call, command.attempt_id, ctx)) is not None:
         return refuse(ctx, command, Refusal.ALREADY_CONSUMED, foreign, call.call_id)
     if call.status not in ("consumed", "outcome_unknown"):
@@ -179,7 +184,7 @@ def _consumption_problem(
         # An attempt's id is no secret, and what it was given may be one.
         if call.consumed_by != ctx.actor.subject:
             return Refusal.ALREADY_CONSUMED, SOMEBODY_ELSES
-        return Refusal.DUPLICATE, "this attempt has consumed it already"
+        return _repeat_of(call)
     if call.status == "expired":
         return Refusal.EXPIRED, "the release or its hold has expired"
     if handover(state, call.call_id).erased:
@@ -192,9 +197,22 @@ def _consumption_problem(
         return Refusal.ALREADY_CONSUMED, "another attempt consumed it"
     if call.status not in ("released", "consumed"):
         return Refusal.NOT_RELEASED, f"the call is {call.status}"
+    if command.attempt_id in call.spent:
+        return Refusal.ALREADY_CONSUMED, SPENT
+    if len(call.spent) >= ATTEMPTS_MAX:
+        return Refusal.NOT_RELEASED, f"the call has had {ATTEMPTS_MAX} attempts: propose another"
     if state.lifecycle == "paused":
         return Refusal.NOT_RELEASED, "the execution is paused"
     return None, ""
+
+
+def _repeat_of(call: Call) -> tuple[Refusal, str]:
+    """What the attempt that consumed a call is told when it asks again: it may run it while it has it, not longer."""
+    if call.status == "consumed":
+        return Refusal.DUPLICATE, "this attempt has consumed it already"
+    if call.status == "outcome_unknown":
+        return Refusal.NOT_RELEASED, "this attempt's outcome is unknown: a person decides what becomes of the call"
+    return Refusal.ALREADY_CONSUMED, f"this attempt consumed it, and the call has ended: {call.status}"
 
 
 def _not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:

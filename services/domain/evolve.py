@@ -71,8 +71,8 @@ def _digest(*parts: str) -> str:
 
 
 def _with_call(state: Execution, call: Call) -> Execution:
-    if call.status in TERMINAL_CALLS and call.arguments:
-        call = replace(call, arguments="", proposed_arguments="", context="", claims="", reason="")
+    if call.status in TERMINAL_CALLS and (call.arguments or call.spent):
+        call = replace(call, arguments="", proposed_arguments="", context="", claims="", reason="", spent=())
     earlier = state.calls.get(call.call_id)
     opened = _is_open_call(call) - _is_open_call(earlier)
     state = replace(state, calls=state.calls.set(call.call_id, call), open_count=state.open_count + opened)
@@ -146,8 +146,16 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
             proposed_arguments=_proposed_arguments(earlier, event),
             released_by="" if earlier is None else earlier.released_by,
             hold_id="" if earlier is None else earlier.hold_id,
+            spent=() if earlier is None else _spent(earlier),
         ),
     )
+
+
+def _spent(call: Call, attempt_id: str = "") -> tuple[str, ...]:
+    """The attempts that may not have the call again, once `attempt_id` has it or it is released anew."""
+    if call.attempt_id in ("", attempt_id, *call.spent):
+        return call.spent
+    return (*call.spent, call.attempt_id)
 
 
 def _proposed_arguments(earlier: Call | None, event: c.ToolCallProposed) -> str:
@@ -163,14 +171,16 @@ def _judged(state: Execution, event: c.PolicyVerdictIssued, at_ms: int) -> Execu
 
 
 def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execution:
+    earlier = state.calls[event.call_id]
     call = replace(
-        state.calls[event.call_id],
+        earlier,
         status="released",
         released_by=event.released_by,
         rule_id=event.rule_id,
         decision_id=event.decision_id,
         grant_expires_at_ms=event.expires_at_ms,
         attempt_id="",
+        spent=_spent(earlier),
     )
     return _with_call(state, call)
 
@@ -186,10 +196,12 @@ def _revoked(state: Execution, event: c.GrantRevoked, at_ms: int) -> Execution:
 
 
 def _consumed(state: Execution, event: c.GrantConsumed, at_ms: int) -> Execution:
+    earlier = state.calls[event.call_id]
     call = replace(
-        state.calls[event.call_id],
+        earlier,
         status="consumed",
         attempt_id=event.attempt_id,
+        spent=_spent(earlier, event.attempt_id),
         consumed_by=event.by,
         run_deadline_at_ms=event.run_deadline_at_ms,
         lease_ms=event.lease_ms or 0,

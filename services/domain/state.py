@@ -53,7 +53,8 @@ class Call(Struct, frozen=True, kw_only=True):
     `proposed_arguments` are the agent's own where a person edited them, else empty. `succeeded_as` counts the calls
     of the run that succeeded, up to this one. `rule_id` is what released the call in a person's place. `consumed_by`
     is whose attempt runs it; `lease_until_ms` is until when it is believed to, 0 where only its run deadline counts.
-    Once the call has ended, its texts are empty; `result_digest` names what was reported.
+    `spent` are the attempts that had it before the one that runs it, or before its newest release: none of them may
+    have it again. Once the call has ended, its texts are empty; `result_digest` names what was reported.
     """
 
     call_id: str
@@ -85,6 +86,7 @@ class Call(Struct, frozen=True, kw_only=True):
     reservation: Reservation | None = None
     consumed_by: str = ""
     result_digest: str = ""
+    spent: tuple[str, ...] = ()
 
 
 class Vote(Struct, frozen=True):

@@ -11,7 +11,19 @@ from schemas.limits import ARGUMENTS_MAX_BYTES
 from services.domain.context import LEASE_MS
 from services.domain.evolve import evolve
 from tests.domain.steps import code, consumed, decided, held, proposed, released, reported, started
-from tests.domain.world import ANNA, BOT, OLGA, OTHER_BOT, PROJECT, RITA, TENANT, names, the
+from tests.domain.world import (
+    ANNA,
+    BOT,
+    OLGA,
+    OTHER_BOT,
+    PROJECT,
+    RITA,
+    TENANT,
+    World,
+    names,
+    published,
+    the,
+)
 
 LARGE = '{"a":"' + "x" * ARGUMENTS_MAX_BYTES + '"}'
 
@@ -97,6 +109,64 @@ def test_consume_twice_same_attempt_is_a_duplicate_and_another_is_refused() -> N
     assert names(consumed(world, digest, "a")) == ["GrantConsumed"]
     assert code(consumed(world, digest, "a")) == "duplicate"
     assert code(consumed(world, digest, "b")) == "already_consumed"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [("unknown", "not_released"), ("succeeded", "already_consumed"), ("failed", "already_consumed")],
+)
+def test_consume_again_by_the_attempt_after_its_own_result_is_no_leave_to_run(outcome: str, said: str) -> None:
+    world = started()
+    digest = released(world)
+    consumed(world, digest, "a")
+    reported(world, outcome)
+
+    assert code(consumed(world, digest, "a")) == said
+
+
+def test_consume_of_a_second_release_needs_another_attempt_than_the_first() -> None:
+    world, digest = _released_twice("pay")
+
+    assert code(consumed(world, digest, "a")) == "already_consumed"
+    assert code(reported(world, "succeeded", "a")) == "not_released"
+    assert names(consumed(world, digest, "b")) == ["GrantConsumed"]
+    assert code(consumed(world, digest, "a")) == "already_consumed"
+    assert code(consumed(world, digest, "b")) == "duplicate"
+    assert code(reported(world, "unknown", "a")) == "already_consumed"
+
+
+def test_consume_by_the_first_attempt_after_the_second_release_was_revoked_or_revised_is_refused() -> None:
+    world, digest = _released_twice("pay")
+    world.ask(k.RevokeGrant(call_id="c"), OLGA)
+    assert code(consumed(world, digest, "a")) == "not_released"
+
+    world, digest = _released_twice("pay")
+    changed = {"name": "pay", "annotations": {"destructiveHint": True}, "description": "now for good"}
+    world.definitions = published(world.definitions, tools=[changed])
+    hold = the(consumed(world, digest, "b"), "HoldOpened")
+    decided(world, hold, "approve")
+    assert code(consumed(world, hold.digest, "a")) == "already_consumed", "another digest, the same call"
+    assert names(consumed(world, hold.digest, "b")) == ["GrantConsumed"], "it never had the call"
+
+
+def test_consume_by_an_attempt_whose_idempotent_call_another_has_taken_over_is_refused() -> None:
+    world = started()
+    digest = released(world, "again")
+    for attempt in ("a", "b"):
+        assert names(consumed(world, digest, attempt)) == ["GrantConsumed"]
+
+    assert code(consumed(world, digest, "a")) == "already_consumed"
+    assert code(consumed(world, digest, "b")) == "duplicate"
+
+
+def _released_twice(tool: str) -> tuple[World, str]:
+    """A call whose attempt `a` ended with an unknown outcome, approved once more."""
+    world = started()
+    digest = released(world, tool)
+    consumed(world, digest, "a")
+    unknown = the(reported(world, "unknown"), "HoldOpened")
+    the(decided(world, unknown, "approve"), "ToolCallReleased")
+    return world, digest
 
 
 @pytest.mark.parametrize("attempt_id", ["", "with blank", "x" * 129])

@@ -1,0 +1,41 @@
+"""Which attempt has a call: only that one may run it, and only until its lease or the call has ended."""
+
+from __future__ import annotations
+
+import time
+
+from gateway.problems import Problem
+from projections.folds.rows import Row
+from schemas.refusals import Refusal
+
+ENDED = frozenset({"succeeded", "failed"})
+
+
+def check_has(call: Row, attempt_id: str, ended: Refusal) -> None:
+    """Refuse where an attempt does not have a call, or not any more.
+
+    Args:
+        call: as it stands now; what was answered to the attempt may be older.
+        attempt_id: of who would run it.
+        ended: what is said of a call that has its result.
+
+    Raises:
+        Problem: 409, with the code of what is true.
+    """
+    status = call["status"]
+    if status == "consumed" and call["attempt_id"] != attempt_id:
+        raise Problem(Refusal.ALREADY_CONSUMED, "another attempt runs this call")
+    if status == "consumed":
+        if time.time() * 1000 >= _over_ms(call):
+            raise Problem(Refusal.NOT_RELEASED, "this attempt's lease has ended: it may not run the call any more")
+        return
+    if status in ENDED:
+        raise Problem(ended, f"the call has ended: {status}")
+    code = Refusal.EXPIRED if status == "expired" else Refusal.NOT_RELEASED
+    raise Problem(code, f"this attempt does not have the call any more: it is {status}")
+
+
+def _over_ms(call: Row) -> int:
+    """Until when the attempt that consumed is believed to run; what was consumed before there were leases has none."""
+    ends: list[int] = [at for at in (call["lease_until_ms"], call["run_deadline_at_ms"]) if at is not None]
+    return min(ends)
