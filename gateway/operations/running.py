@@ -27,7 +27,9 @@ def check_has(call: Row, attempt_id: str, ended: Refusal) -> None:
         raise Problem(Refusal.ALREADY_CONSUMED, "another attempt runs this call")
     if status == "consumed":
         if time.time() * 1000 >= _over_ms(call):
-            raise Problem(Refusal.NOT_RELEASED, "this attempt's lease has ended: it may not run the call any more")
+            raise Problem(
+                Refusal.NOT_RELEASED, "this attempt's lease has ended: it may not run the call any more"
+            )
         return
     if status in ENDED:
         raise Problem(ended, f"the call has ended: {status}")
@@ -36,6 +38,6 @@ def check_has(call: Row, attempt_id: str, ended: Refusal) -> None:
 
 
 def _over_ms(call: Row) -> int:
-    """Until when the attempt that consumed is believed to run; what was consumed before there were leases has none."""
+    """Until when the attempt that consumed is believed to run; before there were leases, its run deadline."""
     ends: list[int] = [at for at in (call["lease_until_ms"], call["run_deadline_at_ms"]) if at is not None]
     return min(ends)

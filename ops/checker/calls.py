@@ -54,6 +54,8 @@ class CallSeen:
     run_deadline_at_ms: int = 0
     latest_end_at_ms: int = 0
     attempts: list[str] = field(default_factory=list)
+    # How many of them are of earlier releases. Before each run needed an attempt of its own, one could be of several.
+    attempts_before: int = 0
     # Who consumed for the attempt that runs.
     runner: str = ""
     proposers: list[str] = field(default_factory=list)
@@ -226,6 +228,7 @@ class RunSeen:
             if decision not in ("approve", "edit") or not resolves:
                 self._say("I5", fact, "released without a person's decision", decision or "none")
         call.state, call.expires_at_ms = "released", body.expires_at_ms
+        call.attempts_before = len(call.attempts)
 
     def _released_by_rule(self, call: CallSeen, fact: Fact) -> None:
         if call.allowed_by != fact.command_id:
@@ -264,8 +267,8 @@ class RunSeen:
             self._say("I5", fact, "consumed after the release had expired", call.expires_at_ms, fact.at_ms)
         if call.state == "consumed" and body.by != call.runner:
             self._say("I2", fact, "consumed by another than whose attempt runs it", call.runner, body.by)
-        if body.attempt_id in call.attempts:
-            self._say("I2", fact, "the same attempt consumed twice", body.attempt_id)
+        if body.attempt_id in call.attempts[call.attempts_before :]:
+            self._say("I2", fact, "the same attempt consumed one release twice", body.attempt_id)
         call.state, call.run_deadline_at_ms = "consumed", body.run_deadline_at_ms
         if body.lease_ms is not None:
             call.run_deadline_at_ms = min(call.run_deadline_at_ms, fact.at_ms + body.lease_ms)

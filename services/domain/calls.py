@@ -211,7 +211,10 @@ def _repeat_of(call: Call) -> tuple[Refusal, str]:
     if call.status == "consumed":
         return Refusal.DUPLICATE, "this attempt has consumed it already"
     if call.status == "outcome_unknown":
-        return Refusal.NOT_RELEASED, "this attempt's outcome is unknown: a person decides what becomes of the call"
+        return (
+            Refusal.NOT_RELEASED,
+            "this attempt's outcome is unknown: a person decides what becomes of the call",
+        )
     return Refusal.ALREADY_CONSUMED, f"this attempt consumed it, and the call has ended: {call.status}"
 
 

@@ -115,7 +115,9 @@ def test_consume_twice_same_attempt_is_a_duplicate_and_another_is_refused() -> N
     ("outcome", "said"),
     [("unknown", "not_released"), ("succeeded", "already_consumed"), ("failed", "already_consumed")],
 )
-def test_consume_again_by_the_attempt_after_its_own_result_is_no_leave_to_run(outcome: str, said: str) -> None:
+def test_consume_again_by_the_attempt_after_its_own_result_is_no_leave_to_run(
+    outcome: str, said: str
+) -> None:
     world = started()
     digest = released(world)
     consumed(world, digest, "a")

@@ -24,7 +24,7 @@ from schemas.events.executions import CommandAbandoned
 from schemas.record import OutRecord
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
-from tests.gateway.facts import DIGEST, Partition, key_of, new_live, refused, released
+from tests.gateway.facts import AT_MS, DIGEST, Partition, key_of, new_live, refused, released
 
 KEY = key_of("e1")
 BODY = ConsumeGrant(call_id="c1", digest=DIGEST, attempt_id="a1")
@@ -73,9 +73,14 @@ class Bench:
     asker: Asker
 
     def ask(
-        self, body: ConsumeGrant = BODY, name: CommandName = KEYED, timeout_s: float = 5.0
+        self,
+        body: ConsumeGrant = BODY,
+        name: CommandName = KEYED,
+        timeout_s: float = 5.0,
+        anew: bool = False,
     ) -> asyncio.Task[Outcome | None]:
-        return asyncio.create_task(self.asker.answer(Ask(body, BOT, KEY, "commands", 3, name), timeout_s))
+        ask = Ask(body, BOT, KEY, "commands", 3, name, anew)
+        return asyncio.create_task(self.asker.answer(ask, timeout_s))
 
     async def sent(self, number: int) -> list[str]:
         async with asyncio.timeout(5):
@@ -366,3 +371,56 @@ def test_case_29_ids_are_those_of_gateways_that_share_the_secret_and_nobody_else
     assert CommandIds.of_gateways(b"one").id_of(name, "d", 0) != CommandIds.of_gateways(b"two").id_of(
         name, "d", 0
     )
+
+
+@pytest.mark.parametrize("said", ["duplicate", "not_released"])
+async def test_case_04_acceptance_from_before_is_confirmed_where_it_must_hold_now(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setattr(asking.time, "time_ns", lambda: AT_MS * 1_000_000)
+    first = bench.ask(anew=True)
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    accepted = await first
+    assert accepted is not None
+    assert not accepted.old, "decided after it was asked"
+
+    again = bench.ask(anew=True)
+    _, anew_id = await bench.sent(2)
+    assert anew_id != command_id
+    bench.partition.write(KEY, anew_id, refused(said), digest=_digest())
+    answer = await again
+
+    assert answer is not None
+    assert answer.refused is not None
+    assert answer.refused.code == said
+
+
+async def test_case_04_acceptance_that_the_tail_brings_late_is_confirmed_where_it_must_hold_now(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was decided before this asking, and what came after it has not been read here yet."""
+    monkeypatch.setattr(asking.time, "time_ns", lambda: (AT_MS + 60_000) * 1_000_000)
+    late = bench.ask(anew=True)
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    _, anew_id = await bench.sent(2)
+    bench.partition.write(KEY, anew_id, refused("already_consumed"), digest=_digest())
+    answer = await late
+
+    assert answer is not None
+    assert answer.refused is not None
+    assert answer.refused.code == "already_consumed"
+
+
+async def test_answer_first_refusal_of_a_key_stands_also_where_an_acceptance_is_confirmed(
+    bench: Bench,
+) -> None:
+    first = bench.ask(anew=True)
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, refused("digest_mismatch"), digest=_digest())
+    for answer in (await first, await bench.ask(anew=True)):
+        assert answer is not None
+        assert answer.refused is not None
+        assert answer.refused.code == "digest_mismatch"
+    assert len(bench.topic.appended) == 1

@@ -8,6 +8,7 @@ import pytest
 
 from ops.checker import Violation, check, check_view, counting_facts
 from ops.checker.facts import read_facts
+from schemas.events import calls as c
 from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
 from tests.ops.checker.wrongs import WRONGS, Wrong, command_decided_twice, gives_up
@@ -30,6 +31,29 @@ def test_check_call_that_went_its_whole_way_finds_nothing() -> None:
     effect = line("effect", call_id="c", attempt_id="a", digest=story.digest)
 
     assert told(story, effect, at_rest_ms=START_MS + 10 * HOLD_MS) == []
+
+
+def test_check_attempt_that_an_earlier_version_let_run_a_second_release_finds_nothing() -> None:
+    story = Story()
+    story.released()
+    story.says(story.consumed())
+    story.says(c.ToolCallOutcomeUnknown(call_id="c", attempt_id="a", reason="?"))
+    story.says(story.hold(hold_id="h2", cause="outcome_unknown", deadline_at_ms=None, on_timeout="wait"))
+    story.says(story.decision(hold_id="h2", decision_id="d2"), story.release(decision_id="d2", grant_id="g2"))
+    story.says(story.consumed())
+    story.says(story.succeeded())
+
+    assert told(story) == []
+
+
+def test_check_attempt_that_consumes_one_release_twice_is_told() -> None:
+    story = Story()
+    story.released()
+    for attempt in ("a", "b", "a"):
+        story.says(story.consumed(attempt))
+
+    found = [(violation.invariant, violation.what) for violation in told(story)]
+    assert found.count(("I2", "the same attempt consumed one release twice")) == 1
 
 
 @pytest.mark.parametrize(("wrong", "number"), WRONGS, ids=[wrong.__name__ for wrong, _ in WRONGS])
