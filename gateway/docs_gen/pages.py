@@ -37,7 +37,8 @@ What may be asked of the deciders by a record on Kafka: framing, headers, signat
 [log-contract.md](log-contract.md), what each command leaves behind in [architecture.md](architecture.md). The
 partition is that of the key. Fields are in the order of the newest Avro schema, and all of them are in the bytes.
 A *gateway* signs an envelope; an *agent token*, in the header `placet_token`, speaks for its own agent only; a
-*decider* signs what it carries between partitions.
+*decider* signs what it carries between partitions. An `attempt_id` is for one run: `ConsumeGrant` with one that had the
+call before is refused with `already_consumed`, also after a person released the call anew.
 """
 
 CONNECTING = f"""
@@ -127,7 +128,8 @@ REFS = f"""
 Every message that asks for something carries a `ref`. It names the reply, and it is the idempotency key: the same
 subject sending the same message with the same `ref` again, on this socket or another, or as `Idempotency-Key` over
 REST, gets the first answer again, and nothing happens twice; after a 429 or 503 it is asked anew. Use a fresh random
-one for each thing that you ask for.
+one for each thing that you ask for. One answer does not outlast what it says: a `consume` is answered 200 again only
+while its attempt has the call.
 The same `ref` with another body is refused with `idempotency_key_reused`.
 
 Messages may be pipelined: send as many as you like without waiting. Replies come as they are ready. A `status`
@@ -145,7 +147,10 @@ AGENT_FLOW = """
 3. A held call's decision comes as `tool_call_decided` on the socket that proposed it, without a subscription. After a
    reconnect propose again with the same `call_id` and body: the reply says how it stands, and the push follows.
 4. `consume` with the released `digest` and an `attempt_id` that is random for each process. Run the tool only after
-   a reply of 200, and with `approved_arguments`, never with your own. Another attempt gets `already_consumed`.
+   a reply of 200, and with `approved_arguments`, never with your own. The same attempt that asks again, with the same
+   `ref` or another, gets 200 while it has the call: until its result, the end of its lease, or a person's word about
+   an unknown outcome. Then, and for another attempt, it is 409 (`already_consumed`, `not_released`): do not run. A
+   second run that a person releases needs an `attempt_id` of its own.
 5. `result` with the same `attempt_id`. A call that was consumed and never reported becomes `outcome_unknown` and
    waits for a person.
 6. `finish_execution`.
