@@ -1,116 +1,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gateway import asking
-from gateway.asking import Ask, Asker, CommandIds, CommandName, name_of
-from gateway.kafka_commands import AppendFailed
+from gateway.asking import CommandIds, CommandName, name_of
 from gateway.live import outcome
-from gateway.live.live import Live
 from gateway.live.outcome import Outcome, Refused
 from gateway.operations.plan import refusal_of
-from gateway.outbox import Outbox
 from gateway.problems import Problem
-from schemas import codec
-from schemas.actor import Actor
-from schemas.commands import ConsumeGrant
-from schemas.envelope import Signer, command_digest
 from schemas.events.executions import CommandAbandoned
-from schemas.record import OutRecord
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
-from tests.gateway.facts import AT_MS, DIGEST, Partition, key_of, new_live, refused, released
-
-KEY = key_of("e1")
-BODY = ConsumeGrant(call_id="c1", digest=DIGEST, attempt_id="a1")
-OTHER = ConsumeGrant(call_id="c1", digest=DIGEST, attempt_id="a2")
-BOT = Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing")
-IDS = CommandIds.of_gateways(b"of these tests")
-KEYED = name_of(BOT, "/route", "key-1")
-CHOSEN = name_of(BOT, "/route", None, ("c1",))
-
-
-@dataclass
-class CommandTopic:
-    """What was appended, in order; or a topic that cannot be reached."""
-
-    fails: bool = False
-    hangs: bool = False
-    appended: list[OutRecord] = field(default_factory=list)
-
-    async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
-        if self.hangs:
-            await asyncio.Event().wait()
-        if self.fails:
-            raise AppendFailed("nobody answers")
-        self.appended += records
-
-    def ids(self) -> list[str]:
-        return [dict(record.headers)["ce_id"].decode() for record in self.appended]
-
-
-@dataclass
-class PastAnswers:
-    """What the views remember."""
-
-    known: dict[str, Outcome] = field(default_factory=dict)
-
-    async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
-        return {name: self.known[name] for _, _, name in wanted if name in self.known}
-
-
-@dataclass
-class Bench:
-    live: Live
-    partition: Partition
-    topic: CommandTopic
-    past: PastAnswers
-    asker: Asker
-
-    def ask(
-        self,
-        body: ConsumeGrant = BODY,
-        name: CommandName = KEYED,
-        timeout_s: float = 5.0,
-        anew: bool = False,
-    ) -> asyncio.Task[Outcome | None]:
-        ask = Ask(body, BOT, KEY, "commands", 3, name, anew)
-        return asyncio.create_task(self.asker.answer(ask, timeout_s))
-
-    async def sent(self, number: int) -> list[str]:
-        async with asyncio.timeout(5):
-            while len(self.topic.appended) < number:
-                await asyncio.sleep(0.001)
-        return self.topic.ids()
-
-
-def _digest(body: ConsumeGrant = BODY) -> str:
-    return command_digest(codec.encode(body))
+from tests.gateway.asking_bench import (
+    BODY,
+    BOT,
+    CHOSEN,
+    IDS,
+    KEY,
+    KEYED,
+    OTHER,
+    Bench,
+    digest_of,
+    open_bench,
+)
+from tests.gateway.facts import refused, released
 
 
 @pytest.fixture
 async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     monkeypatch.setattr(asking, "LOOK_AFTER_S", 0.01)
-    live, _ = new_live()
-    topic, past = CommandTopic(), PastAnswers()
-    outbox = Outbox(Signer("gateway", Ed25519PrivateKey.generate()), topic)
-    asker = Asker(live, outbox, past, IDS)
-    tasks = [asyncio.create_task(outbox.run()), asyncio.create_task(asker.run())]
-    yield Bench(live, Partition(live), topic, past, asker)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async with open_bench() as found:
+        yield found
 
 
 async def test_answer_first_trace_answers(bench: Bench) -> None:
     asked = bench.ask()
     (command_id,) = await bench.sent(1)
-    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    bench.partition.write(KEY, command_id, released(), digest=digest_of())
     outcome = await asked
     assert outcome is not None
     assert outcome.refused is None
@@ -126,7 +55,7 @@ async def test_answer_in_time_is_none_only_for_what_the_log_has_taken(bench: Ben
 async def test_answer_asked_twice_at_once_sends_once(bench: Bench) -> None:
     first, second = bench.ask(), bench.ask()
     (command_id,) = await bench.sent(1)
-    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    bench.partition.write(KEY, command_id, released(), digest=digest_of())
     assert await first == await second
     assert len(bench.topic.appended) == 1
 
@@ -134,7 +63,7 @@ async def test_answer_asked_twice_at_once_sends_once(bench: Bench) -> None:
 async def test_answer_repeat_is_given_from_memory_without_sending(bench: Bench) -> None:
     asked = bench.ask()
     (command_id,) = await bench.sent(1)
-    bench.partition.write(KEY, command_id, refused("digest_mismatch"), digest=_digest())
+    bench.partition.write(KEY, command_id, refused("digest_mismatch"), digest=digest_of())
     await asked
     again = await bench.ask()
     assert again is not None
@@ -146,7 +75,7 @@ async def test_answer_repeat_is_given_from_memory_without_sending(bench: Bench) 
 async def test_answer_same_key_other_body_is_refused_while_under_way_and_after(bench: Bench) -> None:
     asked, under_way = bench.ask(), bench.ask(OTHER)
     (command_id, same_id) = await bench.sent(2)
-    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    bench.partition.write(KEY, command_id, released(), digest=digest_of())
     await asked
     with pytest.raises(Problem) as told_under_way:
         await under_way
@@ -163,7 +92,7 @@ async def test_case_26_answer_the_first_body_is_answered_though_the_other_asked_
     """Which of two bodies came first is for the log to say: another gateway may have sent the other one before."""
     late, rightful = bench.ask(OTHER), bench.ask()
     (command_id, _) = await bench.sent(2)
-    bench.partition.write(KEY, command_id, released(), digest=_digest())
+    bench.partition.write(KEY, command_id, released(), digest=digest_of())
     outcome = await rightful
     with pytest.raises(Problem) as caught:
         await late
@@ -174,7 +103,7 @@ async def test_case_26_answer_the_first_body_is_answered_though_the_other_asked_
 
 async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) -> None:
     command_id = IDS.id_of(KEYED, "", 0)
-    bench.past.known[command_id] = Outcome(_digest(), KEY, None, old=True)
+    bench.past.known[command_id] = Outcome(digest_of(), KEY, None, old=True)
     outcome = await bench.ask()
     assert outcome is not None
     assert outcome.old
@@ -182,7 +111,7 @@ async def test_answer_repeat_after_a_restart_comes_from_the_views(bench: Bench) 
 
 async def test_answer_reused_key_after_a_restart_is_refused(bench: Bench) -> None:
     command_id = IDS.id_of(KEYED, "", 0)
-    bench.past.known[command_id] = Outcome(_digest(OTHER), KEY, None, old=True)
+    bench.past.known[command_id] = Outcome(digest_of(OTHER), KEY, None, old=True)
     with pytest.raises(Problem) as caught:
         await bench.ask()
     assert caught.value.code is Refusal.IDEMPOTENCY_KEY_REUSED
@@ -191,12 +120,12 @@ async def test_answer_reused_key_after_a_restart_is_refused(bench: Bench) -> Non
 async def test_answer_refused_body_with_a_chosen_id_is_asked_anew(bench: Bench) -> None:
     first = bench.ask(name=CHOSEN)
     (first_id,) = await bench.sent(1)
-    bench.partition.write(KEY, first_id, refused("not_released"), digest=_digest())
+    bench.partition.write(KEY, first_id, refused("not_released"), digest=digest_of())
     await first
     second = bench.ask(name=CHOSEN)
     _, second_id = await bench.sent(2)
     assert second_id != first_id
-    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    bench.partition.write(KEY, second_id, released(), digest=digest_of())
     outcome = await second
     assert outcome is not None
     assert outcome.refused is None
@@ -212,7 +141,7 @@ async def test_answer_keyed_that_was_told_to_ask_again_is_asked_anew_with_the_sa
     """Whoever waits for `retry_after` and repeats what it sent gets an answer of then, whatever was said before."""
     first = bench.ask()
     (first_id,) = await bench.sent(1)
-    bench.partition.write(KEY, first_id, refused(code), digest=_digest())
+    bench.partition.write(KEY, first_id, refused(code), digest=digest_of())
     await first
     with pytest.raises(Problem) as other_body:
         await bench.ask(OTHER)
@@ -221,7 +150,7 @@ async def test_answer_keyed_that_was_told_to_ask_again_is_asked_anew_with_the_sa
     second = bench.ask()
     _, second_id = await bench.sent(2)
     assert second_id != first_id
-    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    bench.partition.write(KEY, second_id, released(), digest=digest_of())
     await second
     third = await bench.ask()
 
@@ -238,7 +167,7 @@ async def test_case_25_answer_that_deciders_ended_of_the_command_stands_for_each
     first = bench.ask(name=name)
     (command_id,) = await bench.sent(1)
     given_up = CommandAbandoned(command="ConsumeGrant", command_offset=7, attempts=3)
-    bench.partition.write(KEY, command_id, given_up, digest=_digest())
+    bench.partition.write(KEY, command_id, given_up, digest=digest_of())
     answers = [await first, await bench.ask(name=name)]
 
     assert len(bench.topic.appended) == 1
@@ -253,7 +182,7 @@ async def test_case_25_answer_that_deciders_ended_of_the_command_stands_for_each
 async def test_case_25_answer_that_deciders_ended_of_the_command_stands_after_a_restart(bench: Bench) -> None:
     asked = bench.ask()
     (command_id,) = await bench.sent(1)
-    bench.past.known[command_id] = Outcome(_digest(), KEY, outcome.given_up(), old=True)
+    bench.past.known[command_id] = Outcome(digest_of(), KEY, outcome.given_up(), old=True)
     answer = await asked
 
     assert answer is not None
@@ -264,9 +193,9 @@ async def test_case_25_answer_that_deciders_ended_of_the_command_stands_after_a_
 async def test_answer_keyed_told_to_ask_again_before_a_restart_is_asked_anew(bench: Bench) -> None:
     asked = bench.ask()
     (first_id,) = await bench.sent(1)
-    bench.past.known[first_id] = Outcome(_digest(), KEY, Refused(Refusal.QUOTA, "full"), old=True)
+    bench.past.known[first_id] = Outcome(digest_of(), KEY, Refused(Refusal.QUOTA, "full"), old=True)
     _, second_id = await bench.sent(2)
-    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    bench.partition.write(KEY, second_id, released(), digest=digest_of())
     outcome = await asked
 
     assert outcome is not None
@@ -277,9 +206,9 @@ async def test_answer_refusal_in_the_views_of_a_chosen_id_is_asked_anew(bench: B
     asked = bench.ask(name=CHOSEN)
     (first_id,) = await bench.sent(1)
     no = Refused(Refusal.NOT_RELEASED, "not yet")
-    bench.past.known[first_id] = Outcome(_digest(), KEY, no, old=True)
+    bench.past.known[first_id] = Outcome(digest_of(), KEY, no, old=True)
     _, second_id = await bench.sent(2)
-    bench.partition.write(KEY, second_id, released(), digest=_digest())
+    bench.partition.write(KEY, second_id, released(), digest=digest_of())
     outcome = await asked
     assert outcome is not None
     assert outcome.refused is None
@@ -292,7 +221,7 @@ async def test_answer_refusal_that_the_views_have_before_the_tail_is_this_asking
     (command_id,) = await bench.sent(1)
     ahead = bench.live.read_through[1 + partition_of(KEY, 3)]
     no = Refused(Refusal.NOT_RELEASED, "not yet")
-    bench.past.known[command_id] = Outcome(_digest(), KEY, no, last_offset=ahead, old=True)
+    bench.past.known[command_id] = Outcome(digest_of(), KEY, no, last_offset=ahead, old=True)
     looked = asyncio.Event()
     answers = bench.past.answers
 
@@ -303,7 +232,7 @@ async def test_answer_refusal_that_the_views_have_before_the_tail_is_this_asking
     bench.past.answers = looking  # type: ignore[method-assign]
     await asyncio.wait_for(looked.wait(), 5)
     await asyncio.sleep(0)
-    bench.partition.write(KEY, command_id, refused("not_released"), digest=_digest())
+    bench.partition.write(KEY, command_id, refused("not_released"), digest=digest_of())
     outcome = await asked
 
     assert outcome is not None
@@ -314,7 +243,7 @@ async def test_answer_refusal_that_the_views_have_before_the_tail_is_this_asking
 async def test_answer_duplicate_is_no_refusal_to_ask_anew(bench: Bench) -> None:
     first = bench.ask(name=CHOSEN)
     (command_id,) = await bench.sent(1)
-    bench.partition.write(KEY, command_id, refused("duplicate"), digest=_digest())
+    bench.partition.write(KEY, command_id, refused("duplicate"), digest=digest_of())
     await first
     await bench.ask(name=CHOSEN)
     assert len(bench.topic.appended) == 1
@@ -371,56 +300,3 @@ def test_case_29_ids_are_those_of_gateways_that_share_the_secret_and_nobody_else
     assert CommandIds.of_gateways(b"one").id_of(name, "d", 0) != CommandIds.of_gateways(b"two").id_of(
         name, "d", 0
     )
-
-
-@pytest.mark.parametrize("said", ["duplicate", "not_released"])
-async def test_case_04_acceptance_from_before_is_confirmed_where_it_must_hold_now(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, said: str
-) -> None:
-    monkeypatch.setattr(asking.time, "time_ns", lambda: AT_MS * 1_000_000)
-    first = bench.ask(anew=True)
-    (command_id,) = await bench.sent(1)
-    bench.partition.write(KEY, command_id, released(), digest=_digest())
-    accepted = await first
-    assert accepted is not None
-    assert not accepted.old, "decided after it was asked"
-
-    again = bench.ask(anew=True)
-    _, anew_id = await bench.sent(2)
-    assert anew_id != command_id
-    bench.partition.write(KEY, anew_id, refused(said), digest=_digest())
-    answer = await again
-
-    assert answer is not None
-    assert answer.refused is not None
-    assert answer.refused.code == said
-
-
-async def test_case_04_acceptance_that_the_tail_brings_late_is_confirmed_where_it_must_hold_now(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was decided before this asking, and what came after it has not been read here yet."""
-    monkeypatch.setattr(asking.time, "time_ns", lambda: (AT_MS + 60_000) * 1_000_000)
-    late = bench.ask(anew=True)
-    (command_id,) = await bench.sent(1)
-    bench.partition.write(KEY, command_id, released(), digest=_digest())
-    _, anew_id = await bench.sent(2)
-    bench.partition.write(KEY, anew_id, refused("already_consumed"), digest=_digest())
-    answer = await late
-
-    assert answer is not None
-    assert answer.refused is not None
-    assert answer.refused.code == "already_consumed"
-
-
-async def test_answer_first_refusal_of_a_key_stands_also_where_an_acceptance_is_confirmed(
-    bench: Bench,
-) -> None:
-    first = bench.ask(anew=True)
-    (command_id,) = await bench.sent(1)
-    bench.partition.write(KEY, command_id, refused("digest_mismatch"), digest=_digest())
-    for answer in (await first, await bench.ask(anew=True)):
-        assert answer is not None
-        assert answer.refused is not None
-        assert answer.refused.code == "digest_mismatch"
-    assert len(bench.topic.appended) == 1

@@ -92,7 +92,7 @@ def test_secrets_after_the_result_are_not_handed_over_again(bot: Caller, anna: C
     done = {"attempt_id": "mine", "outcome": "succeeded", "output": "ok"}
     assert bot.post(f"{path_of(call)}/result", done).status_code == 200
 
-    assert refused(consumed(bot, call, "mine")) == (409, "expired")
+    assert refused(consumed(bot, call, "mine")) == (409, "already_consumed")
 
 
 def test_proposal_repeated_with_the_same_secret_is_the_same_call_and_with_another_is_a_reuse(
