@@ -37,8 +37,8 @@ What may be asked of the deciders by a record on Kafka: framing, headers, signat
 [log-contract.md](log-contract.md), what each command leaves behind in [architecture.md](architecture.md). The
 partition is that of the key. Fields are in the order of the newest Avro schema, and all of them are in the bytes.
 A *gateway* signs an envelope; an *agent token*, in the header `placet_token`, speaks for its own agent only; a
-*decider* signs what it carries between partitions. An `attempt_id` is for one run: `ConsumeGrant` with one that had the
-call before is refused with `already_consumed`, also after a person released the call anew.
+*decider* signs what it carries between partitions. An `attempt_id` is for one run: `ConsumeGrant` with one that had
+the call before is refused with `already_consumed`, also after a person released the call anew.
 """
 
 CONNECTING = f"""

@@ -17,7 +17,7 @@ from gateway.outbox import Outbox
 from schemas import codec
 from schemas.actor import Actor
 from schemas.commands import ConsumeGrant
-from schemas.envelope import Signer
+from schemas.envelope import Signer, command_digest
 from schemas.record import OutRecord
 from tests.gateway.facts import DIGEST, Partition, key_of, new_live
 
