@@ -22,7 +22,7 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
 async def test_case_04_acceptance_from_before_is_confirmed_where_it_must_hold_now(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    monkeypatch.setattr(asking.time, "time_ns", lambda: AT_MS * 1_000_000)
+    monkeypatch.setattr("gateway.asking.time.time_ns", lambda: AT_MS * 1_000_000)
     first = bench.ask(anew=True)
     (command_id,) = await bench.sent(1)
     bench.partition.write(KEY, command_id, released(), digest=digest_of())
@@ -45,7 +45,7 @@ async def test_case_04_acceptance_that_the_tail_brings_late_is_confirmed_where_i
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was decided before this asking, and what came after it has not been read here yet."""
-    monkeypatch.setattr(asking.time, "time_ns", lambda: (AT_MS + 60_000) * 1_000_000)
+    monkeypatch.setattr("gateway.asking.time.time_ns", lambda: (AT_MS + 60_000) * 1_000_000)
     late = bench.ask(anew=True)
     (command_id,) = await bench.sent(1)
     bench.partition.write(KEY, command_id, released(), digest=digest_of())

@@ -96,7 +96,8 @@ class Desk:
             return 409, problem
         self.consumed.append({"call_id": message["call_id"], **message["body"]})
         lease = {"lease_seconds": self.lease_s, "lease_until": "0"}
-        return 200, {**self.calls[message["call_id"]], "status": "consumed", **lease}
+        has = {"status": "consumed", "attempt_id": message["body"]["attempt_id"]}
+        return 200, {**self.calls[message["call_id"]], **has, **lease}
 
     def on_heartbeat(self, message: Resource) -> tuple[int, Resource]:
         self.heartbeats.append({"call_id": message["call_id"], **message["body"]})
@@ -104,7 +105,8 @@ class Desk:
             problem = self.refuse_heartbeat.pop(0)
             return problem["status"], problem
         until = str(len(self.heartbeats))
-        return 200, {**self.calls[message["call_id"]], "status": "consumed", "lease_until": until}
+        has = {"status": "consumed", "attempt_id": message["body"]["attempt_id"]}
+        return 200, {**self.calls[message["call_id"]], **has, "lease_until": until}
 
     def on_result(self, message: Resource) -> tuple[int, Resource]:
         if self.refuse_result:

@@ -49,7 +49,8 @@ class Proxied:
             )
             return JSONResponse(self.call, 202)
         if last == "consume":
-            return JSONResponse({**self.call, "status": "consumed"})
+            has = {"status": "consumed", "attempt_id": asked.json()["attempt_id"]}
+            return JSONResponse({**self.call, **has})
         if last == "result":
             return JSONResponse({**self.call, "status": "succeeded"})
         if last == "requests":

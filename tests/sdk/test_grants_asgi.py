@@ -39,6 +39,7 @@ class Gate:
         call = {
             "tenant": "acme",
             "project": "books",
+            "status": "consumed",
             "attempt_id": body["attempt_id"],
             "grant": {"digest": body["digest"]},
         }
@@ -267,7 +268,8 @@ async def test_lost_answer_is_asked_for_again_under_the_same_attempt(status: int
         if len(asked) == 1:
             raise httpx.ReadTimeout("lost", request=request)
         sent = httpx.Response(200, content=request.content).json()
-        call = {"tenant": "acme", "project": "books", "attempt_id": sent["attempt_id"]}
+        has = {"status": "consumed", "attempt_id": sent["attempt_id"]}
+        call = {"tenant": "acme", "project": "books", **has}
         return httpx.Response(200, json={**call, "grant": {"digest": sent["digest"]}})
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as outward:

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from placet import Placet
-from placet.lease import beating
+from placet.errors import AlreadyConsumed, NotReleased
+from placet.lease import beating, consumed
 from tests.sdk.desk import Desk
 from tests.sdk.runs import running
 from tests.sdk.scripted import QUICK, serving
@@ -106,3 +107,54 @@ async def test_sign_of_life_that_came_too_early_is_followed_by_another_soon() ->
     first, early, second, third = said
     assert early - first > second - early, "the second changed nothing, so the next came soon"
     assert third - second > second - early
+
+
+class Slow:
+    """A gateway whose answers come late, one after the other."""
+
+    def __init__(self, *delays_s: float, **changes: object) -> None:
+        self.delays_s = list(delays_s)
+        self.call = {"status": "consumed", "attempt_id": "mine", "lease_seconds": 0.2, **changes}
+        self.signs = 0
+
+    async def consume(self) -> object:
+        await asyncio.sleep(self.delays_s.pop(0))
+        return self.call
+
+    async def renew(self) -> object:
+        self.signs += 1
+        return await self.consume()
+
+
+@pytest.mark.parametrize(("delays_s", "signs"), [((0.0,), 0), ((0.3, 0.0), 1), ((0.3, 0.3, 0.0), 2)])
+async def test_late_answer_to_a_consumption_is_a_leave_to_run_once_a_sign_of_life_was_taken(
+    delays_s: tuple[float, ...], signs: int
+) -> None:
+    slow = Slow(*delays_s)
+    assert await consumed(slow.consume, slow.renew, "mine") == slow.call
+    assert slow.signs == signs
+
+
+async def test_late_answer_to_a_consumption_runs_nothing_where_another_has_the_call_since() -> None:
+    slow = Slow(0.3)
+
+    async def refused() -> object:
+        raise AlreadyConsumed("already_consumed", 409, "another attempt runs this call")
+
+    with pytest.raises(AlreadyConsumed):
+        await consumed(slow.consume, refused, "mine")
+
+
+async def test_answers_that_are_always_late_run_nothing() -> None:
+    slow = Slow(*[0.15] * 4)
+    with pytest.raises(NotReleased, match="longer than half"):
+        await consumed(slow.consume, slow.renew, "mine")
+
+
+@pytest.mark.parametrize("changes", [{"status": "released"}, {"status": "failed"}, {"attempt_id": "another"}])
+async def test_yes_to_a_consumption_that_is_about_no_run_of_the_attempt_is_not_believed(
+    changes: dict[str, str],
+) -> None:
+    slow = Slow(0.0, **changes)
+    with pytest.raises(NotReleased, match="no run of this attempt"):
+        await consumed(slow.consume, slow.renew, "mine")

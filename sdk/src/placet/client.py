@@ -14,6 +14,7 @@ from placet.config import checked_source, find_config, find_url
 from placet.execution import AsyncExecution
 from placet.ids import attempt_id as new_attempt_id
 from placet.ids import new_id
+from placet.lease import consumed
 from placet.models import AuditRow, Component, Event, Object, Page, ToolCall
 from placet.resources import (
     AsyncExecutions,
@@ -155,7 +156,11 @@ class AsyncPlacet:
             NotReleased: there is none, or not any more.
         """
         attempt = attempt_id or new_attempt_id()
-        await self.channel.ask(asks.consume(execution_id, call_id, digest, attempt))
+        await consumed(
+            lambda: self.channel.ask(asks.consume(execution_id, call_id, digest, attempt)),
+            lambda: self.channel.ask(asks.heartbeat(execution_id, call_id, attempt)),
+            attempt,
+        )
         return attempt
 
     async def heartbeat(self, execution_id: str, call_id: str, attempt_id: str) -> ToolCall:

@@ -34,7 +34,7 @@ from placet.errors import (
     ToolFailed,
 )
 from placet.ids import attempt_id
-from placet.lease import lease_of
+from placet.lease import consumed, lease_of
 from placet.models import Object, ToolCall
 from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
 
@@ -136,7 +136,12 @@ async def _consume(
 ) -> Cleared:
     attempt = attempt_id()
     digest = granted_digest(call)
-    answer = await channel.ask(asks.consume(call.execution_id, call.call_id, digest, attempt))
+    where = call.execution_id, call.call_id
+    answer = await consumed(
+        lambda: channel.ask(asks.consume(*where, digest, attempt)),
+        lambda: channel.ask(asks.heartbeat(*where, attempt)),
+        attempt,
+    )
     delivered = answer.get("secrets") or () if isinstance(answer, Mapping) else ()
     try:
         whole = _whole(call, arguments, delivered, proposal)

@@ -2,6 +2,9 @@
 
 An attempt is believed for as long as its tool's lease (60 s by default). Once half of it has passed, it is renewed.
 A function that holds up its event loop keeps its own signs of life from being sent.
+
+The lease runs from the decision on. An answer to the consumption that came late is a leave to run only once a sign of
+life was taken after it: meanwhile the attempt may have been taken for lost, and the call given to another.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from placet.errors import PlacetError, Refused
+from placet.errors import NotReleased, PlacetError, Refused
 
 _log = logging.getLogger(__name__)
 # A little after the half, so that the log's clock and this one need not agree to the millisecond.
 RENEW_AFTER, AGAIN_AFTER = 0.55, 0.1
+LATE_AFTER, LATE_MOST = 0.5, 3
 
 Renew = Callable[[], Awaitable[Any]]
 
@@ -32,6 +36,46 @@ def lease_of(answer: Any) -> float | None:
     """How long an attempt is believed, from the answer to its consumption; None where the gateway says nothing."""
     said = answer.get("lease_seconds") if isinstance(answer, Mapping) else None
     return float(said) if isinstance(said, int | float) and said > 0 else None
+
+
+async def consumed(consume: Renew, renew: Renew, attempt_id: str) -> Any:
+    """The answer to a consumption, once it is the leave to run now.
+
+    Args:
+        consume: asks for it.
+        renew: says that the attempt still has the call.
+        attempt_id: the attempt.
+
+    Raises:
+        NotReleased: the answer is not about this attempt's run, or too late for it.
+        PlacetError: the gateway refuses it, or nobody answers.
+    """
+    clock = asyncio.get_running_loop().time
+    asked_at = clock()
+    answer = await consume()
+    check_has(answer, attempt_id)
+    lease_s = lease_of(answer)
+    for _ in range(LATE_MOST):
+        if lease_s is None or clock() - asked_at < lease_s * LATE_AFTER:
+            return answer
+        asked_at = clock()
+        check_has(await renew(), attempt_id)
+    raise _not_released("answers take longer than half of the call's lease: nothing runs")
+
+
+def check_has(call: Any, attempt_id: str) -> None:
+    """Refuse where a call, as it was answered with 200, is not run by this attempt; earlier gateways answer so.
+
+    Raises:
+        NotReleased: it is not.
+    """
+    told = call if isinstance(call, Mapping) else {}
+    if told.get("status") != "consumed" or told.get("attempt_id") != attempt_id:
+        raise _not_released("the gateway's answer is about no run of this attempt: nothing runs")
+
+
+def _not_released(detail: str) -> NotReleased:
+    return NotReleased("not_released", 409, detail)
 
 
 async def beating(lease_s: float, renew: Renew) -> None:

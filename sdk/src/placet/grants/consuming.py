@@ -12,12 +12,12 @@ import httpx
 
 from placet import asks
 from placet.config import SettingRefused, checked_source, checked_token
-from placet.errors import Unreachable, is_passing, refusal
+from placet.errors import NotReleased, Unreachable, is_passing, refusal
 from placet.grants.refusals import Code, GrantRefused
 from placet.grants.token import Grant
 from placet.ids import InvalidId
 from placet.ids import attempt_id as new_attempt_id
-from placet.lease import lease_of
+from placet.lease import consumed, lease_of
 from placet.transport.port import Request
 
 TRIES = 2
@@ -79,12 +79,24 @@ class GatewayConsumer:
             request = asks.consume(grant.execution_id, grant.call_id, grant.digest, attempt)
         except InvalidId as error:
             raise GrantRefused("malformed", "the grant names no call") from error
+        sign = asks.heartbeat(grant.execution_id, grant.call_id, attempt)
+        try:
+            told = await consumed(
+                lambda: self._consumption(request, grant, attempt),
+                lambda: self._consumption(sign, grant, attempt),
+                attempt,
+            )
+        except NotReleased as error:
+            raise GrantRefused("not_released", error.detail) from error
+        return Attempt(grant, attempt, lease_of(told))
+
+    async def _consumption(self, request: Request, grant: Grant, attempt: str) -> Mapping[str, Any]:
         answer = await self._answer(request.path, request.body or {})
         if answer.status_code != httpx.codes.OK:
             raise _refusal(answer)
-        consumed = _object(answer)
-        _check_consumed(consumed, grant, attempt)
-        return Attempt(grant, attempt, lease_of(consumed))
+        told = _object(answer)
+        _check_consumed(told, grant, attempt)
+        return told
 
     async def renew(self, attempt: Attempt) -> Mapping[str, Any]:
         """Say that an attempt still runs.
