@@ -140,7 +140,7 @@ class Propose(Sent):
 
 
 class Consume(Sent):
-    """Use a release, once, just before the tool runs."""
+    """Use a release, once, just before the tool runs: only a reply of 200 is the leave to run it."""
 
     type: Literal["consume"]
     ref: Ref
