@@ -110,7 +110,7 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
 
 @router.post("/{call_id}/consume", operation_id="consumeGrant", **change(r.ToolCall, b.ConsumeGrant))
 async def consume(door: AtDoor, execution_id: str, call_id: str) -> Response:
-    """Use a release, once: 200 is the leave to run, a repeat included, and given only while this attempt has the call."""
+    """Use a release, once: 200 is the leave to run, in a repeat too, and only while this attempt has the call."""
     given = await door.given()
     return await door.perform(
         lambda: plan_consume(door.gate, door.claims, execution_id, call_id, given, door.key)
