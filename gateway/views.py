@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from gateway.live.outcome import Outcome, Refused, given_up, outcome_of
-from gateway.live.reader import Found, Subject
+from gateway.live.reader import REQUESTS_MAX, Found, FoundAll, Named, Subject
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from projections.folds.text import GIVEN_UP
@@ -62,6 +62,14 @@ class GatewayViews:
         row, positions = await self.read(lambda moment: _find(moment, subject))
         return Found(row, positions.executions)
 
+    async def requests(self, named: Named) -> FoundAll:
+        """The requests of an id, newest first, with the positions of the same moment; errors as `read`."""
+        owner = (named.tenant, named.project, named.request_id)
+        rows, positions = await self.read(
+            lambda moment: resources.requests(moment, *owner, agent=named.agent, limit=REQUESTS_MAX)
+        )
+        return FoundAll(rows, positions.executions)
+
     async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
         """The outcomes of commands given as (tenant, project, command id), as far as they are known.
 
@@ -99,9 +107,7 @@ def _find(moment: Moment, subject: Subject) -> Row | None:
             return resources.execution(moment, *owner, subject.execution_id)
         case "call":
             return resources.call(moment, *owner, subject.execution_id, subject.id)
-        case "hold":
-            return resources.hold(moment, *owner, subject.id)
-    return resources.request(moment, *owner, subject.id)
+    return resources.hold(moment, *owner, subject.id)
 
 
 def _answers(moment: Moment, wanted: list[tuple[str, str, str]], topics: Topics) -> dict[str, Outcome]:

@@ -311,7 +311,7 @@ def check_acts(actor: Actor, agent: str) -> None:
         Problem: 403 not_authorised.
     """
     if not acts_for(actor, agent):
-        raise Problem(Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {agent}")
+        raise Problem(Refusal.NOT_AUTHORISED, "this token cannot act for this agent")
 
 
 def check_runs(actor: Actor, row: Row) -> None:
@@ -337,7 +337,7 @@ def check_told(actor: Actor, agent: str, tool: str | None = None) -> None:
         return
     raise Problem(
         Refusal.NOT_AUTHORISED,
-        f"sensitive values are handed to a token of the agent {agent} alone, not to people",
+        "sensitive values are handed to a token of the agent that they are for alone, not to people",
     )
 
 

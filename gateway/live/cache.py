@@ -60,7 +60,7 @@ class Cache:
     executions: Shelf[bytes] = field(default_factory=Shelf)
     calls: Shelf[CallKey] = field(default_factory=Shelf)
     holds: Shelf[str] = field(default_factory=Shelf)
-    _requests: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    _requests: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
     _open: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
 
     def apply(self, fact: Fact) -> None:
@@ -98,7 +98,7 @@ class Cache:
     def put_hold(self, row: Row) -> None:
         """Keep a hold's row."""
         if row["request_id"]:
-            self._requests[row["tenant"], row["project"], row["request_id"]] = row["hold_id"]
+            self._requests.setdefault(_request_key(row), set()).add(row["hold_id"])
         is_open = row["status"] == "open"
         waiting = self._open.setdefault((row["tenant"], row["project"]), {})
         if is_open:
@@ -107,16 +107,23 @@ class Cache:
             waiting.pop(row["hold_id"], None)
         gone = self.holds.put(row["hold_id"], row, pin=is_open)
         if gone is not None and gone["request_id"]:
-            self._requests.pop((gone["tenant"], gone["project"], gone["request_id"]), None)
+            others = self._requests[_request_key(gone)]
+            others.discard(gone["hold_id"])
+            if not others:
+                del self._requests[_request_key(gone)]
 
-    def request(self, tenant: str, project: str, request_id: str) -> Row | None:
-        """The hold that a request is, if it is here."""
-        hold_id = self._requests.get((tenant, project, request_id))
-        return None if hold_id is None else self.holds.get(hold_id)
+    def requests(self, tenant: str, project: str, request_id: str) -> list[Row]:
+        """The holds that are requests of an id and are here: one of each execution that chose it."""
+        rows = map(self.holds.get, self._requests.get((tenant, project, request_id), ()))
+        return [row for row in rows if row is not None]
 
     def open_holds(self, tenant: str, project: str) -> list[Row]:
         """The open holds of a project, longest open first."""
         return list(self._open.get((tenant, project), {}).values())
+
+
+def _request_key(row: Row) -> tuple[str, str, str]:
+    return row["tenant"], row["project"], row["request_id"]
 
 
 def _shows_other(before: Row, after: Row) -> bool:

@@ -19,10 +19,12 @@ Kind = Literal["execution", "call", "hold", "request"]
 FETCH_TIMEOUT_S = 3.0
 FIRST_PAUSE_S = 0.005
 PAUSE_MAX_S = 0.1
+# So many executions that chose one id for a request are looked at.
+REQUESTS_MAX = 100
 
 
 class Subject(NamedTuple):
-    """One resource of a project: `execution_id` is empty for holds and requests, `id` for executions."""
+    """One resource of a project: `execution_id` is empty for holds and requests, `id` is a request's hold's."""
 
     kind: Kind
     tenant: str
@@ -43,6 +45,22 @@ class Found(NamedTuple):
     positions: Mapping[int, int]
 
 
+class FoundAll(NamedTuple):
+    """Likewise with several rows."""
+
+    rows: Sequence[Row]
+    positions: Mapping[int, int]
+
+
+class Named(NamedTuple):
+    """Requests by the id that their executions chose for them; with `agent` only that agent's."""
+
+    tenant: str
+    project: str
+    request_id: str
+    agent: str | None
+
+
 class Rows(Protocol):
     """The views, one row at a time."""
 
@@ -52,6 +70,10 @@ class Rows(Protocol):
         Raises:
             Problem: 503, the views cannot be read.
         """
+        ...
+
+    async def requests(self, named: Named) -> FoundAll:
+        """The newest requests of an id, at most `REQUESTS_MAX`, likewise; errors as `find`."""
         ...
 
 
@@ -85,9 +107,30 @@ class Reader:
             async with asyncio.timeout(FETCH_TIMEOUT_S):
                 return await self._fetch(subject)
         except TimeoutError as error:
-            raise Problem(
-                Refusal.UNAVAILABLE, "the views are behind the log: try again in a moment", retry_after=1
-            ) from error
+            raise _views_behind() from error
+
+    async def requests(self, named: Named) -> list[Row]:
+        """The newest holds that are requests of an id, at most `REQUESTS_MAX`, and none of them is missed.
+
+        Raises:
+            Problem: 503, it cannot be told in time.
+        """
+        anywhere, pause_s = Subject("request", named.tenant, named.project), FIRST_PAUSE_S
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT_S):
+                # Another gateway may have let one begin a moment ago: what the broker has is read first.
+                await self._catch_up(anywhere)
+                while True:
+                    found = await self.rows.requests(named)
+                    if self._is_whole(anywhere, found.positions):
+                        break
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(pause_s * 2, PAUSE_MAX_S)
+        except TimeoutError as error:
+            raise _views_behind() from error
+        cached = self.live.cache.requests(named.tenant, named.project, named.request_id)
+        known = [row for row in cached if named.agent in (None, row["agent"])]
+        return list({row["hold_id"]: row for row in (*found.rows, *known)}.values())
 
     async def _fetch(self, subject: Subject) -> Row:
         pause_s = FIRST_PAUSE_S
@@ -153,14 +196,17 @@ class Reader:
         )
 
 
+def _views_behind() -> Problem:
+    detail = "the views are behind the log: try again in a moment"
+    return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
+
+
 def at_hand(cache: Cache, subject: Subject) -> Row | None:
     """The row of a subject in a cache; one of another project is not there."""
     if subject.kind == "execution":
         return cache.executions.get(subject.key)
     if subject.kind == "call":
         return cache.calls.get((subject.key, subject.id))
-    if subject.kind == "request":
-        return cache.request(subject.tenant, subject.project, subject.id)
     row = cache.holds.get(subject.id)
     is_ours = row is not None and (row["tenant"], row["project"]) == (subject.tenant, subject.project)
     return row if is_ours else None

@@ -64,7 +64,7 @@ def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
     return deliver
 
 
-def plan_take(gate: Gate, claims: Claims, request_id: str, given: Given) -> Plan:
+def plan_take(gate: Gate, claims: Claims, subject: Subject, given: Given) -> Plan:
     """Have the answer to an env_var request handed over, to one attempt.
 
     Each repeat is a command of its own, so that the decider sees when it came.
@@ -75,8 +75,8 @@ def plan_take(gate: Gate, claims: Claims, request_id: str, given: Given) -> Plan
         Problem: the token or the body speaks against it.
     """
     actor = claims.actor
-    subject = Subject("request", actor.tenant, actor.project, "", request_id)
     row = gate.row(subject)
+    request_id = row["request_id"]
     check_acts(actor, row["agent"])
     check_told(actor, row["agent"])
     body = read_body(bodies.TakeSecrets, given())
@@ -105,10 +105,11 @@ def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: 
     row = gate.row(subject)
     check_role(actor, "operator")
     reason = read_body(bodies.EraseSecrets, given()).reason
-    call_id, request_id = (subject.id, "") if subject.kind == "call" else ("", subject.id)
+    own_id = subject.id if subject.kind == "call" else row["request_id"]
+    call_id, request_id = (own_id, "") if subject.kind == "call" else ("", own_id)
     command = k.EraseSecrets(call_id=call_id, request_id=request_id, reason=reason)
-    owner = owner_of(actor, row["execution_id"], subject.kind, subject.id)
-    name = name_of(actor, f"/v1/{subject.kind}/{row['execution_id']}/{subject.id}/secrets/erase", key)
+    owner = owner_of(actor, row["execution_id"], subject.kind, own_id)
+    name = name_of(actor, f"/v1/{subject.kind}/{row['execution_id']}/{own_id}/secrets/erase", key)
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
         erased = await gate.desk.run(lambda vault: vault.erase(owner), ERASE_WITHIN_S)

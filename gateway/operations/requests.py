@@ -5,13 +5,14 @@ from __future__ import annotations
 from gateway import bodies
 from gateway.asking import name_of
 from gateway.bodies import read_body
+from gateway.deciding import sees_hold
 from gateway.identity.doors import check_acts
 from gateway.live.outcome import Outcome
-from gateway.live.reader import Subject
+from gateway.live.reader import REQUESTS_MAX, Named, Subject
 from gateway.live.waiters import reused
 from gateway.operations.executions import agent_of, fresh_id, made_id, plan_start
 from gateway.operations.plan import Gate, Given, Plan, Reply
-from gateway.problems import Problem
+from gateway.problems import Problem, not_found
 from gateway.strictjson import canonical_text
 from projections.folds.holds import request_json
 from projections.folds.rows import Row
@@ -24,9 +25,36 @@ from schemas.token import Claims
 ROUTE = "/v1/requests"
 
 
-def subject_of(actor: Actor, request_id: str) -> Subject:
+def subject_of(actor: Actor, execution_id: str, request_id: str) -> Subject:
     """A request of the actor's project."""
-    return Subject("request", actor.tenant, actor.project, "", request_id)
+    hold_id = derived_id("hold", actor.tenant, actor.project, execution_id, "request", request_id)
+    return Subject("request", actor.tenant, actor.project, "", hold_id)
+
+
+async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: str | None) -> Subject:
+    """The request that is meant: its id is unique in its execution, and not in the project.
+
+    Args:
+        gate: what operations need.
+        actor: who asks; without an execution only what it may see counts.
+        request_id: as the execution named it.
+        execution_id: which execution; None where the caller does not say.
+
+    Raises:
+        Problem: 404 not_found; 409 id_reused, several executions have a request of this id; 503 unavailable.
+    """
+    if execution_id is not None:
+        return subject_of(actor, execution_id, request_id)
+    found = await gate.reader.requests(Named(actor.tenant, actor.project, request_id, actor.agent))
+    seen = [row for row in found if sees_hold(gate.live, row, actor)]
+    if len(seen) > 1 or (seen and len(found) >= REQUESTS_MAX):
+        raise Problem(
+            Refusal.ID_REUSED,
+            "several executions have a request of this id: name the one that is meant with execution_id",
+        )
+    if not seen:
+        raise not_found("request")
+    return subject_of(actor, seen[0]["execution_id"], request_id)
 
 
 async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) -> Reply:
@@ -88,8 +116,7 @@ def _plan(
         default=canonical_text(body.default, "default") if has_default else None,
     )
     name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
-    hold_id = derived_id("hold", actor.tenant, actor.project, execution_id, "request", request_id)
-    subject = Subject("hold", actor.tenant, actor.project, "", hold_id)
+    subject = subject_of(actor, execution_id, request_id)
     if gate.reader.at_hand(subject) is None:
         gate.quotas.take(actor.tenant, actor.project, agent)
 

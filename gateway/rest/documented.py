@@ -76,11 +76,13 @@ def answers(models: Mapping[int, type[BaseModel]], *problems: int) -> dict[int |
     return found
 
 
-def change(model: type[BaseModel], body: type[BaseModel]) -> dict[str, Any]:
+def change(
+    model: type[BaseModel], body: type[BaseModel], parameters: Sequence[Parameter] = ()
+) -> dict[str, Any]:
     """What a route says that asks the decider to change one thing: its answer, its refusals, its body."""
     return {
         "responses": answers({200: model}, 400, 403, 404, 409, 413, 422),
-        "openapi_extra": documented(body=body, writes=True),
+        "openapi_extra": documented(body=body, parameters=parameters, writes=True),
     }
 
 

@@ -97,6 +97,11 @@ class Seconds(Parameter):
 
 
 AFTER = Parameter("after", "Answer no older than this cursor.")
+EXECUTION = Parameter(
+    "execution_id",
+    "Whose request: its id is unique in its execution. Without it the id must be that of one request only among "
+    "those that this token may see (an agent's: of its own agent), or the answer is 409 `id_reused`.",
+)
 CURSOR = Parameter("cursor", "Where the last page ended.")
 WAIT = Seconds("wait", "Seconds to wait.", most=WAIT_MAX_S)
 LIMIT = Number(

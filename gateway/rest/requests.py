@@ -10,10 +10,10 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.deciding import check_sees_hold
-from gateway.operations.requests import ask_person, request_reply, subject_of
+from gateway.operations.requests import ask_person, find_request, request_reply
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
-from gateway.rest.parameters import AFTER, WAIT
+from gateway.rest.parameters import AFTER, EXECUTION, WAIT
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -35,14 +35,15 @@ async def ask(door: AtDoor) -> Response:
 @router.get(
     "/{request_id}",
     operation_id="getRequest",
-    responses=answers({200: r.HumanRequest}, 403, 404, 422),
-    openapi_extra=documented(parameters=(WAIT, AFTER)),
+    responses=answers({200: r.HumanRequest}, 403, 404, 409, 422),
+    openapi_extra=documented(parameters=(EXECUTION, WAIT, AFTER)),
 )
 async def get_request(door: AtDoor, request_id: str) -> Response:
     """A request as it stands; with `wait`, once it is answered."""
     wait_s = door.seconds(WAIT, 0.0)
     await door.settle_after()
-    gate, subject = door.gate, subject_of(door.actor, request_id)
+    gate = door.gate
+    subject = await find_request(gate, door.actor, request_id, door.query(EXECUTION.name))
     row = await gate.reader.read(subject)
     check_sees_hold(gate.live, row, door.actor)
     if wait_s and row["status"] == "open":

@@ -9,12 +9,15 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.identity.doors import check_role
 from gateway.live.reader import Subject
 from gateway.operations import calls
 from gateway.operations.data_keys import destroy_key, list_keys
 from gateway.operations.delivery import plan_erase, plan_take
+from gateway.operations.requests import find_request
 from gateway.rest.documented import answers, change
 from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.parameters import EXECUTION
 
 router = APIRouter(prefix="/v1", tags=["secrets"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -23,22 +26,24 @@ AtDoor = Annotated[Door, Depends(door_of)]
 @router.post(
     "/requests/{request_id}/secrets",
     operation_id="takeSecrets",
-    **change(r.DeliveredSecrets, b.TakeSecrets),
+    **change(r.DeliveredSecrets, b.TakeSecrets, parameters=(EXECUTION,)),
 )
 async def take(door: AtDoor, request_id: str) -> Response:
     """Have the answer to an env_var request handed over; the same attempt may ask again for five minutes."""
     given = await door.given()
-    return await door.perform(lambda: plan_take(door.gate, door.claims, request_id, given))
+    subject = await find_request(door.gate, door.actor, request_id, door.query(EXECUTION.name))
+    return await door.perform(lambda: plan_take(door.gate, door.claims, subject, given))
 
 
 @router.post(
     "/requests/{request_id}/secrets/erase",
     operation_id="eraseRequestSecrets",
-    **change(r.Erased, b.EraseSecrets),
+    **change(r.Erased, b.EraseSecrets, parameters=(EXECUTION,)),
 )
 async def erase_of_request(door: AtDoor, request_id: str) -> Response:
     """Erase the answer to an env_var request; its commitments stay in the log."""
-    subject = Subject("request", door.actor.tenant, door.actor.project, "", request_id)
+    check_role(door.actor, "operator")
+    subject = await find_request(door.gate, door.actor, request_id, door.query(EXECUTION.name))
     return await _erase(door, subject)
 
 

@@ -24,7 +24,7 @@ from projections.queries.erasures import Erasure, erasures_since
 from projections.store.port import ViewError
 from schemas.events.definitions import DataKeyDestroyed
 from schemas.events.holds import SecretsErased
-from schemas.ids import split_execution_key
+from schemas.ids import derived_id, split_execution_key
 from schemas.record import Event
 
 logger = logging.getLogger(__name__)
@@ -101,10 +101,13 @@ class Keeper:
     async def _has_landed(self, sealed: Sealed) -> bool:
         owner = sealed.owner
         kind: Literal["call", "request"] = "call" if owner.kind == "call" else "request"
-        execution_id = owner.execution_id if kind == "call" else ""
-        found = await self._views.find(
-            Subject(kind, owner.tenant, owner.project, execution_id, owner.subject_id)
+        place, parts = (owner.tenant, owner.project), (owner.execution_id, kind, owner.subject_id)
+        subject = (
+            Subject("call", *place, owner.execution_id, owner.subject_id)
+            if kind == "call"
+            else Subject("request", *place, "", derived_id("hold", *place, *parts))
         )
+        found = await self._views.find(subject)
         row = found.row or {}
         texts = (row.get("arguments"), row.get("approved_arguments"), row.get("response"))
         return any(sealed.handle in text for text in texts if text)

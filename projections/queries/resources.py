@@ -20,13 +20,18 @@ def hold(moment: Moment, tenant: str, project: str, hold_id: str) -> Row | None:
     return moment.one(HOLDS, tenant=tenant, project=project, hold_id=hold_id)
 
 
-def request(moment: Moment, tenant: str, project: str, request_id: str) -> Row | None:
-    """The hold that a request is; the newest, where several executions chose the same id."""
-    tail = (
-        'WHERE "tenant" = ? AND "project" = ? AND "request_id" = ? AND "request_id" IS NOT NULL '
-        'ORDER BY "opened_at_ms" DESC, "hold_id" LIMIT 1'
-    )
-    return next(iter(moment.select(HOLDS, tail, (tenant, project, request_id))), None)
+def requests(
+    moment: Moment, tenant: str, project: str, request_id: str, *, agent: str | None, limit: int
+) -> list[Row]:
+    """The holds that are requests of an id, newest first: it is unique in its execution, and not in its project.
+
+    With `agent` only those that this agent's executions ask.
+    """
+    tail, parameters = '"tenant" = ? AND "project" = ? AND "request_id" = ?', [tenant, project, request_id]
+    if agent is not None:
+        tail, parameters = f'{tail} AND "agent" = ?', [*parameters, agent]
+    order = f'AND "request_id" IS NOT NULL ORDER BY "opened_at_ms" DESC, "hold_id" LIMIT {limit:d}'
+    return moment.select(HOLDS, f"WHERE {tail} {order}", parameters)
 
 
 def answer(moment: Moment, tenant: str, project: str, command_id: str) -> Row | None:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.live import reader as reader_module
 from gateway.live.live import Live
-from gateway.live.reader import Found, Reader, Subject
+from gateway.live.reader import Found, FoundAll, Named, Reader, Subject
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from schemas.refusals import Refusal
@@ -32,6 +32,10 @@ class View:
     async def find(self, subject: Subject) -> Found:
         self.looks += 1
         return self.says[min(self.looks, len(self.says)) - 1]()
+
+    async def requests(self, named: Named) -> FoundAll:
+        found = await self.find(HOLD)
+        return FoundAll([] if found.row is None else [found.row], found.positions)
 
 
 def _row() -> Row:
@@ -102,6 +106,25 @@ async def test_read_what_is_nowhere_is_not_found() -> None:
         with pytest.raises(Problem) as caught:
             await _reader(live, view).read(subject)
         assert caught.value.code is Refusal.NOT_FOUND
+
+
+def _request(execution_id: str, agent: str, hold_id: str) -> Row:
+    names = {"tenant": "acme", "project": "books", "execution_id": execution_id, "request_id": "r1"}
+    return {**names, "agent": agent, "hold_id": hold_id, "status": "open", "call_id": None}
+
+
+async def test_requests_of_one_id_are_those_of_the_views_and_those_since() -> None:
+    live, _ = new_live()
+    live.cache.put_hold(_request("e1", "billing", "h1"))
+    live.cache.put_hold(_request("e2", "mail", "h2"))
+    # The views have not read as far as the ring goes back at first.
+    old = _request("e0", "billing", "h0")
+    live.ring.gone_through[HOME + 1] = 5
+    view = View([lambda: Found(None, _read_to(0)), lambda: Found(old, _read_to(6))])
+    found = await _reader(live, view).requests(Named("acme", "books", "r1", None))
+    assert {row["hold_id"] for row in found} == {"h0", "h1", "h2"}
+    found = await _reader(live, view).requests(Named("acme", "books", "r1", "billing"))
+    assert {row["hold_id"] for row in found} == {"h0", "h1"}
 
 
 async def test_read_what_another_gateway_began_just_now_is_found() -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from gateway import undecided as undecided_module
-from gateway.live.reader import Found, Reader, Subject
+from gateway.live.reader import Found, FoundAll, Named, Reader, Subject
 from gateway.problems import Problem
 from gateway.undecided import Undecided, row_or_proposal
 from schemas.commands import ProposeToolCall
@@ -27,6 +27,9 @@ class NoRows:
 
     async def find(self, subject: Subject) -> Found:
         return Found(None, dict.fromkeys(range(PARTITIONS), 1_000))
+
+    async def requests(self, named: Named) -> FoundAll:
+        raise AssertionError("nobody asks for a request")
 
 
 @dataclass

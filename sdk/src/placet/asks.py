@@ -173,17 +173,16 @@ def ask_person(body: Body) -> Request:
     return Request("POST", "/requests", {"request_id": new_id(), **body}, frame=Frame("request", {}))
 
 
-def get_request(request_id: str, wait_s: float | None) -> Request:
+def get_request(request_id: str, execution_id: str | None, wait_s: float | None) -> Request:
     """A question and its answer, if there is one."""
-    return Request(
-        "GET", f"/requests/{_id(request_id, 'request id')}", params=_wait(wait_s), waits_s=wait_s or 0.0
-    )
+    path, params = f"/requests/{_id(request_id, 'request id')}", {**_whose(execution_id), **_wait(wait_s)}
+    return Request("GET", path, params=params, waits_s=wait_s or 0.0)
 
 
-def take_secrets(request_id: str, attempt_id: str) -> Request:
+def take_secrets(request_id: str, execution_id: str | None, attempt_id: str) -> Request:
     """Have the answer to an env_var request handed over."""
     path = f"/requests/{_id(request_id, 'request id')}/secrets"
-    return Request("POST", path, {"attempt_id": attempt_id})
+    return Request("POST", path, {"attempt_id": attempt_id}, params=_whose(execution_id))
 
 
 def erase_call(execution_id: str, call_id: str, reason: str) -> Request:
@@ -191,10 +190,10 @@ def erase_call(execution_id: str, call_id: str, reason: str) -> Request:
     return Request("POST", f"{_call(execution_id, call_id)}/secrets/erase", {"reason": reason})
 
 
-def erase_request(request_id: str, reason: str) -> Request:
+def erase_request(request_id: str, execution_id: str | None, reason: str) -> Request:
     """Erase the answer to an env_var request."""
     path = f"/requests/{_id(request_id, 'request id')}/secrets/erase"
-    return Request("POST", path, {"reason": reason})
+    return Request("POST", path, {"reason": reason}, params=_whose(execution_id))
 
 
 def destroy_key(name: str, reason: str) -> Request:
@@ -257,6 +256,10 @@ def list_calls(execution_id: str) -> Request:
 def read(path: str, **params: Any) -> Request:
     """Anything else that is only read."""
     return Request("GET", path, params=_params(**params))
+
+
+def _whose(execution_id: str | None) -> dict[str, str]:
+    return {"execution_id": execution_id} if execution_id else {}
 
 
 def _wait(wait_s: float | None) -> dict[str, str]:

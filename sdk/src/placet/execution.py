@@ -145,7 +145,7 @@ class AsyncExecution:
             said = json.dumps([question, more], sort_keys=True, default=repr)
             more["request_id"] = self._calls.numbered("request", sha256_hex(said.encode()))
         asked = await requests.ask(question, execution_id=self.id, **more)
-        return await requests.wait(asked.request_id, timeout_s=timeout_s)
+        return await requests.wait(asked, timeout_s=timeout_s)
 
     async def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
         """Undo what a rejection under `on_reject: rollback` names, newest first.

@@ -258,21 +258,37 @@ class AsyncRequests:
         body = {name: value for name, value in given.items() if value is not None}
         return await self.channel.one(HumanRequest, asks.ask_person(body))
 
-    async def get(self, request_id: str, *, wait_s: float | None = None) -> HumanRequest:
-        """A question as it stands; answered at once when there is a response, else after `wait_s`."""
-        return await self.channel.one(HumanRequest, asks.get_request(request_id, wait_s))
-
-    async def wait(self, request_id: str, *, timeout_s: float | None = None) -> HumanRequest:
-        """Wait for the answer; after `timeout_s` the question as it stands.
+    async def get(
+        self, request_id: str, *, execution_id: str | None = None, wait_s: float | None = None
+    ) -> HumanRequest:
+        """A question as it stands; answered at once when there is a response, else after `wait_s`.
 
         Raises:
+            Refused: `id_reused`, several executions have a question of this id: name one.
+        """
+        return await self.channel.one(HumanRequest, asks.get_request(request_id, execution_id, wait_s))
+
+    async def wait(
+        self,
+        request: HumanRequest | str,
+        *,
+        execution_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> HumanRequest:
+        """Wait for the answer to a question, or to the one of an id; after `timeout_s` the question as it stands.
+
+        Raises:
+            Refused: `id_reused`, several executions have a question of this id: give the question, or name one.
             Unreachable, Unavailable: no gateway could be asked for too long.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + (float("inf") if timeout_s is None else timeout_s)
+        request_id = request if isinstance(request, str) else request.request_id
+        where = execution_id if isinstance(request, str) else request.execution_id
 
         async def look() -> HumanRequest:
-            return await self.get(request_id, wait_s=max(min(until - clock(), MOST_WAIT_S), 0.0))
+            wait_s = max(min(until - clock(), MOST_WAIT_S), 0.0)
+            return await self.get(request_id, execution_id=where, wait_s=wait_s)
 
         while True:
             found = await self.channel.patiently(look, until - clock())
@@ -288,7 +304,9 @@ class AsyncRequests:
             Expired: they were erased.
             DigestMismatch: what was handed over is not what the log says.
         """
-        answer = await self.channel.ask(asks.take_secrets(request.request_id, attempt_id()))
+        answer = await self.channel.ask(
+            asks.take_secrets(request.request_id, request.execution_id, attempt_id())
+        )
         try:
             found = restored(request.response, answer["secrets"])
         except ForgedSecret as error:

@@ -20,9 +20,11 @@ class AsyncVault:
         found: Object = await self.channel.ask(asks.erase_call(execution_id, call_id, reason))
         return found
 
-    async def erase_request(self, request_id: str, *, reason: str = "") -> Object:
-        """Erase the answer to an env_var request."""
-        found: Object = await self.channel.ask(asks.erase_request(request_id, reason))
+    async def erase_request(
+        self, request_id: str, *, execution_id: str | None = None, reason: str = ""
+    ) -> Object:
+        """Erase the answer to an env_var request; several executions may have one of this id: name one."""
+        found: Object = await self.channel.ask(asks.erase_request(request_id, execution_id, reason))
         return found
 
     async def keys(self) -> Page[Object]:

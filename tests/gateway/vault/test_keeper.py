@@ -22,6 +22,7 @@ from projections.queries.erasures import Erasure
 from projections.store.port import ViewUnavailable
 from schemas.events.definitions import DataKeyDestroyed
 from schemas.events.holds import SecretsErased
+from schemas.ids import derived_id
 from schemas.record import Event, EventMeta
 from schemas.refusals import Refusal
 
@@ -140,7 +141,9 @@ async def test_what_the_log_never_named_is_shredded_after_a_day_and_nothing_else
     fresh = sealed(vault, path="/fresh")
     views = Views()
     views.rows["call", "c"] = {"arguments": f'{{"token":"{named}"}}', "response": None}
-    views.rows["request", "q"] = {"arguments": None, "response": f'{{"KEY":"{old}"}}'}
+    # The hold of this execution's request: other executions may have one of the same id.
+    hold_id = derived_id("hold", "acme", "books", "x", "request", "q")
+    views.rows["request", hold_id] = {"arguments": None, "response": f'{{"KEY":"{old}"}}'}
 
     await Keeper(desk, views).sweep()  # type: ignore[arg-type]
 

@@ -147,7 +147,8 @@ def _state(moment: Moment) -> str:
 def test_other_owners_see_nothing_of_ours(filled: Filler, views: Views, tenant: str, project: str) -> None:
     hold_id = hold_id_of(key_of("run-2"), "c1")
     assert ask(views, lambda moment: resources.hold(moment, tenant, project, hold_id)) is None
-    assert ask(views, lambda moment: resources.request(moment, tenant, project, "r1")) is None
+    found = ask(views, lambda moment: resources.requests(moment, tenant, project, "r1", agent=None, limit=2))
+    assert found == []
     assert ask(views, lambda moment: resources.answer(moment, tenant, project, "propose")) is None
     assert ask(views, lambda moment: resources.execution(moment, tenant, project, "run-2")) is None
     assert ask(views, lambda moment: resources.call(moment, tenant, project, "run-2", "c1")) is None
@@ -192,9 +193,11 @@ def test_foreign_cursor_is_refused(filled: Filler, views: Views, cursor: str) ->
 
 
 def test_request_is_found_by_its_own_id(filled: Filler, views: Views) -> None:
-    row = ask(views, lambda moment: resources.request(moment, *OURS, "r1"))
-    assert row is not None
-    assert (row["hold_id"], row["status"]) == ("h-r1", "open")
+    def holds(agent: str | None) -> list[tuple[str, str]]:
+        rows = ask(views, lambda moment: resources.requests(moment, *OURS, "r1", agent=agent, limit=2))
+        return [(row["hold_id"], row["status"]) for row in rows]
+
+    assert (holds(None), holds("nobody")) == ([("h-r1", "open")], [])
 
 
 def test_audit_row_gets_its_result_when_the_call_has_ended(filled: Filler, views: Views) -> None:

@@ -57,6 +57,9 @@ def destroy_key(
 def erase(
     context: typer.Context,
     id: Annotated[str, typer.Argument(metavar="EXECUTION/CALL or REQUEST")],  # noqa: A002
+    execution: Annotated[
+        str, typer.Option("--execution", help="Whose request, where several executions have one of this id.")
+    ] = "",
     reason: ReasonOption = "",
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -68,7 +71,7 @@ def erase(
         if slash:
             found = placet.vault.erase_call(execution_id, call_id, reason=reason)
         else:
-            found = placet.vault.erase_request(id, reason=reason)
+            found = placet.vault.erase_request(id, execution_id=execution or None, reason=reason)
     _say(dict(found), f"erased {found['erased']} values of {id}", as_json)
 
 
