@@ -38,6 +38,8 @@ from schemas.topics import DEFINITION_COMMANDS, partition_of
 LOOK_AFTER_S = 0.2
 SWEEP_S = 0.025
 ATTEMPTS_MAX = 64
+# Clocks of two machines may differ by so much, and no lease is as short.
+CLOCKS_DIFFER_MS = 1_000
 # Refusals that say when to ask again, and so are no answer for ever.
 PASSING = frozenset({Refusal.QUOTA, Refusal.UNAVAILABLE})
 
@@ -202,7 +204,7 @@ class Asker:
         def confirmed(outcome: Outcome | Problem | None) -> None:
             if not isinstance(outcome, Outcome) or not _is_acceptance(outcome):
                 answered(outcome)
-            elif outcome.old or outcome.at_ms < asked_at_ms:
+            elif outcome.old or outcome.at_ms < asked_at_ms - CLOCKS_DIFFER_MS:
                 left_s = max(until - asyncio.get_running_loop().time(), 0.0)
                 self._ask(ask._replace(name=CommandName(None)), answered, left_s, 0)
             else:

@@ -95,6 +95,25 @@ def test_secrets_after_the_result_are_not_handed_over_again(bot: Caller, anna: C
     assert refused(consumed(bot, call, "mine")) == (409, "already_consumed")
 
 
+@pytest.mark.parametrize("key", [None, "first"])
+def test_secrets_are_not_handed_again_to_an_attempt_after_a_second_run_was_released(
+    bot: Caller, anna: Caller, key: str | None
+) -> None:
+    call = proposed(bot)
+    decided(anna, call)
+    key = key and f"{key}-{call['call_id']}"
+    body = {"digest": call["digest"], "attempt_id": "mine"}
+    assert values_of(bot.post(f"{path_of(call)}/consume", body, key=key))["/token"] == PLAIN["token"]
+    unknown = {"attempt_id": "mine", "outcome": "unknown"}
+    assert bot.post(f"{path_of(call)}/result", unknown).status_code == 200
+    assert decided(anna, bot.get(path_of(call)).json()).status_code == 200
+
+    again = bot.post(f"{path_of(call)}/consume", body, key=key)
+    assert refused(again) == (409, "already_consumed")
+    assert "hunter2" not in again.text
+    assert values_of(consumed(bot, call, "another"))["/token"] == PLAIN["token"]
+
+
 def test_proposal_repeated_with_the_same_secret_is_the_same_call_and_with_another_is_a_reuse(
     bot: Caller,
 ) -> None:
