@@ -258,6 +258,8 @@ class Machine(RuleBasedStateMachine):
     def at_most_one_effect_unless_a_person_or_the_definition_said_so(self) -> None:
         said = [event.body for event in self.world.events]
         for call_id, consumed in self.effects.items():
+            attempts = [event.attempt_id for event in consumed]
+            assert len(attempts) == len(set(attempts)), "each run has an attempt id of its own"
             releases = sum(isinstance(e, c.ToolCallReleased) and e.call_id == call_id for e in said)
             idempotent = self.world.state().calls[call_id].tool == "again"
             assert len(consumed) <= releases or idempotent
