@@ -73,7 +73,9 @@ async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) 
     request_id = body.request_id or (made_id(actor, ROUTE, key) if key else fresh_id())
     execution_id = body.execution_id
     if execution_id is None:
-        execution_id = derived_id("execution", actor.tenant, actor.project, "request", request_id)
+        # Each agent has its own: nobody takes another's by choosing the id first.
+        asking = body.agent or actor.agent or ""
+        execution_id = derived_id("execution", actor.tenant, actor.project, "request", request_id, asking)
         start = {"execution_id": execution_id, "request": body.question}
         if body.agent is not None:
             start["agent"] = body.agent

@@ -101,6 +101,17 @@ def test_another_agent_under_the_same_id_is_in_nobodys_way_and_is_not_named(
     assert other.get(f"/v1/requests/{request_id}").json()["execution_id"] != own["execution_id"]
 
 
+def test_two_agents_that_name_no_execution_may_choose_one_request_id(doors: Doors, bot: Caller) -> None:
+    other = doors.caller("nosy", "agent", agent="nosy-neighbour")
+    body = {"request_id": fresh(), "kind": "clarification", "question": "Which IBAN?"}
+    found = [caller.post("/v1/requests", body) for caller in (other, bot)]
+    assert [answer.status_code for answer in found] == [201, 201]
+    assert bot.post("/v1/requests", body).json()["hold_id"] == found[1].json()["hold_id"]
+    for caller, answer in zip((other, bot), found, strict=True):
+        shown = caller.get(f"/v1/requests/{body['request_id']}").json()
+        assert shown["hold_id"] == answer.json()["hold_id"]
+
+
 def test_client_waits_for_the_answer_of_its_own_run(bot: Caller, anna: Caller) -> None:
     request_id = fresh()
     with Placet(bot.url, token=bot.token, agent="billing") as placet:
