@@ -54,7 +54,7 @@ class Components:
     async def _look(self) -> None:
         local = await asyncio.to_thread(read_status_files, self.directory)
         kafka = await kafka_component(self.config)
-        self._found = [kafka, *(component_of(part) for part in merged(self.heard.parts(), local))]
+        self._found = [kafka, *(component_of(part) for part in merged(self.heard.shown(), local))]
         self._found_at = self.clock()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -16,7 +18,7 @@ from typing import IO, Any, BinaryIO, cast
 from ops import process
 from ops.config import DataDir
 from ops.errors import OpsError, UsageError
-from ops.files import unusable
+from ops.files import is_full, unusable
 from ops.options import UpOptions
 from ops.private import keep_private
 from ops.status import Stack, read_stack
@@ -35,7 +37,7 @@ def start_detached(options: UpOptions) -> Stack:
     log = options.directory.log("supervisor")
     keep_private(options.directory.root)
     hears, tells = os.pipe()
-    with os.fdopen(hears, "rb") as answer, _opened(log) as output:
+    with os.fdopen(hears, "rb") as answer, _opened(log, options.directory.root) as output:
         child = subprocess.Popen(  # noqa: S603 - the command is built here
             [sys.executable, "-m", "ops.daemon", str(tells)],
             stdin=subprocess.PIPE,
@@ -54,7 +56,12 @@ def start_detached(options: UpOptions) -> Stack:
         child.returncode = 0  # it outlives this process: nobody here waits for its end
         return read_stack(options.directory)
     child.wait()
-    raise _failure(json.loads(said) if said else {"message": f"The stack did not start: read {log}."})
+    if said:
+        raise _failure(json.loads(said))
+    if is_full(options.directory.root):
+        # Then its log has nothing of it either.
+        raise unusable(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), options.directory.root)
+    raise OpsError(f"The stack did not start: read {log}.")
 
 
 def stop_stack(directory: DataDir) -> bool:
@@ -132,12 +139,12 @@ def _answer(answer: BinaryIO, said: bytes) -> None:
         _say("Whoever started this stack has gone and was not told")
 
 
-def _opened(log: Path) -> BinaryIO:
+def _opened(log: Path, root: Path) -> BinaryIO:
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         return log.open("ab")
     except OSError as error:
-        raise unusable(error) from error
+        raise unusable(error, root) from error
 
 
 def _failure(said: Mapping[str, Any]) -> OpsError:
@@ -146,7 +153,9 @@ def _failure(said: Mapping[str, Any]) -> OpsError:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {text}\n")
+    # A file on a disk that may be full: what cannot be written down there ends nothing.
+    with suppress(OSError):
+        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {text}\n")
 
 
 if __name__ == "__main__":

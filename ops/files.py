@@ -12,6 +12,9 @@ from typing import Any
 
 from ops.errors import DataDirectoryUnusableError, DiskFullError, OpsError
 
+# With less a file of a few kilobytes may not fit any more.
+LOWEST_FREE_BYTES = 1024 * 1024
+
 
 def write_text(path: Path, text: str, mode: int = 0o600) -> None:
     """Replace a file's content in one step.
@@ -38,16 +41,30 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
-def unusable(error: OSError) -> OpsError:
-    """A file or directory that the operating system refuses, as an operator's error: which one, and why."""
-    where = error.filename or "A file of the data directory"
-    if error.errno == errno.ENOSPC:
+def unusable(error: OSError, root: Path) -> OpsError:
+    """What the operating system refuses, as an operator's error: of which file or directory, and why.
+
+    Args:
+        error: it names a file, or nothing where a file that was open already is refused something.
+        root: the data directory that the work was for.
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or (not error.filename and is_full(root)):
         return DiskFullError(
-            f"The disk that holds {where} is full: free space, or choose another --data-dir."
+            f"The disk that holds {error.filename or root} is full: free space, or choose another --data-dir."
         )
+    why = error.strerror or error
+    if not error.filename:
+        return OpsError(f"The operating system refused a call ({why}): see the logs in {root / 'logs'}.")
     return DataDirectoryUnusableError(
-        f"{where} cannot be made or written ({error.strerror or error}): mend that, or choose another --data-dir."
+        f"{error.filename} cannot be made or written ({why}): mend that, or choose another --data-dir."
     )
+
+
+def is_full(path: Path) -> bool:
+    """Whether the disk that holds a path, or will hold it, takes nothing more."""
+    there = next((one for one in (path, *path.parents) if one.exists()), path)
+    status = os.statvfs(there)
+    return status.f_bavail * status.f_frsize < LOWEST_FREE_BYTES
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

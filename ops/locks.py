@@ -24,7 +24,7 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise unusable(error) from error
+        raise unusable(error, directory) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -31,7 +31,7 @@ def keep_private(root: Path) -> None:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         tighten(root)
     except OSError as error:
-        raise unusable(error) from error
+        raise unusable(error, root) from error
 
 
 def tighten(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ops import process
 from ops.config import DataDir
-from ops.files import read_json, write_json
+from ops.files import is_full, read_json, write_json
 from vitals.status import read_word
 from vitals.word import SILENT, SILENT_AFTER_S, Word, standing
 
@@ -21,8 +21,6 @@ STARTING, READY, STOPPING, STOPPED, FAILED = "starting", "ready", "stopping", "s
 DEGRADED = "degraded"
 BACKING_OFF = "restarting"
 KAFKA = "kafka"
-# With less a file of a few kilobytes may not fit any more.
-LOWEST_FREE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -80,16 +78,22 @@ def read_stack(directory: DataDir) -> Stack:
     """How the stack in a directory is now; a dead supervisor's last word is not believed."""
     written = read_json(directory.state)
     if written is None:
-        return Stack(STOPPED)
+        return Stack(STOPPED, message=_no_room(directory))
     written.pop("at", None)
     components = observed([Component(**row) for row in written.pop("components")], directory)
     stack = Stack(**written, components=components)
     if stack.state in (STOPPED, FAILED):
-        return stack
+        return replace(stack, message=stack.message or _no_room(directory))
     if process.is_same(stack.pid, stack.started):
         return _as_it_is(stack, directory)
     gone = tuple(Component(part.name, None, STOPPED) for part in components)
-    return Stack(STOPPED, url=stack.url, bootstrap_servers=stack.bootstrap_servers, components=gone)
+    return Stack(
+        STOPPED,
+        url=stack.url,
+        bootstrap_servers=stack.bootstrap_servers,
+        components=gone,
+        message=_no_room(directory),
+    )
 
 
 def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None, str]:
@@ -164,10 +168,16 @@ def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
 
 def full_disk(root: Path) -> str:
     """One sentence where the disk of a directory takes nothing more; empty otherwise."""
-    status = os.statvfs(root)
-    if status.f_bavail * status.f_frsize >= LOWEST_FREE_BYTES:
+    if not is_full(root):
         return ""
     return f"The disk that holds {root} is full: free space; what had to end is then started again."
+
+
+def _no_room(directory: DataDir) -> str:
+    """Where nothing runs: what keeps it from being started."""
+    return (
+        f"The disk that holds {directory.root} is full: free space first." if is_full(directory.root) else ""
+    )
 
 
 def unwritable(directory: DataDir) -> str:

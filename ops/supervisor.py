@@ -83,7 +83,7 @@ class Supervisor:
             self._report(STOPPED)
         except OSError as error:
             self._stop()
-            refused = unusable(error)
+            refused = unusable(error, self.directory.root)
             self._report(FAILED, refused)
             raise refused from error
         except BaseException as error:

@@ -15,13 +15,15 @@ logger = logging.getLogger(__name__)
 
 # It runs and is connected, but does not do its work; `reason` says why.
 STALLED = "stalled"
+READ_AGAIN_S = 0.01
 
 
 def write_status(path: str | Path | None, state: str, address: str | None = None, **facts: Any) -> None:
     """Write `{"pid", "state", "address", "at", …}`; does nothing without a path.
 
-    A file that cannot be written (a full disk) ends nobody's work: the old one is only touched, so that its age
-    still says that the process lives.
+    A file that cannot be replaced (a full disk) ends nobody's work: the old one is written over, which takes no more
+    room. Where even that is refused it is touched, so that its age still says that the process lives, and `at` that
+    what it says is old.
 
     Args:
         path: the status file; None or "" where nobody asks.
@@ -34,25 +36,47 @@ def write_status(path: str | Path | None, state: str, address: str | None = None
     target = Path(path)
     at = rfc3339(time.time_ns() // 1_000_000)
     status = {"pid": os.getpid(), "state": state, "address": address, "at": at, **facts}
+    text = json.dumps(status)
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps(status), encoding="utf-8")
+        fresh.write_text(text, encoding="utf-8")
         fresh.replace(target)
     except OSError as error:
         logger.warning("the status file %s cannot be written: %s", target, error.strerror or error)
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
-            os.utime(target)
+        with suppress(OSError):
+            _write_over(target, text)
+
+
+def _write_over(target: Path, text: str) -> None:
+    descriptor = os.open(target, os.O_WRONLY)
+    try:
+        # In one piece and never shorter than it was: who reads meanwhile finds no end of the text before.
+        os.pwrite(descriptor, text.encode().ljust(os.fstat(descriptor).st_size), 0)
+    except OSError:
+        os.utime(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_status(path: Path) -> dict[str, Any] | None:
     """What a status file says, and its age as `age_s`; None where it is gone, is being replaced, or is none."""
     try:
-        status = json.loads(path.read_text(encoding="utf-8"))
+        status = _json(path)
         age_s = time.time() - path.stat().st_mtime
     except (OSError, ValueError):
         return None
     if not isinstance(status, dict) or not isinstance(status.get("state"), str):
         return None
     return {**status, "age_s": max(0.0, age_s)}
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        # It may be just being written over.
+        time.sleep(READ_AGAIN_S)
+        return json.loads(path.read_text(encoding="utf-8"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
+from schemas.headers import epoch_ms
 from schemas.status_file import read_status
-from vitals.word import Word, WordUnreadable, word_of
+from vitals.word import SILENT_AFTER_S, Word, WordUnreadable, word_of
 
 
 def read_word(path: Path) -> tuple[Word, float] | None:
@@ -14,6 +17,25 @@ def read_word(path: Path) -> tuple[Word, float] | None:
     if status is None:
         return None
     try:
-        return word_of({"role": path.stem, "name": path.stem, "host": "", **status}), float(status["age_s"])
+        word = word_of({"role": path.stem, "name": path.stem, "host": "", **status})
     except WordUnreadable:
         return None
+    age_s = float(status["age_s"])
+    return _as_old_as_it_is(word, age_s), age_s
+
+
+def _as_old_as_it_is(word: Word, age_s: float) -> Word:
+    """A word whose file was only touched since: that the process lives is all that is known of it now."""
+    old_s = _since_s(word.at) - age_s
+    if old_s <= SILENT_AFTER_S:
+        return word
+    reason = f"its status file cannot be written: what it says of itself is {old_s + age_s:.0f} s old"
+    return replace(word, reason=reason, kafka_age_ms=None)
+
+
+def _since_s(at: str) -> float:
+    """Seconds since a moment; 0 where none is told."""
+    try:
+        return time.time() - epoch_ms(at) / 1000
+    except ValueError:
+        return 0.0

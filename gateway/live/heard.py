@@ -87,6 +87,11 @@ class Heard:
         found = [Part(word, self._any_at - at) for word, at in self._last.values()]
         return sorted(found, key=lambda part: part.word.key)
 
+    def shown(self) -> list[Part]:
+        """As `parts`, by how long ago each was heard: while nobody is, nobody's last word is news."""
+        silence_s = self.silence_s
+        return [Part(part.word, part.age_s + silence_s) for part in self.parts()]
+
     def examine(self, partitions: int, kafka_age_s: float | None) -> Finding:
         """What is wrong with the installation.
 

@@ -20,6 +20,7 @@ class KafkaChild:
 
     def __init__(self, data_dir: Path, access: Access) -> None:
         self.restarts = 0
+        self._root = data_dir
         self._broker = Broker(BrokerConfig(data_dir, access=access))
         self._failures = 0
         self._start_at = 0.0
@@ -46,7 +47,7 @@ class KafkaChild:
         except (OpsError, OSError) as error:
             self._failures += 1
             self._start_at = time.monotonic() + restart_delay_s(self._failures)
-            return str(unusable(error) if isinstance(error, OSError) else error)
+            return str(unusable(error, self._root) if isinstance(error, OSError) else error)
         self._failures = 0
         self.restarts += 1
         return "Kafka had ended and was started again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,9 +16,11 @@ from gateway import resources as r
 from gateway.components import KEPT_S, Components, read_status_files
 from gateway.identity.issuer import issue
 from gateway.kafka_client import KafkaConfig
+from gateway.live.heard import Heard
 from schemas.status_file import STALLED, write_status
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
+from vitals.word import SILENT, Word
 
 
 @dataclass
@@ -180,3 +183,29 @@ def test_role_that_does_not_do_its_work_is_stalled_and_says_why(tmp_path: Path) 
     assert (decider.state, projector.state) == (STALLED, "ready")
     assert decider.complaint().endswith(wrong)
     assert projector.complaint() == ""
+
+
+async def test_process_that_was_heard_of_long_ago_is_shown_by_its_own_word_or_as_silent(
+    tmp_path: Path,
+) -> None:
+    now = [100.0]
+    heard = Heard(clock=lambda: now[0])
+    for name in ("decider", "far"):
+        heard.take(Word("decider", name, socket.gethostname(), 7, "ready"))
+    now[0] += 30.0
+    mine: dict[str, Any] = {
+        "role": "decider",
+        "name": "decider",
+        "host": socket.gethostname(),
+        "kafka_age_ms": 30_000,
+    }
+    write_status(tmp_path / "decider.json", "ready", **mine)
+    async with hanging_up() as broker:
+        broker.may_end.set()
+        kafka, decider, far = await Components(KafkaConfig(broker.address), tmp_path, heard).now()
+
+    assert (kafka["state"], decider["state"], far["state"]) == ("unreachable", STALLED, SILENT)
+    assert "Kafka has not answered for 30.0 s" in decider["reason"]
+    assert "has been silent for 30.0 s" in far["reason"]
+    # Readiness blames Kafka, not whoever cannot be heard without it.
+    assert heard.examine(1, 30.0).problems == ["Kafka has not answered for 30.0 s"]

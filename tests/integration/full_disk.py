@@ -10,8 +10,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.servers.stack import RunningStack, running_stack, wait_for
 SIZE_MB = 64
 # A whole data directory: Kafka's files, the views, the logs and what everybody writes about themselves.
 WHOLE_MB = 256
+KILLED = ("kafka", "decider", "trust")
 BEFORE_CALLS = 20
 ATTEMPTS_MAX = 400
 LARGE = "x" * 100_000
@@ -61,15 +63,25 @@ def main_whole(directory: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={WHOLE_MB}m", "tmpfs", str(directory)], check=True)
     with running_stack(directory, "--partitions", "1") as stack:
         supervisor = json.loads((directory / "run" / "stack.json").read_text())["pid"]
+        pids = [part["pid"] for name, part in stack.components().items() if name in KILLED]
         with full(directory):
-            for name in ("decider", "trust"):
-                os.kill(stack.pid(name), signal.SIGKILL)
+            for pid in pids:
+                # Kafka may end by itself.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            since = time.monotonic()
+            wait_for(lambda: told_ready(stack), lambda names: not names, 30)
+            told_within_s = time.monotonic() - since
             told = wait_for(
                 lambda: stack.status(),
                 lambda said: said["state"] == "degraded" and "free space" in said["message"],
                 90,
             )
-            seen = {"told": told["message"], "alive": process.is_alive(supervisor)}
+            seen: dict[str, Any] = {
+                "told": told["message"],
+                "told_within_s": told_within_s,
+                "alive": process.is_alive(supervisor),
+            }
         parts = stack.wait_ready()
         state = wait_for(lambda: stack.status()["state"], lambda state: state == "ready")
         seen |= {
@@ -77,7 +89,18 @@ def main_whole(directory: Path) -> None:
             "same": json.loads((directory / "run" / "stack.json").read_text())["pid"] == supervisor,
             "restarts": {name: part["restarts"] for name, part in parts.items()},
         }
+    with full(directory):
+        refused, shown = stack.placet("up", "--port", "0", "--detach"), stack.status()
+    seen |= {"up": [refused.returncode, refused.stderr], "status": shown["message"]}
     print(json.dumps(seen))
+
+
+def told_ready(stack: RunningStack) -> list[str]:
+    """The parts of which anybody who may be asked says that they are ready."""
+    headers = {"Authorization": f"Bearer {stack.token}"}
+    found = stack.status()
+    items = httpx.get(f"{found['url']}/v1/components", headers=headers, timeout=10).json()["items"]
+    return [part["name"] for part in (*found["components"], *items) if part["state"] == "ready"]
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from ops.errors import DataDirectoryInUseError
-from ops.files import read_json, write_json, write_text
+from ops import files
+from ops.errors import DataDirectoryInUseError, DataDirectoryUnusableError, DiskFullError, OpsError
+from ops.files import is_full, read_json, unusable, write_json, write_text
 from ops.locks import lock_directory
 
 
@@ -43,3 +45,36 @@ def test_lock_directory_twice_is_refused_until_released(tmp_path: Path) -> None:
         lock_directory(tmp_path)
     os.close(held)
     os.close(lock_directory(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            DiskFullError,
+            "The disk that holds {root} is full",
+        ),
+        (OSError(errno.ENOSPC, "x", "/v/f"), DiskFullError, "The disk that holds /v/f is full"),
+        (
+            OSError(errno.EACCES, "Permission denied", "/v/f"),
+            DataDirectoryUnusableError,
+            "/v/f cannot be made",
+        ),
+        (OSError(errno.EINVAL, "Invalid argument"), OpsError, "refused a call (Invalid argument)"),
+    ],
+)
+def test_unusable_names_the_file_or_the_directory_and_no_file_where_there_was_none(
+    tmp_path: Path, error: OSError, kind: type[OpsError], words: str
+) -> None:
+    found = unusable(error, tmp_path)
+    assert type(found) is kind
+    assert words.format(root=tmp_path) in str(found)
+
+
+def test_is_full_asks_the_disk_that_will_hold_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_full(tmp_path / "not" / "yet")
+    monkeypatch.setattr(files, "LOWEST_FREE_BYTES", 2**80)
+    assert is_full(tmp_path / "not" / "yet")

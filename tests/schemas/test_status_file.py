@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import errno
+import json
 import os
+import time
 from pathlib import Path
 
-from schemas.headers import epoch_ms
-from schemas.status_file import read_status, write_status
+import pytest
+
+from schemas.headers import epoch_ms, rfc3339
+from schemas.status_file import STALLED, read_status, write_status
+from vitals.status import read_word
+from vitals.word import SILENT_AFTER_S, standing
 
 
 def test_write_status_replaces_the_file_whole(tmp_path: Path) -> None:
@@ -31,3 +38,45 @@ def test_read_status_of_what_is_no_status_is_none(tmp_path: Path) -> None:
     for text in ("", "{", "[]", "7", '{"state": 1}', '{"pid": 1}'):
         path.write_text(text)
         assert read_status(path) is None, text
+
+
+def _refuse_new_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+
+
+def test_status_is_written_over_where_no_new_file_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "role.json"
+    write_status(path, "ready", reason="x" * 300)
+    _refuse_new_files(monkeypatch)
+
+    write_status(path, "stalled", reason="the disk is full")
+
+    status = read_status(path)
+    assert status is not None
+    assert (status["state"], status["reason"]) == ("stalled", "the disk is full")
+    assert [file.name for file in tmp_path.iterdir()] == ["role.json"]
+
+
+def test_word_in_a_file_that_can_only_be_touched_is_told_to_be_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "decider.json"
+    long_ago_ms = time.time_ns() // 1_000_000 - 60_000
+    path.write_text(json.dumps({"pid": 7, "state": "ready", "at": rfc3339(long_ago_ms), "kafka_age_ms": 10}))
+    _refuse_new_files(monkeypatch)
+    monkeypatch.setattr(os, "pwrite", lambda *_: os.write(-1, b""))
+
+    write_status(path, "ready")
+    found = read_word(path)
+
+    assert found is not None
+    word, age_s = found
+    assert age_s < SILENT_AFTER_S
+    assert standing(word, age_s) == STALLED
+    assert "cannot be written: what it says of itself is 60 s old" in word.reason
+    assert word.kafka_age_ms is None
