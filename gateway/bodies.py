@@ -18,7 +18,12 @@ from schemas.standing_rule import Asked
 
 SECONDS_MAX = 366 * 24 * 60 * 60
 
-ClientId = Annotated[str, Field(pattern=form_of(k.ProposeToolCall, "call_id"))]
+# Something new has a chosen id; what is named may be of an earlier version.
+ChosenId = Annotated[
+    str,
+    Field(max_length=limit_of(k.ProposeToolCall, "call_id"), pattern=form_of(k.ProposeToolCall, "call_id")),
+]
+ClientId = Annotated[str, Field(pattern=form_of(k.ConsumeGrant, "attempt_id"))]
 ToolName = Annotated[str, Field(pattern=form_of(k.ProposeToolCall, "tool"))]
 ScopeName = Annotated[str, Field(max_length=limit_of(k.StartExecution, "user"))]
 Text = Annotated[str, Field(max_length=limit_of(k.ProposeToolCall, "reason"))]
@@ -35,8 +40,8 @@ class Body(BaseModel):
 class StartExecution(Body):
     """Open an execution. Without an id one is made; without an agent it is the token's."""
 
-    execution_id: ClientId | None = None
-    agent: ClientId | None = None
+    execution_id: ChosenId | None = None
+    agent: ChosenId | None = None
     user: ScopeName = ""
     workspace: ScopeName = ""
     request: Any = None
@@ -46,7 +51,7 @@ class StartExecution(Body):
 class ProposeToolCall(Body):
     """Ask to run a tool. `annotations` are the agent's own claims: they can raise a risk, never lower it."""
 
-    call_id: ClientId | None = None
+    call_id: ChosenId | None = None
     tool: ToolName
     arguments: JsonObject = Field(default_factory=dict)
     context: JsonObject = Field(default_factory=dict)
@@ -150,7 +155,7 @@ class RevokeGrant(Body):
 class RequestHumanInput(Body):
     """Ask a person something. Without an execution one is opened for it."""
 
-    request_id: ClientId | None = None
+    request_id: ChosenId | None = None
     execution_id: ClientId | None = None
     agent: ClientId | None = None
     kind: RequestKind = "clarification"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from schemas.plain_words import sentence
+from schemas.plain_words import by_place, sentence
 from schemas.refusals import HTTP_STATUS, Refusal
 
 MEDIA_TYPE = "application/problem+json"
@@ -62,18 +63,20 @@ def not_found(what: str) -> Problem:
 
 def invalid(error: ValidationError) -> Problem:
     """A body that does not fit its model, with every error and where it stands."""
+    places = by_place(error.errors(include_url=False, include_input=False))
     errors = [
-        {"path": ".".join(map(str, item["loc"])), "code": item["type"], "message": _message(item)}
-        for item in error.errors(include_url=False, include_input=False)[:ERRORS_MAX]
+        {"path": ".".join(map(str, place)), "code": items[0]["type"], "message": _message(items)}
+        for place, items in islice(places.items(), ERRORS_MAX)
     ]
     first = errors[0]
     return Problem(Refusal.INVALID, f"{first['path'] or 'body'}: {first['message']}", errors=errors)
 
 
-def _message(error: Mapping[str, Any]) -> str:
-    if error["type"] == "extra_forbidden":
+def _message(errors: list[Mapping[str, Any]]) -> str:
+    kind = errors[0]["type"]
+    if kind == "extra_forbidden":
         return "this field is unknown; remove it"
-    return "this field is missing; add it" if error["type"] == "missing" else sentence([error])
+    return "this field is missing; add it" if kind == "missing" else sentence(errors)
 
 
 def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:

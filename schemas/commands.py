@@ -5,7 +5,7 @@ Names are imperative. The aggregate a command is for is its record's key; who as
 
 from typing import Annotated, Literal
 
-from schemas.ids import CLIENT_ID, ID_RULE
+from schemas.ids import CHOSEN_ID, CHOSEN_ID_RULE, CLIENT_ID, ID_RULE
 from schemas.limits import (
     ARGUMENTS_MAX_BYTES,
     COUNT_MAX,
@@ -20,7 +20,8 @@ from schemas.limits import (
 from schemas.message import Long, Message
 
 # An id that others chose is looked up, and not there if it has no form; one that is chosen here has a form.
-ChosenId = Annotated[str, Limit(ID_MAX_CHARS), Form(CLIENT_ID, ID_RULE, bounds=True)]
+ChosenId = Annotated[str, Limit(ID_MAX_CHARS), Form(CHOSEN_ID, CHOSEN_ID_RULE, bounds=True)]
+AttemptId = Annotated[str, Limit(ID_MAX_CHARS), Form(CLIENT_ID, ID_RULE, bounds=True)]
 ToolName = Annotated[
     str,
     Limit(ID_MAX_CHARS),
@@ -100,14 +101,14 @@ class ConsumeGrant(Message):
 
     call_id: Id
     digest: Id
-    attempt_id: ChosenId
+    attempt_id: AttemptId
 
 
 class ReportResult(Message):
     """Say how a consumed call ended. `output` is canonical JSON."""
 
     call_id: Id
-    attempt_id: ChosenId
+    attempt_id: AttemptId
     outcome: Outcome
     output: Json = "null"
     error: Text = ""
@@ -118,7 +119,7 @@ class RenewLease(Message):
     """Say that the attempt still runs a consumed call. Taken once no more than half of its lease is left."""
 
     call_id: Id
-    attempt_id: ChosenId
+    attempt_id: AttemptId
 
 
 class RevokeGrant(Message):
@@ -197,7 +198,7 @@ class TakeSecrets(Message):
     """Have the sensitive values of an answered request delivered, once."""
 
     request_id: Id
-    attempt_id: ChosenId
+    attempt_id: AttemptId
 
 
 class EraseSecrets(Message):

@@ -24,11 +24,24 @@ TIMER_IDS = "placet:timer:"
 ID_RULE = "must be 1 to 128 of A-Za-z0-9._:-"
 CLIENT_ID = r"[A-Za-z0-9._:-]{1,128}"
 _CLIENT_ID = re.compile(CLIENT_ID)
+# What is chosen anew becomes a part of addresses, where . and .. mean other places. Without a look-ahead, which not
+# every reader of the JSON Schemas has.
+CHOSEN_ID_RULE = f"{ID_RULE}, and neither . nor .."
+CHOSEN_ID = (
+    r"(?:[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,127}|\.[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,126}"
+    r"|\.\.[A-Za-z0-9._:-]{1,126})"
+)
+_CHOSEN_ID = re.compile(CHOSEN_ID)
 
 
 def is_client_id(text: str) -> bool:
     """Whether a client may choose this id: up to 128 of `A-Za-z0-9._:-`."""
     return _CLIENT_ID.fullmatch(text) is not None
+
+
+def is_chosen_id(text: str) -> bool:
+    """Whether a client may choose this id for something new. What earlier versions took is still found."""
+    return _CHOSEN_ID.fullmatch(text) is not None
 
 
 def derived_id(*parts: object) -> str:

@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from schemas.ids import CHOSEN_ID
+
 SHOWN_MAX_CHARS = 60
 _NEEDED = {
     "tuple_type": "a list",
@@ -38,13 +40,18 @@ _NEEDED = {
     "less_than": "a number below {lt}",
     "less_than_equal": "a number of at most {le}",
 }
+# In words, which a pattern of its length is not.
+_OF_PATTERN = {f"^{CHOSEN_ID}$": "an id of 1 to 128 of A-Za-z0-9._:- (neither . nor ..)"}
+_NUMBER_ERRORS = ("int_", "float_", "finite_")
 _NUMBERS = ("a whole number", "a number")
 
 
 def needed(error: Mapping[str, Any]) -> str | None:
     """What is needed where a validation error stands; None where it says so itself."""
-    form = _NEEDED.get(error["type"])
-    return None if form is None else form.format(**error.get("ctx", {}))
+    form, given = _NEEDED.get(error["type"]), error.get("ctx", {})
+    if form is None:
+        return None
+    return _OF_PATTERN.get(str(given.get("pattern")), form.format(**given))
 
 
 def sentence(errors: Iterable[Mapping[str, Any]]) -> str:
@@ -56,6 +63,16 @@ def sentence(errors: Iterable[Mapping[str, Any]]) -> str:
     if set(_NUMBERS) <= set(wanted):
         wanted.remove(_NUMBERS[0])
     return f"{' or '.join(wanted)} is needed here"
+
+
+def by_place(errors: Iterable[Mapping[str, Any]]) -> dict[tuple[int | str, ...], list[Mapping[str, Any]]]:
+    """Validation errors by where they stand: those of each form of number that was tried are of one place."""
+    found: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
+    for error in errors:
+        place = tuple(error["loc"])
+        is_form = place[-1:] in (("int",), ("float",)) and error["type"].startswith(_NUMBER_ERRORS)
+        found.setdefault(place[:-1] if is_form else place, []).append(error)
+    return found
 
 
 def shown(value: Any) -> str:

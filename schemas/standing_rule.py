@@ -22,6 +22,7 @@ from pydantic import (
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from schemas.message import Long
+from schemas.plain_words import by_place, sentence
 
 DOCUMENT_MAX_BYTES = 16 * 1024
 TESTS_MAX = 200
@@ -214,6 +215,7 @@ def standing_rule_to_text(document: StandingRuleDocument) -> str:
 def _first_problem(error: MalformedJson | ValidationError) -> str:
     if isinstance(error, MalformedJson):
         return str(error)
-    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(map(str, problem["loc"]))
-    return f"{where}: {problem['msg']}" if where else str(problem["msg"])
+    place, problems = next(iter(by_place(error.errors(include_url=False, include_input=False)).items()))
+    where = ".".join(map(str, place))
+    said = sentence(problems)
+    return f"{where}: {said}" if where else said

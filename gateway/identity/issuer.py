@@ -11,7 +11,8 @@ import jwt
 
 from gateway.identity.keys import load_or_create
 from schemas.actor import Actor
-from schemas.token import ALGORITHM, AUDIENCE, ISSUER, check_actor
+from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
+from schemas.token import ALGORITHM, AUDIENCE, ISSUER, TokenRefused, check_actor
 
 DAY_S = 24 * 60 * 60
 TTL_MAX_S = 366 * DAY_S
@@ -49,6 +50,9 @@ def issue(
         raise ValueError(f"a token lives from 1 to {TTL_MAX_S} seconds")
     actor = Actor(subject=subject, tenant=tenant, project=project, roles=tuple(roles), agent=agent)
     check_actor(actor)
+    if agent is not None and not is_chosen_id(agent):
+        # Tokens of an earlier version are still read.
+        raise TokenRefused(f"the agent {CHOSEN_ID_RULE}")
     now = int(time.time())
     claims = {
         "iss": ISSUER,

@@ -58,7 +58,7 @@ class Context(Struct, frozen=True):
 
     `actor` has the roles that count in `people`. `now_ms` is the log's time, never a clock's. `judge` applies the
     policy in force to a revision of a call; `definitions_through` names the definitions that it used. `command_id`
-    seeds every new id.
+    seeds every new id. `execution_id` is whose command it is, also where it was never started.
     """
 
     actor: Actor
@@ -69,3 +69,4 @@ class Context(Struct, frozen=True):
     judge: Callable[[Execution, Call], Verdict]
     people: TenantPeople
     standing: Standing = no_rules
+    execution_id: str = ""

@@ -18,7 +18,7 @@ from schemas.events.definitions import (
     ToolPublished,
 )
 from schemas.events.executions import CommandRefused
-from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
+from schemas.ids import CHOSEN_ID_RULE, TENANT_WIDE, definition_key, is_chosen_id, project_of_definition
 from schemas.limits import ADOPTED_NAMED_MAX
 from schemas.message import Message
 from schemas.policy_document import policy_from_value, size_problems
@@ -193,6 +193,8 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     earlier = definitions.published.get(key)
     if isinstance(command, RetirePolicy):
         return [_retired(earlier, command, project, actor)]
+    if earlier is None and not is_chosen_id(command.name):
+        return [_refused(command, actor, Refusal.INVALID, f"name {CHOSEN_ID_RULE}")]
     version = earlier.version + 1 if earlier else 1
     try:
         event = _published(definitions, command, project, actor, version)

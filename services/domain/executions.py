@@ -10,6 +10,7 @@ from typing import Any
 from schemas import command_rules as rules
 from schemas import commands as k
 from schemas.events import executions as x
+from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
@@ -39,8 +40,15 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
         ctx: who asks, when, and by which definitions.
     """
     events = _decide(state, command, ctx)
-    unfit = rules.unfit(command)
+    unfit = rules.unfit(command) or _unfit_id(state, command, ctx)
     return events if unfit is None else _refuse_unfit(events, command, ctx, *unfit)
+
+
+def _unfit_id(state: Execution | None, command: Message, ctx: Context) -> tuple[Refusal, str] | None:
+    """Why an execution of this id is never started. One of an earlier version is still there to be stopped."""
+    if state is not None or not isinstance(command, k.StartExecution) or is_chosen_id(ctx.execution_id):
+        return None
+    return Refusal.INVALID, f"execution_id {CHOSEN_ID_RULE}"
 
 
 def _refuse_unfit(events: Events, command: Message, ctx: Context, unfit: Refusal, detail: str) -> Events:

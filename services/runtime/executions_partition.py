@@ -187,6 +187,7 @@ class ExecutionsPartition:
             judge=lambda execution, call: rules.judge(execution, call, now_ms, rests=self.errands.rests),
             people=people,
             standing=lambda project, agent, tool: self._in_force(rules, (tenant, project, agent, tool)),
+            execution_id=split_execution_key(command.key)[2],
         )
 
     def _in_force(self, rules: Rules, place: Place) -> tuple[InForce, ...]:

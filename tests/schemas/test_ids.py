@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
@@ -9,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.ids import (
+    CHOSEN_ID,
     NAMESPACE,
     definition_key,
     derived_id,
     event_id,
     execution_key,
+    is_chosen_id,
     is_client_id,
     split_execution_key,
 )
@@ -71,3 +74,26 @@ def test_split_of_another_key_is_an_error(key: bytes) -> None:
 
 def test_definition_key_names_tenant_kind_and_name() -> None:
     assert definition_key("acme", "tool", "send_money") == b"acme/tool/send_money"
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        (".", False),
+        ("..", False),
+        ("...", True),
+        (".a", True),
+        ("..a", True),
+        ("a..b", True),
+        ("x" * 128, True),
+        ("x" * 129, False),
+        ("." * 128, True),
+        ("." * 129, False),
+        (".." + "a" * 127, False),
+        ("", False),
+        ("..\n", False),
+    ],
+)
+def test_id_that_addresses_have_for_another_place_is_not_chosen(text: str, taken: bool) -> None:
+    assert is_chosen_id(text) is taken
+    assert (re.search(f"^{CHOSEN_ID}$", text) is not None and not text.endswith("\n")) is taken

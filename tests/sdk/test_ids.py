@@ -1,9 +1,10 @@
 import os
 import re
 
+import httpx
 import pytest
 
-from placet.ids import InvalidId, attempt_id, call_id, check_id
+from placet.ids import InvalidId, attempt_id, call_id, check_chosen_id, check_id, segment
 from placet.occurrences import Occurrences
 
 FORM = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -61,3 +62,12 @@ def test_occurrences_of_a_call_that_came_to_no_end_are_used_again() -> None:
     counted.give_back(("t", "d"), 1)
     counted.give_back(("t", "d"), 0)
     assert [counted.next(("t", "d")) for _ in range(3)] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("text", [".", ".."])
+def test_id_of_dots_alone_is_not_chosen_and_still_a_part_of_an_address(text: str) -> None:
+    with pytest.raises(InvalidId, match=r"neither \. nor \.\."):
+        check_chosen_id(text, "call id")
+    assert check_id(text, "call id") == text
+    path = f"/v1/executions/{segment(text)}/pause"
+    assert httpx.URL(f"http://127.0.0.1{path}").raw_path.decode() == path

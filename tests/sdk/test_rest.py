@@ -105,10 +105,14 @@ async def test_decision_is_one_long_poll_of_a_minute_at_most() -> None:
     assert script.asked[0].params == {"wait": "60"}
 
 
-@pytest.mark.parametrize("id_", ["..", ".", "a/b", "a?b", ""])
+@pytest.mark.parametrize("id_", ["a/b", "a?b", ""])
 def test_requests_about_ids_that_would_change_the_address_are_refused(id_: str) -> None:
     with pytest.raises(ValueError, match="call id"):
         asks.get_call("run", id_, None, None)
+
+
+def test_requests_about_ids_of_dots_alone_keep_their_address() -> None:
+    assert asks.get_call("..", ".", None, None).path == "/executions/%2E%2E/tool-calls/%2E"
 
 
 def test_delays_double_up_to_a_ceiling_and_spread() -> None:

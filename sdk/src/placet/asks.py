@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
-from placet.ids import InvalidId, check_id, new_id
+from placet.ids import check_chosen_id, check_id, new_id, segment
 from placet.transport.port import Frame, Request
 
 Body = Mapping[str, Any]
@@ -22,10 +21,7 @@ def _params(**fields: Any) -> dict[str, str]:
 
 
 def _id(text: str, what: str) -> str:
-    # A path of "." or ".." would be another path.
-    if set(check_id(text, what)) == {"."}:
-        raise InvalidId(f"{what} {text!r} can't be part of an address")
-    return text
+    return segment(check_id(text, what))
 
 
 def _execution(execution_id: str) -> str:
@@ -46,7 +42,7 @@ def start_execution(
 ) -> Request:
     """Open an execution; the id is made here, so that a repeat over another transport is the same one."""
     body = _given(
-        execution_id=_id(execution_id or new_id(), "execution id"),
+        execution_id=check_chosen_id(execution_id or new_id(), "execution id"),
         agent=agent,
         user=user,
         workspace=workspace,
@@ -86,7 +82,7 @@ def execution_events(execution_id: str, cursor: str | None = None) -> Request:
 
 def propose(execution_id: str, body: Body, wait_s: float | None) -> Request:
     """Propose a call; the answer comes with its verdict."""
-    _id(str(body["call_id"]), "call id")
+    check_chosen_id(str(body["call_id"]), "call id")
     return Request(
         "POST",
         f"{_execution(execution_id)}/tool-calls",
@@ -203,17 +199,17 @@ def destroy_key(name: str, reason: str) -> Request:
 
 def get_tool(name: str) -> Request:
     """A published tool at its newest version."""
-    return Request("GET", f"/tools/{quote(name, safe='')}")
+    return Request("GET", f"/tools/{segment(name)}")
 
 
 def put_tool(name: str, definition: Body) -> Request:
     """Publish a tool's definition."""
-    return Request("PUT", f"/tools/{quote(name, safe='')}", {"name": name, **definition})
+    return Request("PUT", f"/tools/{segment(name)}", {"name": name, **definition})
 
 
 def put_policy(name: str, document: str | Body) -> Request:
     """Publish a policy: YAML text as it is, or the document as an object."""
-    path = f"/policies/{quote(name, safe='')}"
+    path = f"/policies/{segment(name)}"
     if isinstance(document, str):
         return Request("PUT", path, yaml=document)
     return Request("PUT", path, document)
@@ -221,7 +217,7 @@ def put_policy(name: str, document: str | Body) -> Request:
 
 def check_policy(name: str, document: str | Body) -> Request:
     """Look at a policy beside what is in force, without publishing it."""
-    path = f"/policies/{quote(name, safe='')}/check"
+    path = f"/policies/{segment(name)}/check"
     if isinstance(document, str):
         return Request("POST", path, yaml=document)
     return Request("POST", path, document)
@@ -229,23 +225,23 @@ def check_policy(name: str, document: str | Body) -> Request:
 
 def get_policy(name: str, version: int | None) -> Request:
     """A policy, at its newest version where none is given."""
-    return read(f"/policies/{quote(name, safe='')}", version=None if version is None else str(version))
+    return read(f"/policies/{segment(name)}", version=None if version is None else str(version))
 
 
 def retire_policy(name: str, version: int | None, reason: str) -> Request:
     """Take a policy out of force."""
     body = {"reason": reason} | ({} if version is None else {"version": version})
-    return Request("POST", f"/policies/{quote(name, safe='')}/retire", body)
+    return Request("POST", f"/policies/{segment(name)}/retire", body)
 
 
 def put_principal(name: str, document: Body) -> Request:
     """Publish a person or service: {subjects, roles, agents, disabled}."""
-    return Request("PUT", f"/principals/{quote(name, safe='')}", dict(document))
+    return Request("PUT", f"/principals/{segment(name)}", dict(document))
 
 
 def policy_versions(name: str) -> Request:
     """The published versions of a policy."""
-    return Request("GET", f"/policies/{quote(name, safe='')}/versions")
+    return Request("GET", f"/policies/{segment(name)}/versions")
 
 
 def list_calls(execution_id: str) -> Request:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import uuid
+from urllib.parse import quote
 
 NAMESPACE = uuid.UUID("5b0a1f6e-2f0e-5c3b-9a44-70d1c2b0e6aa")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -43,6 +44,22 @@ def check_id(text: str, what: str) -> str:
     if _CLIENT_ID.fullmatch(text) is None:
         raise InvalidId(f"{what} {text!r} must be 1 to 128 of A-Z a-z 0-9 . _ : -")
     return text
+
+
+def check_chosen_id(text: str, what: str) -> str:
+    """The id itself, if a client may choose it for something new.
+
+    Raises:
+        InvalidId: it is not up to 128 of `A-Za-z0-9._:-`, or is `.` or `..`, which addresses have for other places.
+    """
+    if check_id(text, what) in (".", ".."):
+        raise InvalidId(f"{what} {text!r} must be neither . nor ..")
+    return text
+
+
+def segment(text: str) -> str:
+    """A name as one part of an address: also `.` and `..`, which would else be taken for other places."""
+    return "%2E" * len(text) if text in (".", "..") else quote(text, safe="")
 
 
 class _Attempts:

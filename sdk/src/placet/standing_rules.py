@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from placet import asks
 from placet.channel import Channel
+from placet.ids import segment
 from placet.models import Object, Page, StandingRule
 from placet.transport.port import Request
 
@@ -47,4 +47,4 @@ class AsyncStandingRules:
 
 
 def _path(rule_id: str) -> str:
-    return f"/standing-rules/{quote(rule_id, safe='')}"
+    return f"/standing-rules/{segment(rule_id)}"

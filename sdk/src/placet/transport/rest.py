@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from placet.config import NotConfigured, shown_address
+from placet.ids import segment
 from placet.tls import tls_for
 from placet.transport.bearer import bearer_headers
 from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
@@ -100,7 +101,7 @@ def read_call(key: CallKey, wait_s: float) -> Request:
     seconds = max(math.ceil(wait_s), 0)
     return Request(
         "GET",
-        f"/executions/{key[0]}/tool-calls/{key[1]}",
+        f"/executions/{segment(key[0])}/tool-calls/{segment(key[1])}",
         params={"wait": str(seconds)} if seconds else {},
         waits_s=float(seconds),
     )
