@@ -25,6 +25,7 @@ from services.runtime.log import TopicPartition
 
 PROGRAM = """
 import json, logging, sys
+{prelude}
 logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
 from services.processors.main import run
 run(json.loads(sys.argv[1]))
@@ -45,6 +46,8 @@ class Role:
     worker_id: str = "trust"
     stall_after_s: float = 60.0
     session_timeout_s: float = 6.0
+    # Python that runs first in its process.
+    prelude: str = ""
     process: Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -72,7 +75,7 @@ class Role:
         }
 
     def start(self) -> None:
-        command = (sys.executable, "-c", PROGRAM, json.dumps(self.settings()))
+        command = (sys.executable, "-c", PROGRAM.format(prelude=self.prelude), json.dumps(self.settings()))
         self.process = spawn(command, self.directory / "trust.log", dict(os.environ))
 
     def state(self) -> str:

@@ -23,6 +23,21 @@ from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_par
 
 pytestmark = pytest.mark.broker
 
+# Faust's alarm comes after a second of silence, and each of its looks is told.
+ALARM_SOON = """
+import services.processors.app as app
+from faust.transport.consumer import Consumer
+made, looked = app.faust_app, Consumer.verify_all_partitions_active
+def soon(settings):
+    found = made(settings)
+    found.conf.stream_processing_timeout = found.conf.broker_commit_livelock_soft_timeout = 1.0
+    return found
+async def look(consumer):
+    await looked(consumer)
+    logging.info("looked at all partitions")
+app.faust_app, Consumer.verify_all_partitions_active = soon, look
+"""
+
 
 async def produce_all(role: Role, found: list[History], start: int = 0, stop: int | None = None) -> None:
     for history in found:
@@ -225,6 +240,20 @@ async def test_trust_broker_that_hangs_ends_it_by_the_watchdog_and_the_next_star
         assert counts_of(newest_parts(raws)) == expected_of(found)
     finally:
         role.end()
+
+
+async def test_trust_that_works_says_nothing_of_streams_that_stand_still(role: Role, seed: int) -> None:
+    role.prelude = ALARM_SOON
+    found = histories(role.partitions, 300, seed)
+    await produce_all(role, found)
+    role.start()
+    await until_counted(role, found)
+    counted = role.log.count("looked at all partitions")
+    deadline = time.monotonic() + 60
+    while role.log.count("looked at all partitions") < counted + 3:
+        assert time.monotonic() < deadline, role.log[-4000:]
+        await asyncio.sleep(0.1)
+    assert "There are multiple possible explanations" not in role.log
 
 
 async def test_trust_topics_missing_end_it_with_a_sentence(
