@@ -1,5 +1,6 @@
 import io
 import json
+import re
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from placet.canonical import call_digest
 from placet.cli.decide import answer_value
 from placet.cli.viewing import arranged
 from placet.models import Hold
@@ -140,8 +142,11 @@ def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> 
     assert terminal.out.index("arguments:") < terminal.out.index('+  "recipient": "GB30"')
     assert terminal.sent()[0].json()["view_digest"] == VIEW["view_digest"]
     body = terminal.sent()[0].json()
-    assert body["edited_arguments"] == {"recipient": "GB30", "amount": 98.7}
+    edited = {"recipient": "GB30", "amount": 98.7}
+    assert body["edited_arguments"] == edited
     assert body["digest"] == DIGEST
+    ran = call_digest("acme", "billing-bot", "send_money", "v1", edited)
+    assert terminal.out.splitlines()[-1] == f"digest {ran}, in place of {DIGEST}"
 
 
 def test_edit_reads_a_file(terminal: Terminal, tmp_path: Path) -> None:
@@ -187,6 +192,35 @@ def test_reject_without_feedback_is_wrong_usage(terminal: Terminal) -> None:
 )
 def test_answer_value_is_what_was_meant(hold: Hold, text: str, value: Any) -> None:
     assert answer_value(hold, text) == value
+
+
+@pytest.mark.parametrize("cause", ["policy", "policy_error", "escalation"])
+def test_answer_to_a_call_that_waits_for_approval_is_wrong_usage(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    monkeypatch.setitem(HOLD, "cause", cause)
+    assert terminal("answer", "c0ffee", "travel") == 2
+    assert "it is a call: placet approve, edit or reject" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_answer_to_a_call_with_an_unknown_outcome_is_its_output(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "cause", "outcome_unknown")
+    assert terminal("answer", "c0ffee", "paid") == 0
+    assert terminal.sent()[0].json()["value"] == "paid"
+
+
+def test_show_says_who_is_on_a_hold_and_whose_it_is(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "claimed_by", "mia")
+    monkeypatch.setitem(HOLD, "claimed_until", "2026-11-20T10:00:00Z")
+    monkeypatch.setitem(HOLD, "assignee", "tom")
+    assert terminal("show", "c0ffee") == 0
+    assert re.search(r"claimed +by mia until 2026-11-\d\d \d\d:00:00", terminal.out)
+    assert re.search(r"delegated to +tom", terminal.out)
 
 
 def test_answer_sends_the_value(terminal: Terminal) -> None:

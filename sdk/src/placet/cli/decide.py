@@ -100,12 +100,18 @@ def check_digest(hold: Hold, wanted: str) -> None:
     raw = hold.raw
     if hold.arguments is None or not {"tenant", "tool_version"} <= set(raw):
         return
-    shown = call_digest(
-        str(raw["tenant"]), hold.agent, hold.tool, str(raw["tool_version"] or ""), dict(hold.arguments)
-    )
+    shown = _digest_with(hold, dict(hold.arguments))
     if shown != hold.digest:
         detail = "the arguments shown are not those of the digest: nothing was decided"
         raise DigestMismatch("digest_mismatch", 0, detail, {"shown": shown, "digest": hold.digest})
+
+
+def _digest_with(hold: Hold, arguments: dict[str, Any]) -> str:
+    """The digest of a hold's call with some arguments; "" where the server does not say enough of it."""
+    raw = hold.raw
+    if not {"tenant", "tool_version"} <= set(raw):
+        return ""
+    return call_digest(str(raw["tenant"]), hold.agent, hold.tool, str(raw["tool_version"] or ""), arguments)
 
 
 def _check_length(digest: str, hint: str) -> None:
@@ -122,7 +128,7 @@ def edit(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Change a call's arguments; the policy judges the changed call again."""
+    """Change a call's arguments and approve it so; the policy judges it anew, and may deny it or ask others."""
     edited = _read_object(arguments)
     with connect(context) as placet:
         hold = find_hold(placet, id)
@@ -130,7 +136,7 @@ def edit(
         asks = is_interactive() and not yes
         shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or asks else ""
         _print_difference(dict(hold.arguments or {}), edited, stderr=as_json)
-        confirm(f"Change {_named(hold)} so?", not asks)
+        confirm(f"Change {_named(hold)} so, and approve it?", not asks)
         recorded = placet.holds.decide(
             hold.hold_id,
             "edit",
@@ -139,7 +145,7 @@ def edit(
             edited_arguments=edited,
             feedback=feedback,
         )
-    _print_recorded(hold, "edited", recorded, as_json)
+    _print_recorded(hold, "edited", recorded, as_json, _digest_with(hold, edited))
 
 
 def reject(
@@ -170,6 +176,9 @@ def answer(
     """Answer a question. Environment variables are asked for, one by one, and not shown."""
     with connect(context) as placet:
         hold = find_hold(placet, id)
+        if hold.call_id and hold.raw.get("cause") not in (None, "outcome_unknown"):
+            detail = f"it is a call: placet approve, edit or reject {hold.hold_id}"
+            raise typer.BadParameter(detail, param_hint="ID")
         said = _variables(hold, value) if hold.kind == "env_var" else _said(hold, value)
         recorded = placet.holds.decide(
             hold.hold_id,
@@ -276,10 +285,13 @@ def _print_difference(before: Any, after: Any, *, stderr: bool = False) -> None:
         console(stderr=stderr).print(safe.text(line, style=style))
 
 
-def _print_recorded(hold: Hold, done: str, recorded: Recorded, as_json: bool) -> None:
+def _print_recorded(
+    hold: Hold, done: str, recorded: Recorded, as_json: bool, edited_digest: str = ""
+) -> None:
     if as_json:
         print_json({"hold_id": hold.hold_id, "digest": hold.digest, **recorded.raw})
         return
     waits = " (recorded; more votes are needed)" if recorded.status == "recorded" else ""
     name = hold.tool or hold.kind
-    console().print(safe.text(f"{done}: {name} {hold.hold_id}{waits}\ndigest {hold.digest}", lines=True))
+    digest = f"{edited_digest}, in place of {hold.digest}" if edited_digest else hold.digest
+    console().print(safe.text(f"{done}: {name} {hold.hold_id}{waits}\ndigest {digest}", lines=True))

@@ -147,10 +147,17 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
         ("decided", decided(hold.raw.get("decision"))),
         ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
+        ("claimed", _claimed(hold)),
+        ("delegated to", hold.raw.get("assignee")),
         ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),
         ("to be remembered", _asked_before(hold)),
         ("waits until", until(hold)),
     )
+
+
+def _claimed(hold: Hold) -> str:
+    by = hold.raw.get("claimed_by")
+    return f"by {by} until {local_time(hold.raw.get('claimed_until'))}" if by else ""
 
 
 def _asked_before(hold: Hold) -> str:
