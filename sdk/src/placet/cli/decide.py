@@ -128,7 +128,7 @@ def edit(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Change a call's arguments and approve it so; the policy judges it anew, and may deny it or ask others."""
+    """Approve a call with changed arguments; the policy judges them anew, and may deny or ask others."""
     edited = _read_object(arguments)
     with connect(context) as placet:
         hold = find_hold(placet, id)

@@ -53,7 +53,10 @@ OWN: Mapping[str, tuple[str, str]] = {
     "inbox": ("inbox:inbox", "List what waits for a person."),
     "show": ("inbox:show", "Show a hold, or a call, in full."),
     "approve": ("decide:approve", "Approve a call with exactly the arguments shown."),
-    "edit": ("decide:edit", "Change a call's arguments and approve it so; the policy judges it anew, and may deny it or ask others."),
+    "edit": (
+        "decide:edit",
+        "Approve a call with changed arguments; the policy judges them anew, and may deny or ask others.",
+    ),
     "reject": ("decide:reject", "Say no; the agent is told why."),
     "answer": (
         "decide:answer",
