@@ -46,6 +46,7 @@ class _VoiceThatHangs(KafkaVoice):
     """One whose connection cannot be let go of, as on a machine that is overloaded."""
 
     async def close(self) -> None:
+        await super().close()
         await asyncio.sleep(10 * JOIN_WITHIN_S)
 
 
