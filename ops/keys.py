@@ -19,11 +19,12 @@ TAKEN_UP = {
     "issuer": "Tokens that are issued from now on are signed with it.",
     "gateway": "A gateway signs commands with it once it is started again.",
     "audit": "The projector signs audit heads with it once it is started again.",
+    "decider": "A decider signs with it once it is started again.",
 }
 
 
 def rotate_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="grants, gateway, issuer or audit.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(ROTATED)}.")],
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

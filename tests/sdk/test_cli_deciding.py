@@ -149,6 +149,25 @@ def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> 
     assert terminal.out.splitlines()[-1] == f"digest {ran}, in place of {DIGEST}"
 
 
+def test_edit_that_changes_nothing_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("edit", "c0ffee", "--yes", "--arguments", json.dumps(HOLD["arguments"])) == 2
+    assert "they are the call's own: placet approve" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_answer_without_a_value_names_the_options(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "options", ["visa", {"value": "sepa", "label": "SEPA"}])
+    assert terminal("answer", "c0ffee") == 2
+    assert "say what the answer is: visa, sepa" in terminal.err
+
+
+def test_show_of_what_is_no_hold_names_the_commands_for_other_ids(terminal: Terminal) -> None:
+    assert terminal("show", "invoice") == 1
+    assert "placet state EXECUTION" in terminal.err
+
+
 def test_edit_reads_a_file(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text('{"a": 1}')
     assert terminal("edit", "c0ffee", "--arguments", f"@{tmp_path / 'new.json'}", "--json") == 0

@@ -41,7 +41,8 @@ _KINDS: dict[type, str] = {
 }
 # What the parser says: where, and what it stumbled on; what it would have expected is a list of its own tokens.
 _SYNTAX = re.compile(r"ERROR: <input>:\d+:(\d+): (?:Syntax error: )?(.*?)(?: expecting \{.*)?$")
-_KNOWN_FUNCTIONS = {*_OPERATORS.split(), *_FUNCTIONS.split(), *OWN_FUNCTIONS}
+_NAMED_FUNCTIONS = {*_FUNCTIONS.split(), *OWN_FUNCTIONS}
+_KNOWN_FUNCTIONS = {*_OPERATORS.split(), *_NAMED_FUNCTIONS}
 
 
 class DoesNotCompile(ValueError):
@@ -78,7 +79,7 @@ def compile_expression(source: str) -> CompiledExpression:
         raise DoesNotCompile(_plain(error)) from error
     used = set(program.functions())
     if unknown := sorted(used - _KNOWN_FUNCTIONS):
-        raise DoesNotCompile(f"unknown function {unknown[0]!r}")
+        raise DoesNotCompile(f"unknown function {unknown[0]!r}{did_you_mean(unknown[0], _NAMED_FUNCTIONS)}")
     if "matches" in used:
         program = cel.compile(_by_re2(tokens))
     _check_dialects(tokens)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from schemas.linear_patterns import PatternRefused, bounded_size
-from schemas.plain_words import did_you_mean
+from schemas.plain_words import did_you_mean, nearest
 from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
 from services.domain.policy.cel_work import (
@@ -96,7 +96,10 @@ def shape_of(tokens: tuple[Token, ...]) -> Shape:
 
 
 def _unknown(name: str) -> str:
-    return f"unknown name {name!r}{did_you_mean(name, VARIABLES)}"
+    near = nearest(name, VARIABLES)
+    if near is not None:
+        return f"unknown name {name!r}; did you mean {near!r}?"
+    return f"unknown name {name!r}; an argument of the call is args.{name}, and a text stands in quotes"
 
 
 def _text(tokens: tuple[Token, ...], index: int) -> str:

@@ -20,6 +20,8 @@ _TOKEN = re.compile(
 )
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _JUXTAPOSED = frozenset({"string", "number", "name"})
+# Of strings in other languages, and of CEL's byte strings.
+_PREFIXES = frozenset({"b", "br", "f", "r", "rb", "u"})
 
 
 class Unreadable(ValueError):
@@ -60,15 +62,22 @@ def _scan(source: str) -> list[tuple[str, str]]:
     while position < len(source):
         found = _TOKEN.match(source, position)
         if found is None:
-            raise Unreadable(f"{source[position : position + 10]!r} cannot be read here")
+            hint = "; write '==' to compare" if source[position] == "=" else ""
+            raise Unreadable(f"{source[position : position + 10]!r} cannot be read here{hint}")
         kind = found.lastgroup or "space"
         # `b"x"` and `'''x'''` would be two of these side by side; nothing of CEL that is read here is.
         if kind == "string" and raw and raw[-1][0] in _JUXTAPOSED and raw[-1][1] != "in":
-            raise Unreadable("byte strings and triple quotes are not read; write a plain string")
+            raise Unreadable(_juxtaposed(*raw[-1]))
         if kind != "space":
             raw.append((kind, found.group()))
         position = found.end()
     return raw
+
+
+def _juxtaposed(kind: str, text: str) -> str:
+    if kind == "name" and text.lower() not in _PREFIXES:
+        return f"{text!r} cannot stand before a text; compare with '==', '!=' or 'in'"
+    return "byte strings and triple quotes are not read; write a plain string"
 
 
 def _brackets(raw: list[tuple[str, str]]) -> dict[int, int]:

@@ -132,6 +132,9 @@ def edit(
     edited = _read_object(arguments)
     with connect(context) as placet:
         hold = find_hold(placet, id)
+        if edited == hold.arguments:
+            detail = f"they are the call's own: placet approve {hold.hold_id}"
+            raise typer.BadParameter(detail, param_hint="--arguments")
         # What is replaced must have been seen as well, where something in it could be overlooked.
         asks = is_interactive() and not yes
         shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or asks else ""
@@ -223,10 +226,15 @@ def answer_value(hold: Hold, text: str) -> Any:
 
 def _said(hold: Hold, text: str | None) -> Any:
     if text is None:
-        raise typer.BadParameter("say what the answer is", param_hint="VALUE")
+        raise typer.BadParameter(f"say what the answer is{_offered(hold)}", param_hint="VALUE")
     if not text.strip():
         raise typer.BadParameter("an answer must say something: answer, or reject", param_hint="VALUE")
     return answer_value(hold, text)
+
+
+def _offered(hold: Hold) -> str:
+    shown = [str(option.get("value")) if isinstance(option, dict) else str(option) for option in hold.options]
+    return f": {safe.escaped(', '.join(shown))}" if shown else ""
 
 
 def _variables(hold: Hold, text: str | None) -> dict[str, Any]:

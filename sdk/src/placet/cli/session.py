@@ -32,6 +32,7 @@ PATIENCE_S = 5.0
 # What was sent may be done: the gateway itself answers within 10 s, also where the decider is away.
 ANSWER_PATIENCE_S = 20.0
 WIDE = 200
+OTHER_IDS = " (of an execution: placet state EXECUTION; of a call: placet show EXECUTION/CALL)"
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 IdArgument = Annotated[
     str,
@@ -138,8 +139,17 @@ def every(page_at: Callable[[str | None], Page[T]]) -> list[T]:
         cursor = page.next_cursor
 
 
-def by_prefix(items: Iterable[T], prefix: str, ids: Callable[[T], Sequence[str]], what: str) -> T:
+def by_prefix(
+    items: Iterable[T], prefix: str, ids: Callable[[T], Sequence[str]], what: str, otherwise: str = ""
+) -> T:
     """The one item with an id that begins so; a whole id always wins.
+
+    Args:
+        items: to choose from.
+        prefix: what was given.
+        ids: by which an item may be named.
+        what: they are.
+        otherwise: said where none fits.
 
     Raises:
         NotFound: none does.
@@ -149,7 +159,7 @@ def by_prefix(items: Iterable[T], prefix: str, ids: Callable[[T], Sequence[str]]
     exact = [item for item in fits if prefix in ids(item)]
     chosen = exact if len(exact) == 1 else fits
     if not chosen:
-        raise NotFound("not_found", 404, f"no {what} begins with {safe.escaped(prefix)}")
+        raise NotFound("not_found", 404, f"no {what} begins with {safe.escaped(prefix)}{otherwise}")
     if len(chosen) > 1:
         listed = ", ".join(ids(item)[0] for item in chosen[:5])
         raise Ambiguous(f"{safe.escaped(prefix)} fits {len(chosen)} {what}s ({listed} …): give more of it")
@@ -166,7 +176,7 @@ def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
         return placet.holds.get(by_prefix(holds, id_or_prefix, hold_ids, "open hold").hold_id)
     except NotFound:
         ended = placet.holds.list(status=None, prefix=id_or_prefix).items
-        found = by_prefix(ended, id_or_prefix, lambda hold: (hold.hold_id,), "hold")
+        found = by_prefix(ended, id_or_prefix, lambda hold: (hold.hold_id,), "hold", OTHER_IDS)
         return placet.holds.get(found.hold_id)
 
 
