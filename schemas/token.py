@@ -122,12 +122,7 @@ def unverified_issuer(token: str) -> str:
     Raises:
         TokenRefused: it cannot be read.
     """
-    if len(token) > TOKEN_MAX_CHARS:
-        raise TokenRefused("the token is too long")
-    if token.count(".") != PARTS - 1:
-        raise TokenRefused(
-            "this is no token: one is three parts joined by dots (eyJ….eyJ….…), as `placet token issue` prints it"
-        )
+    _check_form(token)
     try:
         payload = jwt.decode(token, options={"verify_signature": False})
     except UNREADABLE as error:
@@ -165,9 +160,17 @@ def check_actor(actor: Actor) -> None:
         raise TokenRefused("a token with the role agent must name its agent")
 
 
-def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
+def _check_form(token: str) -> None:
     if len(token) > TOKEN_MAX_CHARS:
         raise TokenRefused("the token is too long")
+    if token.count(".") != PARTS - 1:
+        raise TokenRefused(
+            "this is no token: one is three parts joined by dots (eyJ….eyJ….…), as `placet token issue` prints it"
+        )
+
+
+def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
+    _check_form(token)
     try:
         header = jwt.get_unverified_header(token)
         key = public_keys(str(header.get("kid", "")))

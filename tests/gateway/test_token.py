@@ -137,9 +137,10 @@ def test_verify_nested_without_end_refused(public: PublicKeys, keys: Keys) -> No
                 read(token)
 
 
-def test_text_that_is_no_token_is_told_what_one_looks_like() -> None:
-    with pytest.raises(TokenRefused, match=r"no token: one is three parts .* `placet token issue`"):
-        unverified_issuer("garbage")
+def test_text_that_is_no_token_is_told_what_one_looks_like(public: PublicKeys) -> None:
+    for read in (unverified_issuer, lambda text: verify(text, public, NOW)):
+        with pytest.raises(TokenRefused, match=r"no token: one is three parts .* `placet token issue`"):
+            read("garbage")
 
 
 def _part(value: object) -> str:
