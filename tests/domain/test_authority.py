@@ -201,6 +201,17 @@ def test_consume_after_the_approver_lost_the_authority_is_held_again(change: dic
     assert names(consumed(world, hold.digest)) == ["GrantConsumed"]
 
 
+def test_consume_of_what_the_policy_allows_by_now_needs_nobodys_authority() -> None:
+    world = asking(roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS)
+    hold = held(world)
+    decided(world, hold, "approve", MIA)
+    world.definitions = published(world.definitions, [rule("pays", "pay", "allow")])
+    world.definitions = with_people(world.definitions, {**MIAS, "disabled": True})
+
+    assert names(consumed(world, hold.digest)) == ["GrantConsumed"]
+
+
 def test_consume_after_the_approver_lost_another_role_goes_through() -> None:
     world = asking(roles=["treasurer"])
     world.definitions = with_people(world.definitions, MIAS)
