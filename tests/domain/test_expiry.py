@@ -88,6 +88,20 @@ def test_hold_escalates_once_and_then_is_denied() -> None:
     assert names(world.ask(NUDGE)) == ["HoldExpired", "ToolCallDenied"]
 
 
+def test_hold_that_waits_for_ever_escalates_and_goes_on_waiting() -> None:
+    escalate = {"after_seconds": 300, "roles": ["cfo"]}
+    rules = [rule("pays", "pay", "hold", roles=["treasurer"], on_timeout="wait", escalate=escalate)]
+    world = started(definitions=published(Definitions(policies=PolicySet()), rules, TOOLS))
+    hold = held(world)
+    assert hold.deadline_at_ms is None
+    world.later(300)
+
+    assert names(world.ask(NUDGE, OLGA)) == ["HoldEscalated"]
+    world.later(1_000_000)
+    assert world.ask(NUDGE, OLGA) == []
+    assert names(decided(world, hold, "approve", CLARA)) == ["DecisionRecorded", "ToolCallReleased"]
+
+
 def test_hold_escalated_may_be_decided_by_either() -> None:
     world = started()
     for call_id, person in (("a", RITA), ("b", CLARA)):
