@@ -46,6 +46,7 @@ def test_pattern_near_a_published_name_is_told_with_it(pattern: str, known: str,
         ("'*_delete'", "delete_file"),
         ("'[a]*'", "bcdef"),
         ("'**'", "x"),
+        ("'_*'", "read_mail"),
         ("send_money", ""),
     ],
 )
