@@ -155,6 +155,14 @@ def test_edit_that_changes_nothing_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal.sent() == []
 
 
+def test_edit_of_1_into_true_is_a_change(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HOLD, "arguments", {"again": 1})
+    monkeypatch.setitem(HOLD, "digest", call_digest("acme", "billing-bot", "send_money", "v1", {"again": 1}))
+    monkeypatch.setitem(HOLD, "must_read", False)
+    assert terminal("edit", "c0ffee", "--yes", "--arguments", '{"again": true}') == 0
+    assert terminal.sent()[0].json()["edited_arguments"] == {"again": True}
+
+
 def test_answer_without_a_value_names_the_options(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

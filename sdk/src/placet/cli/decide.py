@@ -97,11 +97,8 @@ def check_digest(hold: Hold, wanted: str) -> None:
     if wanted and not hold.digest.startswith(wanted):
         detail = f"the hold is about {hold.digest or 'no digest'}, not {safe.escaped(wanted)}: look again"
         raise DigestMismatch("digest_mismatch", 0, detail)
-    raw = hold.raw
-    if hold.arguments is None or not {"tenant", "tool_version"} <= set(raw):
-        return
-    shown = _digest_with(hold, dict(hold.arguments))
-    if shown != hold.digest:
+    shown = "" if hold.arguments is None else _digest_with(hold, dict(hold.arguments))
+    if shown and shown != hold.digest:
         detail = "the arguments shown are not those of the digest: nothing was decided"
         raise DigestMismatch("digest_mismatch", 0, detail, {"shown": shown, "digest": hold.digest})
 
@@ -132,7 +129,9 @@ def edit(
     edited = _read_object(arguments)
     with connect(context) as placet:
         hold = find_hold(placet, id)
-        if edited == hold.arguments:
+        digest = _digest_with(hold, edited)
+        # Python takes 1 for true: only the canonical text tells what is the same.
+        if digest and digest == hold.digest:
             detail = f"they are the call's own: placet approve {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="--arguments")
         # What is replaced must have been seen as well, where something in it could be overlooked.
@@ -148,7 +147,7 @@ def edit(
             edited_arguments=edited,
             feedback=feedback,
         )
-    _print_recorded(hold, "edited", recorded, as_json, _digest_with(hold, edited))
+    _print_recorded(hold, "edited", recorded, as_json, digest)
 
 
 def reject(
