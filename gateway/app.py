@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
 
 import orjson
 from fastapi import FastAPI
@@ -19,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.docs_gen.openapi import openapi_document
 from gateway.leaving import AnsweredInTheEnd
 from gateway.metrics import Metrics
-from gateway.problems import MEDIA_TYPE, Problem, not_found, response
+from gateway.problems import Problem, bare, bare_code, not_found, response
 from gateway.rates import Buckets
 from gateway.rest import (
     calls,
@@ -42,6 +41,7 @@ from gateway.rest import (
     well_known,
 )
 from gateway.rest.guessing import FAILURES_BURST_S, FAILURES_PER_S, Guessing
+from gateway.rest.head_method import HeadAsGet
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from gateway.rest.unread import Unread
 from gateway.server.heads import Heads
@@ -72,7 +72,7 @@ ROUTERS = (
     well_known.router,
 )
 # What pages of the origins named with --origin may do from a browser.
-CORS_METHODS = ("GET", "POST", "PUT", "DELETE")
+CORS_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 CORS_HEADERS = ("Authorization", "Content-Type", IDEMPOTENCY_KEY.name, LAST_EVENT_ID.name, PROJECT.name)
 CORS_EXPOSED = ("Retry-After", "WWW-Authenticate")
 CORS_MAX_AGE_S = 600
@@ -124,6 +124,7 @@ def create_app(gateway: Gateway) -> FastAPI:
             allow_credentials=False,
             max_age=CORS_MAX_AGE_S,
         )
+    app.add_middleware(HeadAsGet)
     app.add_middleware(Observed, metrics=gateway.metrics)
     app.state.openapi = openapi_document(app)
     app.state.openapi_text = orjson.dumps(app.state.openapi)
@@ -171,36 +172,26 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(sorted(_methods(request.scope)))
-    return _other(error.status_code, "method_not_allowed", str(error.detail), headers)
+    return bare(error.status_code, bare_code(error.status_code), str(error.detail), headers)
 
 
 def _methods(scope: Scope) -> set[str]:
     """The methods of a resource (RFC 9110, section 10.2.1). Each stands in a route of its own."""
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, Route | APIRoute)]
-    return {
+    found = {
         method
         for route in routes
         if route.matches(scope)[0] is not Match.NONE
         for method in route.methods or ()
     }
+    return found | {"HEAD"} if "GET" in found else found
 
 
 async def _gone(request: Request, error: Exception) -> Response:
     # The client went away in the middle of its body: nobody reads this answer, and nothing is wrong here.
-    return _other(400, "malformed", "the body ended early", {})
+    return bare(400, "malformed", "the body ended early", {})
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
     # Starlette logs the error itself after this answer.
-    return _other(500, "internal", "something unexpected went wrong; it was logged", {})
-
-
-def _other(status: int, code: str, detail: str, headers: dict[str, str]) -> Response:
-    document: dict[str, Any] = {
-        "type": f"/problems/{code}",
-        "title": code.replace("_", " "),
-        "status": status,
-        "code": code,
-        "detail": detail,
-    }
-    return Response(orjson.dumps(document), status, headers, MEDIA_TYPE)
+    return bare(500, "internal", "something unexpected went wrong; it was logged", {})

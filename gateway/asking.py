@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.live.outcome import Outcome, Refused, outcome_of
-from gateway.live.waiters import Answered, Wait, Waited, reused
+from gateway.live.waiters import Answered, Wait, Waited, Wanted, reused
 from gateway.outbox import Outbox, Outgoing
 from gateway.problems import Problem
 from schemas import codec
@@ -126,8 +126,8 @@ class Ask(NamedTuple):
 class Answers(Protocol):
     """The views' memory of answered commands."""
 
-    async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
-        """The outcomes of commands given as (tenant, project, command id), as far as they are known."""
+    async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
+        """The outcomes of commands, as far as they are known: else that of another command with the same id."""
         ...
 
 
@@ -223,7 +223,9 @@ class Asker:
             wait.until = max(wait.until, now + timeout_s)
             return
         actor = ask.actor
-        wait = Wait(name, ask.key, actor.tenant, actor.project, now + timeout_s, now + LOOK_AFTER_S)
+        wait = Wait(
+            name, ask.key, _lane(ask), actor.tenant, actor.project, now + timeout_s, now + LOOK_AFTER_S
+        )
         wait.answered.append(answered)
         self.live.waiters.add(wait)
         if ask.name.parts is not None:
@@ -254,16 +256,20 @@ class Asker:
     async def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
         waiters = self.live.waiters
-        wanted = [(wait.tenant, wait.project, wait.name.command_id) for wait in waiters.to_look_up(now)]
-        if wanted:
-            for command_id, outcome in (await self.answers.answers(wanted)).items():
-                for wait in waiters.of_id(command_id):
-                    self._answered_long_ago(wait, outcome)
+        if wanted := waiters.to_look_up(now):
+            for name, outcome in (await self.answers.answers(wanted)).items():
+                for wait in waiters.of_id(name.command_id):
+                    if wait.key == name.key:
+                        self._answered_long_ago(wait, outcome)
         for wait in waiters.overdue(now):
             # What may still be lost is never told as if it waited for a verdict.
             waiters.answer(wait.name, None if wait.stands else _not_taken())
 
     def _answered_long_ago(self, wait: Wait, outcome: Outcome) -> None:
+        if outcome.last_offset >= self.live.read_through[wait.lane]:
+            # The views are ahead of the tail, which will bring it. Told now, it would be told with what the tail has
+            # read of its subject: a consumption with a call that is released still.
+            return
         name = wait.name
         again = self._again.get(name)
         answer = _same_body(outcome, name.digest, wait.key)
@@ -271,9 +277,6 @@ class Asker:
             self.live.waiters.answer(name, answer)
             return
         ask, attempt = again
-        if outcome.last_offset >= self.live.read_through[_lane(ask)]:
-            # The views are ahead of the tail: it is the answer to this very asking, and the tail will bring it.
-            return
         left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
         self._ask(ask, lambda later: self.live.waiters.answer(name, later), left_s, attempt + 1)
 

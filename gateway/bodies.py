@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
 
 from gateway.problems import invalid
 from schemas import commands as k
@@ -24,11 +25,29 @@ ChosenId = Annotated[
     Field(max_length=limit_of(k.ProposeToolCall, "call_id"), pattern=form_of(k.ProposeToolCall, "call_id")),
 ]
 ClientId = Annotated[str, Field(pattern=form_of(k.ConsumeGrant, "attempt_id"))]
+GrantId = Annotated[str, Field(max_length=limit_of(k.ConsumeGrant, "grant_id"))]
 ToolName = Annotated[str, Field(pattern=form_of(k.ProposeToolCall, "tool"))]
 ScopeName = Annotated[str, Field(max_length=limit_of(k.StartExecution, "user"))]
 Text = Annotated[str, Field(max_length=limit_of(k.ProposeToolCall, "reason"))]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 JsonObject = dict[str, Any]
+_OPTION_NAME: list[JsonSchemaValue] = [
+    {"type": "string", "minLength": 1},
+    {"type": "number"},
+    {"type": "boolean"},
+]
+# The decider judges options; the schema says what it takes (`services.domain.requests`).
+Option = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_OPTION_NAME,
+                {"type": "object", "properties": {"id": {"anyOf": _OPTION_NAME}}, "required": ["id"]},
+            ]
+        }
+    ),
+]
 
 
 class Body(BaseModel):
@@ -44,7 +63,7 @@ class StartExecution(Body):
     agent: ChosenId | None = None
     user: ScopeName = ""
     workspace: ScopeName = ""
-    request: Any = None
+    request: Any = Field(default=None, description="What the run was started for: any JSON.")
     context: JsonObject = Field(default_factory=dict)
 
 
@@ -60,10 +79,14 @@ class ProposeToolCall(Body):
 
 
 class ConsumeGrant(Body):
-    """Use a release, once. `attempt_id` is random per process and never derived from the call."""
+    """Use a release, once. `attempt_id` is random per process and never derived from the call.
+
+    `grant_id` refuses any release but that one, such as a later one of the same call.
+    """
 
     digest: Digest
     attempt_id: ClientId | None = None
+    grant_id: GrantId | None = None
 
 
 class TakeSecrets(Body):
@@ -96,7 +119,7 @@ class ReportResult(Body):
 
     attempt_id: ClientId
     outcome: Outcome
-    output: Any = None
+    output: Any = Field(default=None, description="What the tool put out: any JSON.")
     error: Text | None = None
     duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX)] | None = None
 
@@ -128,7 +151,7 @@ class CancelExecution(Body):
 class CompleteExecution(Body):
     """End the execution with its result."""
 
-    result: Any = None
+    result: Any = Field(default=None, description="What it came to: any JSON.")
 
 
 class FailExecution(Body):
@@ -142,7 +165,7 @@ class FinishExecution(Body):
     """End an execution, over the WebSocket: `result` of one that completed, `reason` of the others."""
 
     outcome: Literal["completed", "failed", "cancelled"]
-    result: Any = None
+    result: Any = Field(default=None, description="What it came to: any JSON.")
     reason: Text = ""
 
 
@@ -160,11 +183,30 @@ class RequestHumanInput(Body):
     agent: ClientId | None = None
     kind: RequestKind = "clarification"
     question: Annotated[str, Field(min_length=1, max_length=limit_of(k.RequestHumanInput, "question"))]
-    options: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
-    fields: Annotated[list[Any], Field(max_length=ITEMS_MAX)] = Field(default_factory=list)
+    options: Annotated[
+        list[Option],
+        Field(
+            max_length=ITEMS_MAX,
+            description="What may be chosen, each once: a text, a number, true or false, or an object with an `id`, "
+            "which is what it is answered with, and whatever else says what it is. None with `env_var`.",
+        ),
+    ] = Field(default_factory=list)
+    fields: Annotated[
+        list[Annotated[Any, Field(description="The name of a variable (`env_var`), or any JSON.")]],
+        Field(
+            max_length=ITEMS_MAX,
+            description="With `env_var` the names of the variables asked for, at least one; else any JSON, which "
+            "whoever answers is shown.",
+        ),
+    ] = Field(default_factory=list)
     decision_type: Annotated[str, Field(max_length=limit_of(k.RequestHumanInput, "decision_type"))] = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)] | None = None
-    default: Any = None
+    default: Any = Field(
+        default=None,
+        description="What stands as the answer where nobody gives one in time; null for none. With `decision` one of "
+        "the options (the `id` of an object), or any JSON where there are none; with `clarification` any JSON but a "
+        "blank text; with `permission` only false, since time grants nothing; left out with `env_var`.",
+    )
 
 
 class ChangeRule(Body):
@@ -180,7 +222,14 @@ class DecideHold(Body):
     digest: Annotated[str, Field(max_length=64)] = ""
     edited_arguments: JsonObject | None = None
     feedback: Text = ""
-    value: Any = None
+    value: Any = Field(
+        default=None,
+        description="The answer, with `respond` only. To a `permission`: true, false or one of its options; to a "
+        "`decision`: one of its options, or any JSON where it has none; to a `clarification`: any JSON but null and "
+        "a blank text; to an `env_var`: an object of its variables, each a text; to a call whose outcome is "
+        "unknown: its output; to another call: any JSON, which denies it and is its feedback. One of the options is "
+        "answered as it stands in the hold's `options`, an object by its `id`.",
+    )
     scope: Scope = "once"
     remember: Asked | None = None
     view_digest: Annotated[str, Field(max_length=64)] = ""

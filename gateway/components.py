@@ -89,8 +89,16 @@ def component_of(part: Part) -> Component:
         "address": word.address,
         "at": word.at,
         "lag_records": word.lag_records,
-        "reason": part.complaint() if part.state in (SILENT, STALLED) else None,
+        "reason": _reason(part),
     }
+
+
+def _reason(part: Part) -> str | None:
+    """Why a process does not do its work; which disk is short of room, also while it does."""
+    if part.state in (SILENT, STALLED):
+        return part.complaint()
+    disk = "" if part.word.disk in part.word.reason else part.word.disk
+    return "; ".join(filter(None, (part.word.reason, disk))) or None
 
 
 def merged(heard: Sequence[Part], local: Sequence[Part]) -> list[Part]:

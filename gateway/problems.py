@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from itertools import islice
 from typing import Any
 
@@ -17,6 +18,17 @@ from schemas.refusals import HTTP_STATUS, Refusal
 MEDIA_TYPE = "application/problem+json"
 PRECEDENCE = {code: place for place, code in enumerate(Refusal)}
 ERRORS_MAX = 100
+# Codes of what HTTP itself refuses.
+_BARE_CODES = {
+    HTTPStatus.BAD_REQUEST: "malformed",
+    HTTPStatus.FORBIDDEN: "not_authorised",
+    HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.REQUEST_URI_TOO_LONG: "uri_too_long",
+    HTTPStatus.UPGRADE_REQUIRED: "upgrade_required",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "header_too_large",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "internal",
+    HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
+}
 
 
 class Problem(Exception):
@@ -79,6 +91,27 @@ def _message(errors: list[Mapping[str, Any]]) -> str:
     return "this field is missing; add it" if kind == "missing" else sentence(errors)
 
 
+def bare_code(status: int) -> str:
+    """The code of a refusal of HTTP's own."""
+    return _BARE_CODES.get(HTTPStatus(status), "malformed")
+
+
+def bare_document(status: int, code: str, detail: str) -> dict[str, Any]:
+    """The problem document of what is wrong with a request whatever it asks for: HTTP's own refusals."""
+    return {
+        "type": f"/problems/{code}",
+        "title": code.replace("_", " "),
+        "status": status,
+        "code": code,
+        "detail": detail,
+    }
+
+
+def bare(status: int, code: str, detail: str, headers: Mapping[str, str]) -> Response:
+    """Likewise, as an HTTP response."""
+    return Response(orjson.dumps(bare_document(status, code, detail)), status, headers, MEDIA_TYPE)
+
+
 def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """The problem as an HTTP response."""
     extra = dict(headers or {})
@@ -87,6 +120,12 @@ def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Resp
     if "retry_after" in problem.fields:
         extra["Retry-After"] = str(problem.fields["retry_after"])
     return Response(written(problem.document()), problem.status, extra, MEDIA_TYPE)
+
+
+def message_of(problem: Problem) -> dict[str, Any]:
+    """The problem as the message `error` of a socket or stream: `problem` is the document's own `type`."""
+    document = problem.document()
+    return {**document, "type": "error", "problem": document["type"], "ref": None}
 
 
 def written(document: Mapping[str, Any]) -> bytes:

@@ -22,7 +22,6 @@ from gateway.checking.desk import DefinitionDesk
 from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
-from gateway.identity.jwks import IssuerKeys
 from gateway.identity.keys import GATEWAYS, ISSUERS, Keys, PublicKeyFile, load_or_create
 from gateway.identity.oidc import OidcIssuer
 from gateway.identity.oidc_settings import OidcSettings
@@ -353,6 +352,9 @@ def assemble(settings: GatewaySettings) -> Gateway:
 def _oidc(settings: OidcSettings | None) -> OidcIssuer | None:
     if settings is None:
         return None
+    # Its HTTP client is loaded only where a provider is believed.
+    from gateway.identity.jwks import IssuerKeys
+
     return OidcIssuer(settings, IssuerKeys(settings.issuer, settings.jwks_url, settings.algorithms))
 
 

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from gateway.identity.oidc_settings import OidcSettings, OidcSettingsRefused, read_oidc
 from gateway.server.bounds import Bounds
-from projections.audit.heads import DEFAULT_SECONDS
-from projections.audit.settings import heads_dir
+from projections.audit.keeping import DEFAULT_SECONDS, heads_dir
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics

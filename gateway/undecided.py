@@ -19,6 +19,7 @@ from gateway.kafka_past import KafkaForbidden, KafkaPast
 from gateway.live.live import Live
 from gateway.live.past import PastGone
 from gateway.live.reader import Reader, Subject
+from gateway.live.waiters import Wanted
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from schemas.actor import Actor
@@ -109,8 +110,9 @@ class Undecided:
     async def _is_answered(self, command: Command) -> bool:
         if self.live.ring.of_command(command.command_id, command.digest) is not None:
             return True
-        wanted = (command.actor.tenant, command.actor.project, command.command_id)
-        return bool(await self.answers.answers([wanted]))
+        wanted = Wanted(command.actor.tenant, command.actor.project, command.command_id, command.key)
+        found = (await self.answers.answers([wanted])).get(wanted)
+        return found is not None and found.key == command.key
 
 
 class Waiting(Protocol):

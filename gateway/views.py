@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from gateway.live.outcome import Outcome, Refused, given_up, outcome_of
 from gateway.live.reader import REQUESTS_MAX, Found, FoundAll, Named, Subject
+from gateway.live.waiters import Wanted
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from projections.folds.text import GIVEN_UP
@@ -70,8 +71,8 @@ class GatewayViews:
         )
         return FoundAll(rows, positions.executions)
 
-    async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
-        """The outcomes of commands given as (tenant, project, command id), as far as they are known.
+    async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
+        """The outcomes of commands, as far as they are known: else that of another command with the same id.
 
         Views that cannot be read know of none: whoever waits goes on waiting.
         """
@@ -110,13 +111,13 @@ def _find(moment: Moment, subject: Subject) -> Row | None:
     return resources.hold(moment, *owner, subject.id)
 
 
-def _answers(moment: Moment, wanted: list[tuple[str, str, str]], topics: Topics) -> dict[str, Outcome]:
-    found: dict[str, Outcome] = {}
-    for tenant, project, command_id in wanted:
-        row = resources.answer(moment, tenant, project, command_id)
+def _answers(moment: Moment, wanted: list[Wanted], topics: Topics) -> dict[Wanted, Outcome]:
+    found: dict[Wanted, Outcome] = {}
+    for one in wanted:
+        row = resources.answer(moment, one.tenant, one.project, one.command_id, one.key.decode())
         if row is not None:
             is_definition = row["topic"] == topics.definitions
-            found[command_id] = _published(moment, row) if is_definition else _decided(moment, row)
+            found[one] = _published(moment, row) if is_definition else _decided(moment, row)
     return found
 
 
@@ -128,7 +129,7 @@ def _published(moment: Moment, row: Row) -> Outcome:
     refused = Refused(Refusal(row["code"]), row["detail"] or "") if row["code"] else None
     if (row["detail"] or "").startswith(GIVEN_UP):
         refused = given_up()
-    version = definitions.published_by_command(moment, row["tenant"], row["command_id"])
+    version = definitions.published_by_command(moment, row)
     body = None if version is None else _publication(version)
     return Outcome(
         row["command_digest"],

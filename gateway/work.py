@@ -10,23 +10,29 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, ParamSpec, TypeVar
 
 import orjson
 
 from gateway.problems import Problem
 from gateway.rates import Buckets
+from gateway.turns import Turns
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 
 T = TypeVar("T")
+M = TypeVar("M")
+R = TypeVar("R")
+P = ParamSpec("P")
 Owner = tuple[str, str]
 
 SLICE_S = 0.004
 # So many subjects' long answers are written at once, slice by slice.
 LONG_ANSWERS_AT_ONCE = 4
+# Of the few connections to the views one subject has no more than half.
+QUESTIONS_AT_ONCE = 2
 # A message of a socket that takes longer counts as a long answer. What the many others take together is bounded more
 # widely: they are the work that the gateway is there for.
 LONG_MESSAGE_S = 0.002
@@ -34,6 +40,8 @@ MESSAGES_SHARE = 0.6
 # The process is counted in milliseconds.
 PER_S = 1_000.0
 MESSAGES_BURST_S = 0.1
+# By the wall each subject would pay for what its neighbours on the machine take between two of its instructions.
+processor_s = time.thread_time
 
 
 def owner_of(actor: Actor) -> Owner:
@@ -42,7 +50,7 @@ def owner_of(actor: Actor) -> Owner:
 
 
 class Work:
-    """Counts, in seconds of the process, what each subject's answers cost."""
+    """Counts, in seconds of the processor, what each subject's answers cost."""
 
     def __init__(self, share: float, burst_s: float, patience_s: float) -> None:
         """Begin with nothing spent.
@@ -57,7 +65,8 @@ class Work:
         self._long = Buckets(PER_S, burst_s / share)
         self._messages = Buckets(PER_S, MESSAGES_BURST_S / MESSAGES_SHARE)
         self._at_once = asyncio.Semaphore(LONG_ANSWERS_AT_ONCE)
-        self._turns: dict[Owner, tuple[asyncio.Lock, int]] = {}
+        self._turns = Turns(1)
+        self._questions = Turns(QUESTIONS_AT_ONCE)
 
     def spend(self, owner: Owner, seconds: float) -> float:
         """Count what was done for a subject.
@@ -89,40 +98,61 @@ class Work:
     @asynccontextmanager
     async def turn(self, owner: Owner) -> AsyncIterator[None]:
         """Have one's turn: one long answer at a time for each subject, a few for all, and none on credit."""
-        lock, waiting = self._turns.get(owner, (asyncio.Lock(), 0))
-        self._turns[owner] = (lock, waiting + 1)
-        try:
-            async with lock:
-                if wait_s := self.spend(owner, 0.0):
-                    await asyncio.sleep(wait_s)
-                async with self._at_once:
-                    yield
-        finally:
-            _, waiting = self._turns[owner]
-            if waiting == 1:
-                del self._turns[owner]
-            else:
-                self._turns[owner] = (lock, waiting - 1)
+        async with self._turns.of(owner):
+            if wait_s := self.spend(owner, 0.0):
+                await asyncio.sleep(wait_s)
+            async with self._at_once:
+                yield
+
+    async def asked(
+        self, owner: Owner, read: Callable[[Callable[[M], T]], Awaitable[R]], ask: Callable[[M], T]
+    ) -> R:
+        """Ask the views something, a few questions at a time for each subject, and count what it took."""
+        with self._counting(owner) as timed:
+            async with self._questions.of(owner):
+                return await read(timed(ask))
 
     async def done(self, owner: Owner, work: Callable[[], T]) -> T:
         """Do something long on a thread, in the subject's turn; where it raises, so does this."""
         async with self.turn(owner):
-            started = time.perf_counter()
-            try:
-                return await asyncio.to_thread(work)
-            finally:
-                self.spend(owner, time.perf_counter() - started)
+            return await self.counted(owner, work)
+
+    async def counted(self, owner: Owner, work: Callable[[], T]) -> T:
+        """Do something on a thread and count what it took of the processor, whether or not it raises."""
+        with self._counting(owner) as timed:
+            return await asyncio.to_thread(timed(work))
+
+    @contextmanager
+    def _counting(self, owner: Owner) -> Iterator[Callable[[Callable[P, T]], Callable[P, T]]]:
+        """Make a function one whose time on its thread is the owner's to pay when the context ends."""
+        took_s = 0.0
+
+        def timed(work: Callable[P, T]) -> Callable[P, T]:
+            def run(*args: P.args, **kwargs: P.kwargs) -> T:
+                nonlocal took_s
+                started = processor_s()
+                try:
+                    return work(*args, **kwargs)
+                finally:
+                    took_s = processor_s() - started
+
+            return run
+
+        try:
+            yield timed
+        finally:
+            self.spend(owner, took_s)
 
     async def written(
         self, owner: Owner, rows: Iterable[T], item: Callable[[T], dict[str, Any]]
     ) -> AsyncGenerator[bytes, None]:
         """Rows as JSON, one after the other, in slices that let others through; to be read in the subject's turn."""
-        started = time.perf_counter()
+        started = processor_s()
         for row in rows:
             yield orjson.dumps(item(row))
-            elapsed = time.perf_counter() - started
+            elapsed = processor_s() - started
             if elapsed > SLICE_S:
                 self.spend(owner, elapsed)
                 await asyncio.sleep(0)
-                started = time.perf_counter()
-        self.spend(owner, time.perf_counter() - started)
+                started = processor_s()
+        self.spend(owner, processor_s() - started)

@@ -13,7 +13,7 @@ from pathlib import Path
 from ops import process
 from ops.config import DataDir
 from ops.restarts import restart_delay_s
-from ops.status import BACKING_OFF, Component, role_state
+from ops.status import BACKING_OFF, READY, Component, role_state
 
 HEALTHY_AFTER_S = 30.0
 STOP_GRACE_S = 10.0
@@ -39,6 +39,7 @@ class RoleChild:
         self._started_at = 0.0
         self._start_at: float | None = None
         self._printed_from = 0
+        self._ended_by = ""
 
     def start(self) -> None:
         """Start its process; what it prints is appended to its log.
@@ -71,6 +72,7 @@ class RoleChild:
         self.failures = 1 if now - self._started_at > HEALTHY_AFTER_S else self.failures + 1
         delay_s = restart_delay_s(self.failures)
         self._start_at = now + delay_s
+        self._ended_by = f"it ended ({describe_exit(code)}): {self.last_words()}" if code > 0 else ""
         return f"{self.name} ended ({describe_exit(code)}); starting it again in {delay_s:.1f} s"
 
     def request_stop(self) -> None:
@@ -87,10 +89,12 @@ class RoleChild:
     def component(self) -> Component:
         """How it is now, by its own status file."""
         if self._process is None or self._start_at is not None:
-            return Component(self.name, None, BACKING_OFF, None, self.restarts)
+            return Component(self.name, None, BACKING_OFF, None, self.restarts, self._ended_by)
         state, address, _ = role_state(self._directory, self.name, self._process.pid)
+        if state == READY:
+            self._ended_by = ""
         # A detail that counts seconds would be a new word at every look.
-        return Component(self.name, self._process.pid, state, address, self.restarts)
+        return Component(self.name, self._process.pid, state, address, self.restarts, self._ended_by)
 
     def last_words(self) -> str:
         """Why it may have ended: the last line since its last start that is a warning, or is not of its log."""

@@ -15,7 +15,7 @@ from gateway.settings import (
 from ops.errors import UsageError
 from ops.files import read_json, write_json
 from ops.kafka.acl import SNAPSHOTS
-from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
+from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.kafka_settings import settings_file
 from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import DataDirectoryUnusableError, DiskFullError, OpsError
-
-# With less a file of a few kilobytes may not fit any more.
-LOWEST_FREE_BYTES = 1024 * 1024
+from vitals.disks import FULL, shortage
 
 
 def write_text(path: Path, text: str, mode: int = 0o600) -> None:
@@ -62,9 +60,7 @@ def unusable(error: OSError, root: Path) -> OpsError:
 
 def is_full(path: Path) -> bool:
     """Whether the disk that holds a path, or will hold it, takes nothing more."""
-    there = next((one for one in (path, *path.parents) if one.exists()), path)
-    status = os.statvfs(there)
-    return status.f_bavail * status.f_frsize < LOWEST_FREE_BYTES
+    return shortage(path) == FULL
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

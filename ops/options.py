@@ -15,8 +15,7 @@ from gateway.settings import (
 from ops.config import DEFAULT_PORT, PROBED, DataDir, StackConfig
 from ops.errors import UsageError
 from ops.ports import LOOPBACK, broker_addresses, check_listening, free_port, in_url, reachable
-from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS
-from projections.audit.webhook import WebhookRefused, checked_address
+from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS, WebhookRefused, checked_address
 from schemas.seals import OFF, REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 

@@ -13,6 +13,7 @@ from typing import Any
 from ops import process
 from ops.config import DataDir
 from ops.files import is_full, read_json, write_json
+from vitals.disks import SQLITE, short_of_room
 from vitals.status import read_word
 from vitals.word import SILENT, SILENT_AFTER_S, Word, standing
 
@@ -104,7 +105,9 @@ def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str
     word, age_s = found
     state = standing(word, age_s)
     reason = f"silent for {age_s:.1f} s" if state == SILENT else "; ".join(word.problems())
-    return state, word.address, reason if state not in (STARTING, READY) else ""
+    if state == STARTING:
+        return state, word.address, word.reason
+    return state, word.address, reason if state != READY else ""
 
 
 def observed(parts: Sequence[Component], directory: DataDir) -> tuple[Component, ...]:
@@ -140,7 +143,10 @@ def _observed(part: Component, directory: DataDir) -> Component:
     if part.name == KAFKA:
         return part
     state, address, reason = role_state(directory, part.name, part.pid)
-    return replace(part, state=state, address=address, reason=reason)
+    # While it starts again, what ended it before is all that is known.
+    return replace(
+        part, state=state, address=address, reason=reason or (part.reason if state != READY else "")
+    )
 
 
 def _kafka_age_s(part: Component, directory: DataDir) -> float | None:
@@ -158,19 +164,39 @@ def _age_s(word: Word) -> float | None:
 def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
     """The supervisor's word with what it could not write down: parts in trouble, a disk that takes nothing."""
     troubled = [part for part in stack.components if part.state != READY]
-    if stack.state != READY or not troubled:
+    if stack.state != READY:
         return stack
+    full, low = short_disks(directory)
+    if not troubled:
+        return replace(stack, message=" ".join((*full, *low)) or stack.message)
     told = [f"{part.name} {part.reason or 'is ' + part.state}" for part in troubled]
     happened = [stack.message] if stack.message else []
-    message = full_disk(directory.root) or unwritable(directory) or "; ".join([*told, *happened])
-    return replace(stack, state=DEGRADED, message=message)
+    message = " ".join(full) or unwritable(directory) or "; ".join([*told, *happened])
+    return replace(stack, state=DEGRADED, message=". ".join((message.rstrip("."), *low)) if low else message)
 
 
-def full_disk(root: Path) -> str:
-    """One sentence where the disk of a directory takes nothing more; empty otherwise."""
-    if not is_full(root):
-        return ""
-    return f"The disk that holds {root} is full: free space; what had to end is then started again."
+def short_disks(directory: DataDir) -> tuple[list[str], list[str]]:
+    """One sentence for each disk of the stack that takes nothing more, and for each that soon will not."""
+    full, low = [], []
+    paths = _written_paths(directory)
+    for number, short in short_of_room(paths):
+        told = f"The disk that holds {paths[number]} {short.told}"
+        if short.is_full:
+            full.append(f"{told}; what had to end is then started again.")
+        else:
+            low.append(f"{told}.")
+    return full, low
+
+
+def _written_paths(directory: DataDir) -> list[Path]:
+    found = [directory.root, directory.kafka]
+    config = read_json(directory.config) or {}
+    url = str(config.get("database_url") or "")
+    if url.startswith(SQLITE):
+        found.append(Path(url.removeprefix(SQLITE)))
+    if heads := config.get("audit_heads_dir"):
+        found.append(Path(str(heads)))
+    return found
 
 
 def _no_room(directory: DataDir) -> str:

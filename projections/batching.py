@@ -89,7 +89,7 @@ class Gathered:
     rule_uses: list[Row] = field(default_factory=list)
     skipped: list[Values] = field(default_factory=list)
     dead_letters: list[Row] = field(default_factory=list)
-    answers: dict[tuple[str, str, str], Row] = field(default_factory=dict)
+    answers: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
     agents: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
     adoptions: dict[int, Values] = field(default_factory=dict)
 
@@ -343,7 +343,8 @@ def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered
     # What refuses another body under a known id says nothing of the command that the id stands for.
     if not meta.command_id or is_reuse_refusal(event.body):
         return
-    key = (*owner, meta.command_id)
+    # Services choose their command ids, and the same id on another key is another command.
+    key = (*owner, meta.command_id, event.key.decode())
     row = gathered.answers.get(key)
     if row is None:
         row = gathered.answers[key] = {
@@ -352,7 +353,7 @@ def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered
             "command_id": meta.command_id,
             "command_digest": meta.command_digest,
             "topic": topic,
-            "log_key": event.key.decode(),
+            "log_key": key[3],
             "log_partition": event.partition,
             "first_offset": event.offset,
             "code": None,

@@ -14,7 +14,7 @@ from projections.log_errors import LogError
 from projections.meters import Meters
 from projections.projector import Projector
 from projections.store.port import ViewError
-from projections.store.urls import open_view
+from projections.store.urls import open_view, remove_leftovers
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.seals import load_seals
@@ -58,9 +58,11 @@ async def _serve(settings: Mapping[str, str], alive: Living) -> None:
 async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> None:
     tail = KafkaTail(kafka_address(settings))
     await tail.open()
+    url = settings["database_url"]
+    await asyncio.to_thread(remove_leftovers, url)
     projector = Projector(
         tail,
-        open_store=lambda: open_view(settings["database_url"]),
+        open_store=lambda: open_view(url),
         topics=Topics(settings.get("topic_prefix") or "placet"),
         tell=lambda state: alive.tell(state),
         heads=audit.keeper,

@@ -17,7 +17,7 @@ from projections.compare import Comparison, Forgotten, compare
 from projections.log_errors import LogChanged, LogUnreachable
 from projections.projector import Writer, new_writer
 from projections.store.port import ViewHeld, ViewOutdated, ViewReplaced, ViewStore
-from projections.store.urls import exists, identity_of, new_generation, open_view
+from projections.store.urls import exists, identity_of, new_generation, open_view, remove_leftovers
 from projections.tail_kafka import Bounds, KafkaTail, Partition
 from schemas.seals import LogSeals
 from schemas.topics import Topics
@@ -126,6 +126,7 @@ async def rebuild(
         HeadsUnusable: the heads cannot be read.
     """
     replaced = identity_of(plan.target_url)
+    remove_leftovers(plan.target_url)
     generation = new_generation(plan.target_url)
     try:
         if not plan.force:

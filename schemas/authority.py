@@ -11,6 +11,8 @@ from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.requirement import ANY_REVIEWER
 
+Requesters = Callable[[], frozenset[str]]
+
 
 class Delegation(Struct, frozen=True):
     """A hold handed on: by which account, with which roles, and to whom it named.
@@ -58,7 +60,7 @@ class Asked(Struct, frozen=True):
 
 
 def refusal_to_decide(
-    asked: Asked, requesters: Callable[[], frozenset[str]], actor: Actor, people: TenantPeople
+    asked: Asked, requesters: Requesters, actor: Actor, people: TenantPeople
 ) -> tuple[Refusal, str] | None:
     """Why the actor may not decide a hold, or None.
 
@@ -82,8 +84,7 @@ def refusal_to_decide(
         return None
     hands = hands_to(asked, actor.subject, actor.roles, people)
     if hands:
-        gone = not still_hand_on(asked, hands, people)
-        if gone or any(_exclusion(asked, requesters, one.by, people) for one in hands):
+        if not still_hand_on(asked, requesters, hands, people):
             return Refusal.FORBIDDEN_ROLE, "who handed the hold on to you may not decide it any more"
         return None
     if asked.roles or asked.reviewers:
@@ -119,23 +120,39 @@ def hands_to(asked: Asked, to: str, had: tuple[str, ...], people: TenantPeople) 
     return tuple(hands)
 
 
-def still_hand_on(asked: Asked, hands: tuple[Delegation, ...], people: TenantPeople) -> bool:
+def still_hand_on(
+    asked: Asked, requesters: Requesters, hands: tuple[Delegation, ...], people: TenantPeople
+) -> bool:
     """Whether everybody through whose hands a hold came is there, and the first could still decide by themselves.
 
+    Nobody among them may be one whose own request it is where another person is asked for, or whom the rule excludes.
     Where that one is not published nobody can see a role lost: what the decider saw when they handed it on stands.
     """
-    if any(people.is_other(one.by, one.person) for one in hands):
+    if not all(may_still_speak(asked, requesters, one.by, one.person, people) for one in hands):
         return False
     first = hands[-1]
     # Before the second version of HoldDelegated no roles were recorded.
     is_proven = not first.roles and first == asked.delegations[0]
-    return may_still(asked, first.by, first.roles, people, is_proven=is_proven)
+    return keeps_role(asked, first.by, first.roles, people, is_proven=is_proven)
 
 
-def may_still(
+def may_still_speak(asked: Asked, requesters: Requesters, by: str, person: str, people: TenantPeople) -> bool:
+    """Whether an account is what it was, and not now known as one that may not decide this hold, whatever its role.
+
+    Args:
+        asked: whom the hold asks.
+        requesters: the people whose own request it is, as far as is known now.
+        by: the account.
+        person: the principal whose account it was.
+        people: of the tenant, now.
+    """
+    return not people.is_other(by, person) and _exclusion(asked, requesters, by, people) is None
+
+
+def keeps_role(
     asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople, *, is_proven: bool = False
 ) -> bool:
-    """Whether an account that could decide by itself then still could now, where that can be seen.
+    """Whether an account that could decide by itself then still could now by its role, where that can be seen.
 
     Args:
         asked: whom the hold asks.
@@ -157,7 +174,7 @@ def _is_named(asked: Asked, by: str, people: TenantPeople) -> bool:
 
 
 def _exclusion(
-    asked: Asked, requesters: Callable[[], frozenset[str]], by: str, people: TenantPeople
+    asked: Asked, requesters: Requesters, by: str, people: TenantPeople
 ) -> tuple[Refusal, str] | None:
     person = people.name_of(by)
     if person in map(people.meant_by, asked.excluded):

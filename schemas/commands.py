@@ -97,11 +97,15 @@ class ProposeToolCall(Message):
 
 
 class ConsumeGrant(Message):
-    """Use a release, once. `attempt_id` is random per process and never derived from the call."""
+    """Use a release, once. `attempt_id` is random per process and never derived from the call.
+
+    `grant_id` refuses any release but that one.
+    """
 
     call_id: Id
     digest: Id
     attempt_id: AttemptId
+    grant_id: Id = ""
 
 
 class ReportResult(Message):

@@ -199,6 +199,13 @@ class TenantPeople(Struct, frozen=True):
         """Whom a policy or a person means by a name: the principal of that name, else whose account it is."""
         return name if self._is_name(name) else self.name_of(name)
 
+    def knows(self, name: str) -> bool:
+        """Whether a name may be somebody's: a principal's, an account of one, or anyone's where none is published."""
+        if self._is_name(name) or self._person(name) is not None or self._is_anything_unread():
+            return True
+        places = {TENANT_WIDE, self.project}
+        return not any(tenant == self.tenant and at in places for tenant, at, _ in self.people.by_name)
+
     def principal_of(self, subject: str) -> str:
         """The name of the subject's principal, empty where none is published."""
         person = self._person(subject)

@@ -60,7 +60,7 @@ class ArgumentTest(RuleModel):
     """
 
     any: Annotated[Literal[True] | None, BeforeValidator(_no_number)] = None
-    equals: Any = None
+    equals: Any = Field(default=None, description="Exactly this: any JSON.")
     one_of: Annotated[tuple[Any, ...], Field(min_length=1, max_length=VALUES_MAX)] | None = None
     prefix: Annotated[StrictStr, Field(min_length=1, max_length=1_000)] | None = None
     at_least: Number | None = None

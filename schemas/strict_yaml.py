@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 MAX_CHARS = 256 * 1024
+# What PyYAML says where a file has more than one.
+_SECOND_DOCUMENT = "but found another document"
 
 
 class MalformedYaml(ValueError):
@@ -84,6 +86,9 @@ def load_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader that knows fewer types)
     except yaml.MarkedYAMLError as error:
+        if error.problem == _SECOND_DOCUMENT:
+            message = "a second document begins here; keep each in a file of its own"
+            raise _at(error.problem_mark, message) from error
         raise _at(error.problem_mark, f"not YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, MalformedYaml):

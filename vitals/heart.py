@@ -70,6 +70,7 @@ class Heart:
             kafka_age_ms=word.kafka_age_ms,
             partitions=list(word.partitions),
             reason=word.reason,
+            disk=word.disk,
         )
 
     def _run(self) -> None:

@@ -66,6 +66,11 @@ def living(settings: Mapping[str, str], role: str) -> Iterator[Living]:
     heart.start()
     try:
         yield Living(pulse, registry, heart)
+        pulse.reason = ""
+    except Exception as error:
+        # The last heartbeat says why, for whoever cannot read the log of this machine.
+        pulse.reason = str(error) or type(error).__name__
+        raise
     finally:
         pulse.tell(STOPPING)
         heart.stop()

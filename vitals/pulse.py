@@ -12,7 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from schemas.headers import rfc3339
+from vitals.disks import Disk, disks_of, room_on
 from vitals.word import STARTING, Word
+
+PROJECTOR = "projector"
 
 
 class Pulse:
@@ -33,6 +36,7 @@ class Pulse:
         self.address: str | None = None
         self.partitions: tuple[int, ...] = ()
         self.reason = ""
+        self.disks: tuple[Disk, ...] = ()
         self._clock = clock
         self._touched_at = clock()
         self._acknowledged_at: float | None = None
@@ -71,6 +75,7 @@ class Pulse:
         """The heartbeat of this moment."""
         now = self._clock()
         answered = self._acknowledged_at
+        room = room_on(self.disks)
         # While it starts, its own loop is not asked for signs: reading a long log may keep it busy.
         loop_age_s = 0.0 if self.state == STARTING else now - self._touched_at
         return Word(
@@ -86,10 +91,13 @@ class Pulse:
             loop_age_ms=int(loop_age_s * 1000),
             kafka_age_ms=None if answered is None else int((now - answered) * 1000),
             partitions=self.partitions,
-            reason=self.reason,
+            reason="; ".join(filter(None, (room.hindrance, self.reason))),
+            disk=room.warning,
         )
 
 
 def pulse_of(settings: Mapping[str, str], role: str) -> Pulse:
     """The pulse of the process that a role's settings start."""
-    return Pulse(role, settings.get("worker_id") or role)
+    pulse = Pulse(role, settings.get("worker_id") or role)
+    pulse.disks = disks_of(settings, writes_views=role == PROJECTOR)
+    return pulse

@@ -42,7 +42,9 @@ class Word:
         loop_age_ms: How long its own work has not given a sign of life.
         kafka_age_ms: How long ago Kafka last acknowledged a heartbeat; None before the first.
         partitions: Of the executions, those that a decider writes.
-        reason: What hinders it, in its own words, although it runs and is connected.
+        reason: What hinders it, in its own words, although it runs and is connected; of one that stops, which
+            error ended it.
+        disk: Which of its disks has (nearly) no room left.
     """
 
     role: str
@@ -58,6 +60,7 @@ class Word:
     kafka_age_ms: int | None = None
     partitions: tuple[int, ...] = ()
     reason: str = ""
+    disk: str = ""
 
     @property
     def key(self) -> str:
@@ -119,7 +122,7 @@ def word_of(read: Any) -> Word:
 
 
 def _is_well_typed(word: Word) -> bool:
-    texts = (word.role, word.name, word.host, word.state, word.at, word.reason)
+    texts = (word.role, word.name, word.host, word.state, word.at, word.reason, word.disk)
     numbers = (word.pid, word.stalled_ms, word.loop_age_ms, *word.partitions)
     maybe = (word.lag_records, word.kafka_age_ms)
     return (

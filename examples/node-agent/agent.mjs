@@ -27,7 +27,8 @@ async function ask(method, path, body) {
 
 const { execution_id } = await ask("POST", "/v1/executions", { request: "Pay the March invoice" });
 const calls = `/v1/executions/${execution_id}/tool-calls`;
-let call = await ask("POST", calls, { tool: "send_money", arguments: { recipient: "GB29…", amount: 98.7 } });
+// Not waited for here (wait=0): a held call is said to be held at once.
+let call = await ask("POST", `${calls}?wait=0`, { tool: "send_money", arguments: { recipient: "GB29…", amount: 98.7 } });
 while (["proposed", "held"].includes(call.status)) {
   console.log(call.status);
   call = await ask("GET", `${calls}/${call.call_id}?wait=60`);

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from gateway.docs_gen.schemas import add, schemas_of
+from gateway.resources.base import BodyProblem
 from gateway.rest.documented import bodies, named_by_path, parameter_json
 from gateway.rest.parameters import PROJECT
 from schemas.policy_document import PolicyDocument
@@ -17,13 +18,45 @@ VERSION = "1.0.0"
 DESCRIPTION = (
     "Agents propose tool calls, people decide on them, and a released call runs once with exactly the approved "
     "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer carries "
-    "the cursor of how far the gateway had read."
+    "the cursor of how far the gateway had read. Every answer has the headers X-Content-Type-Options: nosniff, "
+    "X-Frame-Options: DENY, Referrer-Policy: no-referrer and a Content-Security-Policy under which a browser loads "
+    "and runs nothing."
 )
+# Headers of answers, by name.
+HEADERS: dict[str, dict[str, Any]] = {
+    "WWW-Authenticate": {
+        "description": "How to come in: a bearer token in the header Authorization.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "After how many seconds to ask again. Without it asking again soon helps nobody.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "Accept-Encoding": {
+        "description": "What a body may be coded as: `identity`, as it is.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+}
+# Which of them a refusal has, by its status.
+HEADERS_OF = {
+    "401": "WWW-Authenticate",
+    "415": "Accept-Encoding",
+    "429": "Retry-After",
+    "503": "Retry-After",
+}
 LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 GUARDED = "/v1/"
 PROBLEM = "application/problem+json"
 # What any request may be told of its head (`gateway.server.heads`).
 ANY_HEAD = {"400": "A header stands twice", "401": "A token is in the URL"}
+
+# And of any body, by the same.
+ANY_BODY = {
+    "description": "The body has a Content-Encoding",
+    "content": {PROBLEM: {"schema": {"$ref": f"#/components/schemas/{BodyProblem.__name__}"}}},
+}
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -47,6 +80,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         if model.__name__ in named_by_path():
             _name_in_path(made[model.__name__], named_by_path()[model.__name__])
         add(schemas, made)
+    add(schemas, schemas_of(BodyProblem, BodyProblem.__name__))
+    components["headers"] = HEADERS
     components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
     for path, operations in document["paths"].items():
         for operation in operations.values():
@@ -56,6 +91,9 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             for status, problem in ANY_HEAD.items():
                 operation["responses"].setdefault(status, {"description": problem, "content": {PROBLEM: {}}})
             _say_problems(operation)
+            if "requestBody" in operation:
+                operation["responses"]["415"] = ANY_BODY.copy()
+            _say_headers(operation)
     return document
 
 
@@ -83,3 +121,10 @@ def _say_problems(operation: dict[str, Any]) -> None:
     for answer in operation["responses"].values():
         if "application/problem+json" in answer.get("content", {}):
             answer["content"] = {"application/problem+json": problem}
+
+
+def _say_headers(operation: dict[str, Any]) -> None:
+    for status, answer in operation["responses"].items():
+        name = HEADERS_OF.get(status)
+        if name is not None and PROBLEM in answer.get("content", {}):
+            answer["headers"] = {name: {"$ref": f"#/components/headers/{name}"}}

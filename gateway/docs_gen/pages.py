@@ -178,6 +178,9 @@ PEOPLE_FLOW = """
    `digest_mismatch`, and a decision that came second with `already_decided` and the `winning_decision_id`.
 4. Of a hold with `must_read` fetch `GET /v1/holds/{hold_id}/view`, show its `text` whole, and send its `view_digest`
    with the approval or edit. The digest comes with the view alone; in every message it is null.
+5. Read `next_hold` in the answer to an edit: where it is not null, the edited call is not released and waits
+   for other people as that hold. `rule` in the answer to an approval with scope `rule` names the standing rule
+   that it asks for.
 
 ```json
 {"type": "subscribe", "channels": ["holds"]}

@@ -54,6 +54,7 @@ def _retitle(schema: Any, title: str) -> None:
 
 def _retitle_part(part: Any, title: str) -> None:
     part.pop("title", None)
-    if title and "enum" in part:
+    # An object that stands where it is used has no other name either.
+    if title and ("enum" in part or "properties" in part):
         part["title"] = title
     _retitle(part, title)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from gateway.docs_gen.schemas import summary_of
-from gateway.sockets.protocol import Sent, type_of
+from gateway.sockets.protocol import Answered, Received, Sent, type_of
 from schemas.refusals import HTTP_STATUS, Refusal
 
 # What they stand for is said once for all messages.
@@ -19,7 +19,11 @@ def message_section(model: type[BaseModel]) -> list[str]:
     """A heading, what the message is for, and its fields."""
     lines = [f"### `{type_of(model)}`", "", summary_of(model), ""]
     schema = model.model_json_schema()
-    hidden = COMMON - {"cursor"} if issubclass(model, Sent) else COMMON
+    hidden = COMMON
+    if issubclass(model, Sent):
+        hidden -= {"cursor"}
+    elif issubclass(model, Received | Answered):
+        hidden -= {"ref"}
     if rows := list(_rows(schema, schema.get("$defs", {}), "", hidden)):
         lines += ["| field | kind | |", "|---|---|---|", *rows, ""]
     return lines

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from gateway.identity.jwks import IssuerUnavailable
 from gateway.identity.keys import KeysUnreadable
-from gateway.identity.oidc import OidcIssuer
+from gateway.identity.oidc import IssuerUnavailable, OidcIssuer
 from gateway.problems import Problem
 from projections.folds.rows import Row
 from schemas.actor import Actor, tool_role

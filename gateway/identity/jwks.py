@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWTError
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from gateway.identity.oidc import IssuerUnavailable
 from gateway.identity.oidc_settings import OidcSettingsRefused, check_url, is_loopback
 from schemas.canonical import MalformedJson, parse_strict
 from schemas.outgoing_http import ProxyUnusable, http_client
@@ -54,10 +55,6 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "OKP": OKPAlgorithm.from_jwk,
 }
 _MAX_AGE = re.compile(r"(?:^|[ ,])max-age=([0-9]{1,9})(?:$|[ ,])")
-
-
-class IssuerUnavailable(RuntimeError):
-    """Whether a token is good cannot be told now: the identity provider's keys cannot be had."""
 
 
 ISSUER_SHOWN_CHARS = 200

@@ -14,11 +14,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jwt
 
-from gateway.identity.jwks import IssuerKeys
 from gateway.identity.oidc_settings import NEVER_MAPPED, OidcSettings
 from schemas.actor import Actor
 from schemas.ids import TENANT_WIDE, is_client_id
@@ -34,11 +33,19 @@ from schemas.token import (
     refuse_bound,
 )
 
+if TYPE_CHECKING:
+    # What fetches the keys is loaded only where a provider is believed.
+    from gateway.identity.jwks import IssuerKeys
+
 # OpenID Connect names no type for its own, RFC 9068 names one for access tokens.
 TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 REQUIRED = ("iss", "aud", "exp", "iat", "sub")
 LIFETIME_MAX_S = 24 * 60 * 60
 GROUPS_MAX = 512
+
+
+class IssuerUnavailable(RuntimeError):
+    """Whether a token is good cannot be told now: the identity provider's keys cannot be had."""
 
 
 @dataclass(slots=True)

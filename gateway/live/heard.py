@@ -38,6 +38,8 @@ class Part(NamedTuple):
     def complaint(self) -> str:
         """What is wrong with it, as a sentence; empty when nothing is."""
         who = f"{self.word.name} on {self.word.host}"
+        if self.word.state == STOPPING:
+            return "; ".join(filter(None, (f"{who}: it ended by an error", self.word.disk)))
         if self.state == SILENT:
             return f"{who} has been silent for {self.age_s:.1f} s"
         problems = self.word.problems()
@@ -53,7 +55,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class Heard:
-    """The last heartbeat of each process. One that says that it stops is dropped."""
+    """The last heartbeat of each process. One that says that it stops is dropped, unless an error ended it."""
 
     clock: Callable[[], float] = time.monotonic
     since: float = field(init=False)
@@ -67,7 +69,7 @@ class Heard:
         """A heartbeat has come."""
         self._any_at = self.clock()
         self._last.pop(word.key, None)
-        if word.state != STOPPING:
+        if word.state != STOPPING or word.reason:
             self._last[word.key] = word, self._any_at
         while len(self._last) > HEARD_MAX:
             del self._last[next(iter(self._last))]
@@ -107,7 +109,10 @@ class Heard:
         parts = self.parts()
         problems = [*_deciders(parts, partitions), *_projectors(parts)]
         told = [complaint for part in parts if (complaint := part.complaint())]
-        return Finding(problems, [complaint for complaint in told if complaint not in problems])
+        # Several processes of a machine write to the same disk.
+        disks = [f"{part.word.host}: {part.word.disk}" for part in parts if part.word.disk]
+        warnings = dict.fromkeys((*told, *disks))
+        return Finding(problems, [warning for warning in warnings if warning not in problems])
 
 
 def _deciders(parts: Sequence[Part], partitions: int) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schemas.events.executions import CommandAbandoned, CommandRefused
-from schemas.events.holds import DecisionRecorded, DecisionRefused
+from schemas.events.holds import DecisionRecorded, DecisionRefused, HoldOpened
+from schemas.events.rules import RuleAsked
 from schemas.message import Message
 from schemas.record import Event
 from schemas.refusals import Refusal
@@ -35,6 +36,9 @@ class Outcome:
         body: its first fact, where the log told it just now; what the views keep of it is less.
         decision_id: of the decision that it recorded.
         resolves: whether that decision ended its hold.
+        opened: the hold that the decision opened, as an edit does that waits for another person.
+        counted: how many votes that hold has at once.
+        asked_rule: the standing rule that the decision asks for.
         last_offset: of its last fact.
         old: whether it was decided before it was asked this time.
         at_ms: when it was decided; 0 where that is not known.
@@ -46,6 +50,9 @@ class Outcome:
     body: Message | None = None
     decision_id: str = ""
     resolves: bool = False
+    opened: HoldOpened | None = None
+    counted: int = 0
+    asked_rule: RuleAsked | None = None
     last_offset: int = -1
     old: bool = False
     at_ms: int = 0
@@ -54,7 +61,9 @@ class Outcome:
 def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
     """The outcome that one command's events tell."""
     refused = next((_refusal(event.body) for event in events if type(event.body) in _REFUSALS), None)
-    decision = next((event.body for event in events if isinstance(event.body, DecisionRecorded)), None)
+    decisions = [event.body for event in events if isinstance(event.body, DecisionRecorded)]
+    decision = decisions[0] if decisions else None
+    opened = next((event.body for event in events if decision and isinstance(event.body, HoldOpened)), None)
     first, last = events[0], events[-1]
     return Outcome(
         first.meta.command_digest,
@@ -63,6 +72,9 @@ def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
         first.body,
         decision.decision_id if decision else "",
         decision.resolves if decision else False,
+        opened,
+        len(decisions) - 1 if opened else 0,
+        next((event.body for event in events if isinstance(event.body, RuleAsked)), None),
         last.offset,
         old,
         last.meta.at_ms,

@@ -25,6 +25,15 @@ class Waited(NamedTuple):
     digest: str
 
 
+class Wanted(NamedTuple):
+    """A command that the views are asked about; the same id on another key is another command."""
+
+    tenant: str
+    project: str
+    command_id: str
+    key: bytes
+
+
 @dataclass(slots=True)
 class Wait:
     """One command under way, and everybody who asked for it.
@@ -32,6 +41,7 @@ class Wait:
     Attributes:
         name: the command.
         key: its Kafka key.
+        lane: where the tail reads what becomes of it.
         tenant: of who asked.
         project: likewise.
         until: when its askers are told that nobody has answered, in the loop's seconds.
@@ -42,6 +52,7 @@ class Wait:
 
     name: Waited
     key: bytes
+    lane: int
     tenant: str
     project: str
     until: float
@@ -97,13 +108,13 @@ class Waiters:
         """The waits whose time is over."""
         return [wait for wait in self._all() if wait.until <= now]
 
-    def to_look_up(self, now: float) -> list[Wait]:
-        """The waits that should be looked for in the views; each is asked for less and less often."""
+    def to_look_up(self, now: float) -> list[Wanted]:
+        """What should be looked for in the views; each is asked for less and less often."""
         found = [wait for wait in self._all() if wait.look_at <= now]
         for wait in found:
             wait.look_at = now + wait.pause_s
             wait.pause_s = min(wait.pause_s * 2, LOOK_PAUSE_MAX_S)
-        return found
+        return [Wanted(wait.tenant, wait.project, wait.name.command_id, wait.key) for wait in found]
 
     def close(self) -> None:
         """Answer everybody with nothing: the gateway ends."""

@@ -28,7 +28,6 @@ from schemas.sensitive import replaced
 from schemas.token import Claims
 
 PENDING = frozenset({"proposed", "held"})
-PROPOSE_WAIT_S = 5.0
 # A decider that takes longer is away: the answer is then 202 with the call as proposed.
 VERDICT_WAIT_S = 5.0
 
@@ -132,7 +131,12 @@ def plan_consume(
     row = gate.row(subject)
     check_runs(actor, row)
     body = read_body(bodies.ConsumeGrant, given())
-    command = k.ConsumeGrant(call_id=call_id, digest=body.digest, attempt_id=body.attempt_id or fresh_id())
+    command = k.ConsumeGrant(
+        call_id=call_id,
+        digest=body.digest,
+        attempt_id=body.attempt_id or fresh_id(),
+        grant_id=body.grant_id or "",
+    )
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
     ask = gate.execution_ask(execution_id, command, actor, name_of(actor, route, key))._replace(anew=True)
 

@@ -12,6 +12,7 @@ from gateway.live.definitions import Place, Published, Shelf, lies_in
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem, not_found
+from gateway.work import owner_of
 from schemas import commands as k
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.ids import definition_key, is_client_id
@@ -21,6 +22,11 @@ from schemas.token import Claims
 
 ADOPTION_WAIT_S = 5.0
 PROJECTS_SHOWN = 5
+# How the names that there are can be seen.
+LISTED = {
+    "policy": "placet policy list --all, GET /v1/policies?status=all",
+    "tool": "placet tools, GET /v1/tools",
+}
 _PATH = re.compile(r"\w+(\[\d+\]|[.-]\w+)*")
 
 PUBLISHED = PolicyPublished | ToolPublished | PrincipalPublished
@@ -42,7 +48,7 @@ async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key:
     """
     check_role(claims.publisher, "operator")
     # First, since it tells every fault of the definition: a bad name must hide none of them.
-    text = await gate.definitions.text_of(claims.actor.tenant, "tool", name, given())
+    text = await gate.definitions.text_of(owner_of(claims.actor), "tool", name, given())
     if not is_client_id(name):
         raise Problem(Refusal.INVALID, "a published tool's name is 1 to 128 of A-Za-z0-9._:-")
     command = k.PublishTool(name=name, definition=text)
@@ -52,7 +58,7 @@ async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key:
 async def publish_principal(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
     """Publish a principal; needs the role admin. Arguments and errors as `publish_tool`."""
     check_role(claims.publisher, "admin")
-    text = await gate.definitions.text_of(claims.actor.tenant, "principal", name, given())
+    text = await gate.definitions.text_of(owner_of(claims.actor), "principal", name, given())
     command = k.PublishPrincipal(name=name, document=text)
     return await published(gate, claims, "principal", command, key)
 
@@ -145,7 +151,8 @@ def missing(shelf: Shelf, claims: Claims, name: str, what: str) -> Problem:
     """404, and for who sees the whole tenant in which project of it there is one."""
     projects = [] if claims.wide is None else lies_in(shelf, claims.actor.tenant, name)
     if not projects:
-        return not_found(what)
+        # Only what may be a name is said again.
+        return not_found(f"{what} {name}: {LISTED[what]}" if is_client_id(name) else what)
     shown = ", ".join(projects[:PROJECTS_SHOWN])
     hint = f"--project {projects[0]}, Placet-Project: {projects[0]}"
     asked = f"in project {claims.asked}" if claims.asked else "for the whole tenant"

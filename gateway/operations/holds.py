@@ -18,15 +18,18 @@ from gateway.operations.sealing import arguments_to_seal, owner_of, variables_to
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from gateway.vault.vault import Owner
-from projections.folds.holds import hold_json
+from projections.folds.holds import hold_json, requirements_json
 from projections.folds.rows import Row, json_value
 from schemas import codec
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import sha256_hex
+from schemas.events.holds import HoldOpened
+from schemas.events.rules import RuleAsked
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.sensitive import Marked, replaced
+from schemas.standing_rule import standing_rule_from_text
 from schemas.token import Claims
 
 MakeCommand = Callable[[str, Given], Message]
@@ -51,7 +54,11 @@ def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Give
     name = name_of(actor, f"/v1/holds/{hold_id}/{verb}", key)
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
-        return gate.json(hold_json(row or {}))
+        more: dict[str, Any] = {}
+        if isinstance(command, k.DelegateHold):
+            people = gate.live.definitions.people.of(actor.tenant, actor.project)
+            more["assignee_known"] = people.knows(command.to)
+        return gate.json(hold_json(row or {}) | more)
 
     ask = gate.execution_ask(row["execution_id"], command, actor, name)
     return Plan(ask, subject_of(actor, hold_id), render)
@@ -166,7 +173,34 @@ def decision_reply(gate: Gate, row: Row, outcome: Outcome) -> Reply:
         decision_id, status = outcome.decision_id, "resolved" if outcome.resolves else "recorded"
     else:
         decision_id, status = row["decision_id"], "recorded" if row["status"] == "open" else "resolved"
-    return gate.json({"status": status, "decision_id": decision_id, "hold": hold_json(row)})
+    opened, rule = outcome.opened, outcome.asked_rule
+    answer = {
+        "status": status,
+        "decision_id": decision_id,
+        "hold": hold_json(row),
+        "next_hold": None if opened is None else _next_hold_json(opened, outcome.counted),
+        "rule": None if rule is None else _rule_json(rule),
+    }
+    return gate.json(answer)
+
+
+def _next_hold_json(opened: HoldOpened, counted: int) -> dict[str, Any]:
+    # From the fact itself: who edited may not be one of those who may read the hold that asks others.
+    return {
+        "hold_id": opened.hold_id,
+        "digest": opened.digest,
+        "roles": opened.roles,
+        "reviewers": opened.reviewers,
+        "excluded": opened.excluded,
+        "exclude_requester": opened.exclude_requester,
+        "quorum": opened.quorum,
+        "requirements": requirements_json(opened.requirements),
+        "counted": counted,
+    }
+
+
+def _rule_json(asked: RuleAsked) -> dict[str, Any]:
+    return {"rule_id": asked.rule_id, "four_eyes": standing_rule_from_text(asked.document).four_eyes}
 
 
 def problem_item(hold_id: str, problem: Problem) -> dict[str, Any]:

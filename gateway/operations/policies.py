@@ -13,6 +13,7 @@ from gateway.live.definitions import Published, in_force, newest, policy_json
 from gateway.operations.definitions import adopted, published
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem, not_found
+from gateway.work import owner_of
 from schemas import commands as k
 from schemas.ids import definition_key, is_client_id
 from schemas.refusals import Refusal
@@ -39,7 +40,7 @@ async def publish_policy(gate: Gate, claims: Claims, name: str, document: Docume
         Problem: a refusal, or nobody has answered in time.
     """
     check_role(claims.publisher, "operator")
-    read, warnings = await _read(gate, claims, name, document())
+    read, warnings = await _read(gate, claims, name, document(), publishes=True)
     if read.text is None:
         raise _refused(read)
     command = k.PublishPolicy(name=name, document=read.text)
@@ -59,7 +60,7 @@ async def check_policy(gate: Gate, claims: Claims, name: str, document: Document
         Problem: 403, the actor may not read the project; or it cannot be looked at now.
     """
     check_reads(claims.actor)
-    read, warnings = await _read(gate, claims, name, document())
+    read, warnings = await _read(gate, claims, name, document(), publishes=False)
     errors = [problem for problem in read.problems if problem["severity"] == "error"]
     mine = _own(gate, claims, name)
     resource = {
@@ -107,7 +108,9 @@ async def retire_policy(gate: Gate, claims: Claims, name: str, given: Given, key
     return gate.json(resource, 202 if missing else 200)
 
 
-async def _read(gate: Gate, claims: Claims, name: str, given: Any) -> tuple[PolicyRead, list[dict[str, Any]]]:
+async def _read(
+    gate: Gate, claims: Claims, name: str, given: Any, *, publishes: bool
+) -> tuple[PolicyRead, list[dict[str, Any]]]:
     """What the engine says of a document beside what is published; and its warnings, with what was not compared."""
     tenant, project = claims.actor.tenant, claims.definitions_project
     known = gate.live.definitions
@@ -121,7 +124,7 @@ async def _read(gate: Gate, claims: Claims, name: str, given: Any) -> tuple[Poli
             rows.append({"document": one.document, "version": one.version, "project": one.project})
     tools = sorted({tool.name for tool in newest(known.tools, tenant, project)})
     question = {"name": name, "given": given, "project": project, "policies": rows, "tools": tools}
-    read = await gate.definitions.policy(tenant, question)
+    read = await gate.definitions.policy(owner_of(claims.actor), question, publishes=publishes)
     warnings = [problem for problem in read.problems if problem["severity"] == "warning"]
     if left_out:
         message = f"{left_out} of the policies in force were not compared: they are too large together"

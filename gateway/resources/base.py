@@ -41,6 +41,16 @@ class Problem(Resource):
     retry_after: int | None = None
 
 
+class BodyProblem(Resource):
+    """A refusal of a body that is compressed; `code` is `unsupported_media_type`, which no other refusal has."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+
+
 class Page(Resource, Generic[T]):
     """Part of a list."""
 

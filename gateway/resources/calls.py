@@ -117,7 +117,8 @@ class Edit(Resource):
 class ToolCall(Resource):
     """A tool call as it stands.
 
-    `denied_because` is the cause of a denial, `rollback` names the calls to undo. At `run_deadline_at` a consumed
+    `denied_because` is the cause of a denial, `rollback` names the calls that the agent
+    should undo after its rejection, newest first: they stay as they are. At `run_deadline_at` a consumed
     call without a result waits for a person.
     `edits` are what people changed of its arguments, oldest first. While an attempt runs it, it says so before
     `lease_until` (`POST …/heartbeat`); else its outcome counts as unknown. A sensitive argument is `{handle,

@@ -75,6 +75,8 @@ class Hold(Resource):
 
     `call_id` and `revision` are of the call that waits, `request_id` of a question. `escalate_at` is when more people
     are asked, `assignee` whom it was handed to, `response` the answer to a question.
+    `assignee_known` is in the answer to a delegation only: false where principals are published, and the name is
+    neither one of them nor an account of one.
     """
 
     tenant: str
@@ -129,6 +131,7 @@ class Hold(Resource):
     view_version: int | None
     must_read: bool
     badges: list[Badge]
+    assignee_known: bool | None = None
     cursor: str | None = None
 
 
@@ -169,12 +172,42 @@ class HoldGroup(Resource):
     holds: list[LikeHold]
 
 
+class NextHold(Resource):
+    """The hold that an edit opened, where its editor's word is not enough: who may decide it, as of a `Hold`.
+
+    `counted` is how many of its votes it has already: 1 where the editor's word is the first.
+    """
+
+    hold_id: str
+    digest: str
+    roles: list[str]
+    reviewers: list[str]
+    excluded: list[str]
+    exclude_requester: bool
+    quorum: int
+    requirements: list[Requirement]
+    counted: int
+
+
+class AskedRule(Resource):
+    """The standing rule that an approval asks for; with `four_eyes` it waits until another person activates it."""
+
+    rule_id: str
+    four_eyes: bool
+
+
 class Recorded(Resource):
-    """The answer to a decision: `recorded` while the quorum is not met."""
+    """The answer to a decision: `recorded` while the quorum is not met.
+
+    `next_hold` is there where an edit is not released and waits for others, `rule` where the decision has a standing
+    rule made.
+    """
 
     status: Literal["resolved", "recorded"]
     decision_id: str
     hold: Hold
+    next_hold: NextHold | None
+    rule: AskedRule | None
     cursor: str
 
 

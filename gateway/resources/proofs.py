@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from gateway.resources.base import Resource
 
 
@@ -42,13 +46,16 @@ class AuditKeys(Resource):
 
 
 class AuditRecord(Resource):
-    """A record of the log as its leaf is made of it; `key`, `value` and the headers' values are base64."""
+    """A record of the log as its leaf is made of it; `key`, `value` and the headers' values are base64.
+
+    A header is its name and its value.
+    """
 
     topic: str
     partition: int
     offset: int
     key: str
-    headers: list[tuple[str, str]]
+    headers: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
     value: str
 
 

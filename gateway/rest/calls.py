@@ -14,7 +14,6 @@ from gateway.live.reader import Subject
 from gateway.operations import executions
 from gateway.operations.calls import (
     PENDING,
-    PROPOSE_WAIT_S,
     call_reply,
     plan_consume,
     plan_heartbeat,
@@ -27,7 +26,7 @@ from gateway.operations.calls import (
 from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import read_execution
-from gateway.rest.parameters import AFTER, WAIT
+from gateway.rest.parameters import AFTER, WAIT, WAIT_OF_PROPOSAL
 from gateway.undecided import row_or_proposal
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
@@ -42,15 +41,16 @@ AtDoor = Annotated[Door, Depends(door_of)]
     "",
     operation_id="proposeToolCall",
     responses=answers({200: r.ToolCall, 202: r.ToolCall}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.ProposeToolCall, parameters=(WAIT,), writes=True),
+    openapi_extra=documented(body=b.ProposeToolCall, parameters=(WAIT_OF_PROPOSAL,), writes=True),
 )
 async def propose(door: AtDoor, execution_id: str) -> Response:
     """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person.
 
-    The verdict takes milliseconds and is always waited for, up to 5 s; `wait` is for the person.
+    The verdict takes milliseconds and is always waited for, up to 5 s. `wait` is for the person: without it a held
+    call is answered after 5 s, with `wait=0` as soon as it is held.
     """
     given = await door.given()
-    wait_s = door.seconds(WAIT, PROPOSE_WAIT_S)
+    wait_s = door.seconds(WAIT_OF_PROPOSAL)
     gate = door.gate
     plan = await gate.planned(lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
     response = await door.perform(lambda: plan)
@@ -88,7 +88,7 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
 )
 async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     """A call as it stands; with `wait`, once it is decided."""
-    wait_s = door.seconds(WAIT, 0.0)
+    wait_s = door.seconds(WAIT)
     await door.settle_after()
     subject = subject_of(door.actor, execution_id, call_id)
     row = door.gate.reader.at_hand(subject)

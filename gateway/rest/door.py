@@ -24,7 +24,7 @@ from gateway.strictjson import BODY_MAX_BYTES, LONG_BYTES, parse_object, parsed
 from gateway.work import owner_of
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Page
-from projections.queries.views import Positions
+from projections.queries.views import ANSWER_S, Positions
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -91,7 +91,7 @@ class Door(NamedTuple):
         """
         return word_in(self.request, word)
 
-    def seconds(self, parameter: Seconds, default: float) -> float:
+    def seconds(self, parameter: Seconds) -> float:
         """A query parameter in seconds.
 
         Raises:
@@ -99,7 +99,7 @@ class Door(NamedTuple):
         """
         text = self.query(parameter.name)
         if text is None:
-            return default
+            return parameter.default
         # Python reads more as a number than clients write: 1_0, digits of other scripts, white space, nan.
         if _SECONDS.fullmatch(text) is None or float(text) > parameter.most:
             raise Problem(Refusal.INVALID, f"{parameter.name} must be seconds from 0 to {parameter.most}")
@@ -185,12 +185,25 @@ class Door(NamedTuple):
         vector = await self.settle_after()
         until_s = time.monotonic() + AFTER_WAIT_S
         while vector is not None:
-            _, positions = await self.gateway.views.read(lambda _: None)
+            _, positions = await self.ask_views(lambda _: None)
             if _have_reached(positions, vector):
                 return
             if time.monotonic() >= until_s:
                 raise Problem(Refusal.UNAVAILABLE, "the views have not read that far yet", retry_after=1)
             await asyncio.sleep(VIEWS_LOOK_S)
+
+    async def ask_views(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+        """Ask the views in one moment, in the caller's turn and at its cost.
+
+        Raises:
+            Problem: 503, they cannot be read, or have not answered what the caller asked before.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self.gateway.work.asked(owner_of(self.actor), self.gateway.views.read, ask)
+        except TimeoutError as error:
+            detail = f"the views have not answered this subject's earlier questions for {ANSWER_S:.0f} s"
+            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
 
     async def paged(
         self, ask: Callable[[Moment], Page], item: Callable[[dict[str, Any]], dict[str, Any]]
@@ -202,7 +215,7 @@ class Door(NamedTuple):
         """
         await self.settle_views_after()
         try:
-            page, _ = await self.gateway.views.read(ask)
+            page, _ = await self.ask_views(ask)
         except BadCursor as error:
             raise Problem(Refusal.INVALID, str(error)) from error
         return await self.page(page, item)
@@ -259,9 +272,23 @@ async def door_of(request: Request) -> Door:
 
     Raises:
         Problem: 401 unauthenticated; 429 quota, the subject asks too often; 503 unavailable, whether the token is
-            good, or which roles its subject has, cannot be told now.
+            good, or which roles its subject has, cannot be told now; 422 invalid, a parameter that is not taken here.
     """
-    return await door_for(request, request.headers)
+    door = await door_for(request, request.headers)
+    _check_parameters(request)
+    return door
+
+
+def _check_parameters(request: Request) -> None:
+    if not request.query_params:
+        return
+    # Left out, a misspelt filter or another project's name would be answered with what was not asked for.
+    declared = (request.scope["route"].openapi_extra or {}).get("parameters", ())
+    taken = [one["name"] for one in declared if one["in"] == "query"]
+    unknown = next((name for name in request.query_params if name not in taken), None)
+    if unknown is not None:
+        only = f"only {', '.join(taken)}" if taken else "none"
+        raise Problem(Refusal.INVALID, f"{unknown}: this takes no such parameter, {only}")
 
 
 async def door_for(request: Request, headers: Mapping[str, str]) -> Door:

@@ -6,11 +6,12 @@ import math
 import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from gateway.problems import Problem, response
 from gateway.rates import Buckets
 from gateway.server.visitors import visitor_of
-from gateway.sockets.close import NOT_AUTHENTICATED, TRY_LATER
+from gateway.sockets.close import NOT_AUTHENTICATED
 from schemas.refusals import Refusal
 
 # Tokens that are not believed, a second, of one address; so many seconds' worth may come at once.
@@ -59,13 +60,13 @@ class Guessing:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, wait_s: float) -> None:
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": TRY_LATER})
-        return
     problem = Problem(
         Refusal.QUOTA,
         "too many requests of this address had no token that is believed",
         retry_after=math.ceil(wait_s),
     )
-    await response(problem, {"Connection": "close"})(scope, receive, send)
+    refusal = response(problem, {"Connection": "close"})
+    if scope["type"] == "websocket":
+        await WebSocket(scope, receive, send).send_denial_response(refusal)
+    else:
+        await refusal(scope, receive, send)

@@ -87,7 +87,7 @@ async def read_execution(door: Door, execution_id: str, ask: Callable[[ViewMomen
     wanted = door.gate.live.ring.last_offset_of(key, lane_of(partition))
     until = asyncio.get_running_loop().time() + VIEW_WAIT_S
     while True:
-        found, positions = await door.gateway.views.read(ask)
+        found, positions = await door.ask_views(ask)
         if positions.executions.get(partition, 0) > wanted:
             return found
         if asyncio.get_running_loop().time() >= until:

@@ -193,7 +193,7 @@ async def _read_page(
     door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
 ) -> Page:
     tenant, project = door.actor.tenant, door.actor.project
-    page, _ = await door.gateway.views.read(
+    page, _ = await door.ask_views(
         lambda moment: lists.holds(
             moment, tenant, project, status=status, cursor=cursor, limit=limit, **filters
         )

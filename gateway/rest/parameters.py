@@ -12,6 +12,7 @@ from schemas.ids import CLIENT_ID, TENANT_WIDE
 
 KEY_MAX_CHARS = 256
 WAIT_MAX_S = 60
+PROPOSAL_WAIT_S = 5
 COUNT_MAX = 999_999
 NUMBER_MAX = 2**53 - 1
 
@@ -86,14 +87,15 @@ class Number(Parameter):
 
 @dataclass(frozen=True, kw_only=True)
 class Seconds(Parameter):
-    """So many seconds, or none."""
+    """So many seconds; `default` where it is left out."""
 
     most: int
+    default: int = 0
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """What it takes."""
-        return {"type": "number", "minimum": 0, "maximum": self.most}
+        return {"type": "number", "minimum": 0, "maximum": self.most, "default": self.default}
 
 
 AFTER = Parameter("after", "Answer no older than this cursor.")
@@ -103,7 +105,14 @@ EXECUTION = Parameter(
     "those that this token may see (an agent's: of its own agent), or the answer is 409 `id_reused`.",
 )
 CURSOR = Parameter("cursor", "Where the last page ended.")
-WAIT = Seconds("wait", "Seconds to wait.", most=WAIT_MAX_S)
+WAIT = Seconds("wait", "Seconds to wait: 0 where it is left out.", most=WAIT_MAX_S)
+WAIT_OF_PROPOSAL = Seconds(
+    "wait",
+    f"Seconds to wait for a person, once the verdict holds the call: {PROPOSAL_WAIT_S} where it is left out. With 0 "
+    "a held call is answered as soon as it is held.",
+    most=WAIT_MAX_S,
+    default=PROPOSAL_WAIT_S,
+)
 LIMIT = Number(
     "limit", f"Items a page: {DEFAULT_LIMIT} where it is left out, and never more than {MAX_LIMIT}."
 )

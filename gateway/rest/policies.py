@@ -15,7 +15,7 @@ from gateway.identity.doors import check_reads
 from gateway.live.definitions import Published, in_force, newest, policy_json, seen
 from gateway.operations.definitions import missing
 from gateway.operations.policies import check_policy, publish_policy, retire_policy
-from gateway.problems import Problem
+from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, read_raw
 from gateway.rest.parameters import AFTER, Number, Word
@@ -100,9 +100,12 @@ async def get_policy(door: AtDoor, name: str) -> Response:
     check_reads(door.actor)
     await door.settle_after()
     version = door.number(VERSION)
-    found = [one for one in _versions(door, name) if version in (None, one.version)]
+    versions = _versions(door, name)
+    if not versions:
+        raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
+    found = [one for one in versions if version in (None, one.version)]
     if not found:
-        raise missing(door.gate.live.definitions.policies, door.claims, name, "policy, or version of it")
+        raise not_found(f"version {version} of the policy {name}: its newest is {versions[-1].version}")
     return answer(door.gate.json(policy_json(found[-1])))
 
 

@@ -82,7 +82,7 @@ async def list_records(door: AtDoor) -> Response:
     """
     reads, tree, count = _reads(door), _tree(door), bounded(door.limit())
     after = _cursor(door, -1)
-    (found, size), _ = await door.gateway.views.read(
+    (found, size), _ = await door.ask_views(
         lambda now: (list(leaves(now, tree, after, count)), tree_size(now, tree))
     )
     found = within_reach(found)
@@ -118,7 +118,7 @@ async def get_consistency(door: AtDoor) -> Response:
     new = reads.newest(tenant)
     if old is None or new is None or old.number != number:
         raise not_found("audit head")
-    proofs, _ = await door.gateway.views.read(lambda now: _consistency(now, tenant, old, new))
+    proofs, _ = await door.ask_views(lambda now: _consistency(now, tenant, old, new))
     found = {"first": _head_json(old), "second": _head_json(new), "proofs": proofs}
     return answer(door.gate.json(found))
 
@@ -135,15 +135,13 @@ async def get_proof(door: AtDoor, event_id: str) -> Response:
     """
     reads, actor = _reads(door), door.actor
     head = reads.newest(actor.tenant)
-    place, _ = await door.gateway.views.read(
-        lambda now: place_of_entry(now, actor.tenant, actor.project, event_id)
-    )
+    place, _ = await door.ask_views(lambda now: place_of_entry(now, actor.tenant, actor.project, event_id))
     if place is None:
         raise not_found("audit entry")
     signed = None if head is None else tree_in(head, place.tree)
     if head is None or signed is None or place.offset > signed.last_offset:
         raise reads.not_covered()
-    (index, path), _ = await door.gateway.views.read(lambda now: _proof(now, place, signed.size))
+    (index, path), _ = await door.ask_views(lambda now: _proof(now, place, signed.size))
     record = (await reads.raw(place.tree, [place.offset]))[place.offset]
     if dict(record.headers).get("ce_id") != event_id.encode():
         raise Problem(

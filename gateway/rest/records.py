@@ -67,7 +67,7 @@ async def list_agents(door: AtDoor) -> Response:
     """Every agent and what it did, by tool."""
     check_reads(door.actor)
     actor = door.actor
-    rows, _ = await door.gateway.views.read(lambda now: lists.agents(now, actor.tenant, actor.project))
+    rows, _ = await door.ask_views(lambda now: lists.agents(now, actor.tenant, actor.project))
     agents = [_agent(name, list(group)) for name, group in groupby(rows, lambda row: str(row["agent"]))]
     return answer(listed(door.gate, agents))
 
@@ -81,9 +81,7 @@ async def get_trust(door: AtDoor, agent: str) -> Response:
     """What is counted of an agent of the project, for each tool that it used."""
     check_reads(door.actor)
     actor, trust = door.actor, door.gateway.trust
-    rows, _ = await door.gateway.views.read(
-        lambda now: lists.agent_evidence(now, actor.tenant, actor.project, agent)
-    )
+    rows, _ = await door.ask_views(lambda now: lists.agent_evidence(now, actor.tenant, actor.project, agent))
     if not rows:
         raise not_found("agent")
     counted = trust.of_agent(actor.tenant, actor.project, agent)
@@ -104,9 +102,7 @@ async def list_reviewers(door: AtDoor) -> Response:
     actor, since_ms = door.actor, _since_ms(door)
     if since_ms is None:
         since_ms = time.time_ns() // 1_000_000 - REVIEWERS_DAYS * DAY_MS
-    rows, _ = await door.gateway.views.read(
-        lambda now: lists.reviewers(now, actor.tenant, actor.project, since_ms)
-    )
+    rows, _ = await door.ask_views(lambda now: lists.reviewers(now, actor.tenant, actor.project, since_ms))
     return answer(listed(door.gate, [_reviewer(row) for row in rows]))
 
 
@@ -126,12 +122,12 @@ async def list_dead_letters(door: AtDoor) -> Response:
     actor, limit = door.actor, bounded(door.limit())
     if door.one_of(SCOPE) == INSTALLATION:
         check_owner(door.claims)
-        rows, _ = await door.gateway.views.read(lambda now: lists.all_dead_letters(now, limit))
+        rows, _ = await door.ask_views(lambda now: lists.all_dead_letters(now, limit))
         return await door.listed(rows, lambda row: _redacted(row, actor.tenant))
     check_role(actor, "operator")
     shared = door.gate.topics.definition_commands
     whole = door.claims.wide is not None
-    rows, _ = await door.gateway.views.read(
+    rows, _ = await door.ask_views(
         lambda now: lists.dead_letters(
             now, actor.tenant, actor.project, whole=whole, shared_topic=shared, limit=limit
         )

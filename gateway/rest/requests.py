@@ -40,7 +40,7 @@ async def ask(door: AtDoor) -> Response:
 )
 async def get_request(door: AtDoor, request_id: str) -> Response:
     """A request as it stands; with `wait`, once it is answered."""
-    wait_s = door.seconds(WAIT, 0.0)
+    wait_s = door.seconds(WAIT)
     await door.settle_after()
     gate = door.gate
     subject = await find_request(gate, door.actor, request_id, door.query(EXECUTION.name))

@@ -48,7 +48,7 @@ async def list_rules(door: AtDoor) -> Response:
         if (tenant, row["project"]) == (actor.tenant, actor.project)
         and row["status"] == (status or row["status"])
     ]
-    counts, _ = await door.gateway.views.read(
+    counts, _ = await door.ask_views(
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project)
     )
     newest = sorted(rows, key=lambda row: (row["made_at_ms"], row["rule_id"]), reverse=True)
@@ -96,7 +96,7 @@ async def _change(door: Door, rule_id: str, change: str) -> Response:
 
 async def _used(door: Door, rule_id: str) -> int:
     actor = door.actor
-    counts, _ = await door.gateway.views.read(
+    counts, _ = await door.ask_views(
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project, rule_id)
     )
     return counts.get(rule_id, 0)

@@ -57,7 +57,17 @@ async def readyz(request: Request) -> Response:
     return JSONResponse(body, 503 if found.problems else 200)
 
 
-@router.get("/metrics", operation_id="getMetrics", response_class=Response)
+@router.get(
+    "/metrics",
+    operation_id="getMetrics",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The text format of Prometheus",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        }
+    },
+)
 async def metrics(request: Request) -> Response:
     """Prometheus metrics. They are the installation's and name no tenant."""
     gateway: Gateway = request.app.state.gateway

@@ -16,6 +16,7 @@ from gateway.resources import Page
 from gateway.resources.holds import HoldGroup, HoldView
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
+from gateway.rest.head_method import has_body
 from gateway.rest.parameters import AFTER, Parameter, Word
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
@@ -65,6 +66,6 @@ async def view_hold(door: AtDoor, hold_id: str) -> Response:
     check_sees_hold(door.gate.live, row, door.actor)
     execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
     reply = await view_reply(door.gate, door.actor, row, execution, at)
-    if door.actor.agent is None:
+    if door.actor.agent is None and has_body(door.request.scope):
         door.gate.looks.note(door.actor, hold_id)
     return answer(reply)

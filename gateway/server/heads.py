@@ -1,7 +1,8 @@
-"""What the head of a request must not have, whatever its route: a token in its URL, or one header twice.
+"""What the head of a request must not have, whatever its route: a token in its URL, one header twice, a coded body.
 
 A URL is kept in logs and histories of servers and browsers, so a token there counts as lost. Of two headers with
-one name a proxy may look at the one and this gateway at the other.
+one name a proxy may look at the one and this gateway at the other. What a compressed body holds is bounded by nothing
+that was sent, and what is decided on is the bytes that came.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from urllib.parse import parse_qsl, unquote_plus
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from gateway.problems import Problem, response
+from gateway.problems import Problem, bare, response
 from schemas.refusals import Refusal
 from schemas.token_text import holds_token
 
@@ -34,6 +35,10 @@ SINGLE_HEADERS = frozenset(
     }
 )
 
+CODED_BODY = ("unsupported_media_type", "a body is sent as it is, without a Content-Encoding")
+# What a client may send instead (RFC 9110, section 15.5.16).
+IDENTITY = {"Accept-Encoding": "identity"}
+
 
 class Heads:
     """Middleware: refuses such requests and sockets before anything else looks at them."""
@@ -45,7 +50,9 @@ class Heads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or socket."""
         problem = problem_of(scope) if scope["type"] in ("http", "websocket") else None
-        if problem is None:
+        if problem is None and scope["type"] == "http" and _has_coded_body(scope):
+            await bare(415, *CODED_BODY, IDENTITY)(scope, receive, send)
+        elif problem is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
             await response(problem)(scope, receive, send)
@@ -64,6 +71,17 @@ def problem_of(scope: Scope) -> Problem | None:
             Refusal.MALFORMED, f"a request has one header {' and one '.join(doubled)}, not several"
         )
     return None
+
+
+def _has_coded_body(scope: Scope) -> bool:
+    headers = scope["headers"]
+    codings = b",".join(value for name, value in headers if name == b"content-encoding").split(b",")
+    if {coding.strip().lower() for coding in codings} <= {b"", b"identity"}:
+        return False
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and int(value) > 0)
+        for name, value in headers
+    )
 
 
 def _token_in_url(path: str, query: str) -> bool:

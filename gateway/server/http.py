@@ -16,6 +16,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from gateway.problems import bare_document
 from gateway.server.bounds import Bounds
 from gateway.server.polite import PoliteTransport, as_transport
 from gateway.server.visitors import STATE, Strangers, Visitor
@@ -136,6 +137,7 @@ class BoundedHttp(HttpToolsProtocol):
         ):
             self._refusal = (431, "header_too_large", self._head_detail())
             raise OverBounds("head")
+        self._check_framing()
         self._in_body = True
         self._wire_bytes = self._body_bytes = 0
         self._allow(self.bounds.body_s)
@@ -156,6 +158,13 @@ class BoundedHttp(HttpToolsProtocol):
         self._head_bytes = self._dropped_bytes = 0
         self._stop_clock()
         super().on_message_complete()
+
+    def _check_framing(self) -> None:
+        """Refuse a transfer coding other than chunks: the parser would take the coded bytes for the body."""
+        values = [value for name, value in self.headers if name == b"transfer-encoding"]
+        if values and b",".join(values).strip().lower() != b"chunked":
+            self._refusal = (501, "unsupported_transfer_encoding", "a body comes as it is, or in chunks")
+            raise OverBounds("transfer coding")
 
     def _take(self, piece: bytes) -> None:
         was_in_body = self._in_body
@@ -208,14 +217,7 @@ class BoundedHttp(HttpToolsProtocol):
             # It was answered already.
             self.polite.abort()
             return
-        document = {
-            "type": f"/problems/{code}",
-            "title": code.replace("_", " "),
-            "status": status,
-            "code": code,
-            "detail": detail,
-        }
-        body = orjson.dumps(document)
+        body = orjson.dumps(bare_document(status, code, detail))
         head = (
             b"content-type: application/problem+json\r\nx-content-type-options: nosniff\r\n"
             b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)

@@ -20,6 +20,7 @@ from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
 from gateway.server.bounds import Bounds
+from gateway.server.handshake import Handshake
 from gateway.server.polite import PoliteTransport
 from gateway.server.visitors import STATE, Visitor
 
@@ -47,6 +48,11 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.logger = logger
+        self.conn: Handshake = Handshake(
+            extensions=self.conn.available_extensions,
+            max_size=config.ws_max_size,
+            logger=logging.getLogger("uvicorn.error"),
+        )
         self.bounds = bounds
         self.visitor: Visitor = app_state[STATE]
         self._unparsed = bytearray()
@@ -73,9 +79,11 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._unparsed += data
         if self._next_slice is None:
             self._parse_slice()
-        if not self.handshake_initiated and not self._unparsed:
+        if not self.handshake_initiated and not self._unparsed and not self.polite.is_closing():
             # The library gives no answer to a handshake that it cannot read.
-            self.polite.abort()
+            self.transport.write(self.conn.unreadable().serialize())
+            self.polite.still_sending = True
+            self.polite.close()
 
     def handle_cont(self, event: Frame) -> None:
         """One more part of a message."""
@@ -99,7 +107,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def shutdown(self) -> None:
         """Close it with 1012, since the server ends; a handshake under way is refused, to be tried again."""
         if self.handshake_initiated and not self.handshake_complete and self.initial_response is None:
-            answer = self.conn.reject(HTTPStatus.SERVICE_UNAVAILABLE, "this gateway is stopping\n")
+            answer = self.conn.reject(HTTPStatus.SERVICE_UNAVAILABLE, "this gateway is stopping")
             answer.headers["Retry-After"] = "1"
             self.conn.send_response(answer)
             self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})

@@ -21,6 +21,9 @@ Ref = Annotated[
         description="Names the answer, and is the idempotency key: unique for the subject, the same in a repeat.",
     ),
 ]
+RefOfAsked = Annotated[
+    str | None, Field(description="That of the message which this answers; null where it had none.")
+]
 Cursor = Annotated[
     str, Field(description="Where in the log this message stands: subscribe with it to go on.")
 ]
@@ -61,6 +64,12 @@ class Authenticate(Sent):
 
     type: Literal["authenticate"]
     token: str
+    project: Annotated[
+        str,
+        Field(
+            description="For a token of the whole tenant: the project to work in, as the header Placet-Project."
+        ),
+    ] = ""
 
 
 class Subscribe(Sent):
@@ -252,7 +261,8 @@ class LogEvent(Received):
     event_id: str
     at: str
     execution_id: str
-    version: int
+    version: Annotated[int, Field(description="Counts the execution's events.")]
+    term: Annotated[int, Field(description="Of the decider that wrote it: it grows with each new writer.")]
     partition: int
     offset: int
     command_id: str
@@ -263,7 +273,7 @@ class Reply(Answered):
     """The answer to a message with this `ref`: HTTP status, and the REST resource or problem as body."""
 
     type: Literal["reply"]
-    ref: str | None
+    ref: RefOfAsked
     status: int
     body: dict[str, Any]
 
@@ -279,19 +289,36 @@ class ResyncRequired(Received):
 
 
 class Error(Answered):
-    """Something was wrong with a message that has no `ref`, or with the connection."""
+    """Something was wrong with a message that has no `ref`, or with the connection: a problem document (RFC 9457).
+
+    Its `type` is in `problem`, as the message has a `type` of its own.
+    """
 
     type: Literal["error"]
-    status: int
+    ref: Annotated[
+        str | None, Field(description="Null: what is wrong with a message that has a `ref` is its reply.")
+    ]
+    problem: Annotated[str, Field(description="The `type` of the problem document: `/problems/CODE`.")]
+    title: Annotated[str, Field(description="The code in words.")]
+    status: Annotated[int, Field(description="The HTTP status that REST would answer.")]
     code: str
-    detail: str
+    detail: Annotated[str, Field(description="What is wrong, for a person.")]
+    errors: Annotated[
+        list[r.FieldError] | None, Field(description="What is wrong with which field, where it is known.")
+    ] = None
+    winning_decision_id: Annotated[
+        str | None, Field(description="Where another decision came first: which.")
+    ] = None
+    retry_after: Annotated[
+        int | None, Field(description="After how many seconds to try again, where that may help.")
+    ] = None
 
 
 class Pong(Answered):
     """A sign of life."""
 
     type: Literal["pong"]
-    ref: str | None
+    ref: RefOfAsked
 
 
 FOR_EVERYONE: tuple[type[BaseModel], ...] = (Authenticate, Subscribe, Unsubscribe, Ping)

@@ -19,7 +19,7 @@ from gateway.metrics import Metrics
 from gateway.operations.calls import PENDING
 from gateway.operations.plan import Gate, Missing, Plan, Reply, Unprepared, refusal_of, unanswered
 from gateway.operations.requests import ask_person
-from gateway.problems import Problem, written
+from gateway.problems import Problem, message_of, written
 from gateway.settings import Limits
 from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
@@ -245,11 +245,10 @@ class Session:
         self.out.answer(head + reply.body + b"}", self._cursor())
 
     def _refuse(self, ref: str | None, problem: Problem) -> None:
-        document = problem.document()
         if ref is None:
-            self._answer({**document, "type": "error", "problem": document["type"], "ref": None})
+            self._answer(message_of(problem))
         else:
-            self._reply(ref, Reply(problem.status, written(document)))
+            self._reply(ref, Reply(problem.status, written(problem.document())))
 
     def _cursor(self) -> str | None:
         """Where this socket can go on from: an answer covers what its subscriptions were given, and no more.

@@ -6,8 +6,6 @@ part before it leads back to the first, so that whoever comes back with it misse
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from itertools import islice
@@ -86,9 +84,7 @@ async def _seen(shown: Shown, work: Work, owner: Owner) -> Shown:
     """The same with the rows that the reader may see; they are looked through on a thread, since they may be many."""
     if (sees := shown.sees) is None:
         return shown
-    started = time.perf_counter()
-    rows = await asyncio.to_thread(lambda: [row for row in shown.rows if sees(row)])
-    work.spend(owner, time.perf_counter() - started)
+    rows = await work.counted(owner, lambda: [row for row in shown.rows if sees(row)])
     return shown._replace(rows=rows)
 
 

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.identity.doors import Admission, RolesChanged
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
-from gateway.problems import Problem
+from gateway.problems import Problem, message_of
 from gateway.rest.door import Door
 from gateway.settings import Limits
 from gateway.sockets.hub import Hub
@@ -171,5 +171,4 @@ def sse_event(frame: bytes) -> bytes:
 
 def _error(problem: Problem) -> bytes:
     # Messages may wait that its reader never gets: it goes on from the last one that it has.
-    document = problem.document()
-    return orjson.dumps({**document, "type": "error", "problem": document["type"]})
+    return orjson.dumps(message_of(problem))

@@ -22,7 +22,7 @@ import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.doors import PROJECT_HEADER, Admission
-from gateway.problems import Problem, response
+from gateway.problems import Problem, message_of, response
 from gateway.rates import Buckets
 from gateway.server.visitors import greet
 from gateway.service import Gateway
@@ -31,7 +31,7 @@ from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
 from gateway.sockets.verbs import Frame
 from gateway.strictjson import LONG_BYTES, parse_object, parsed
-from gateway.work import owner_of
+from gateway.work import owner_of, processor_s
 from schemas.refusals import Refusal
 
 SUBPROTOCOL = "placet.v1"
@@ -105,9 +105,7 @@ async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Admission:
 
 
 async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
-    document = problem.document()
-    error = {**document, "type": "error", "problem": document["type"]}
-    await websocket.send_text(orjson.dumps(error).decode())
+    await websocket.send_text(orjson.dumps(message_of(problem)).decode())
     await _close(websocket, problem)
 
 
@@ -155,20 +153,19 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
 
 
 async def _read(websocket: WebSocket, session: Session, gateway: Gateway, admission: Admission) -> None:
-    clock = time.perf_counter
     messages, work, owner = Buckets(session.limits.messages_per_s), gateway.work, owner_of(session.actor)
     refused = 0
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)
-        if messages.wait_s(session, clock()) == 0.0:
+        if messages.wait_s(session, time.monotonic()) == 0.0:
             read: Callable[[], Frame] = partial(parse_object, raw)
             if len(raw) > LONG_BYTES:
                 read = await work.done(owner, partial(parsed, raw))
             # Last of all: between this look and what the message asks for nothing else is waited for.
             await admission.check()
-            started = clock()
+            started = processor_s()
             session.handle(read)
-            if wait_s := work.handled(owner, clock() - started):
+            if wait_s := work.handled(owner, processor_s() - started):
                 await asyncio.sleep(wait_s)
             if session.is_full:
                 await session.room()

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
+from gateway.vault.store import CLOSE_WITHIN_S, WITHIN_S
 from projections.store.bounded import BoundedConnection
 from projections.store.port import DatabaseUnfit, ViewUnavailable
 from projections.store.postgres import connect
@@ -22,12 +23,8 @@ _LIMITS = """
 """
 CONNECT_WITHIN_S = 2
 SHRED_WITHIN_S = 60.0
-CLOSE_WITHIN_S = 0.5
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
-
-# How long one transaction may take, with what it waits for; a request waits a little longer for its answer.
-WITHIN_S = 4.0
 
 Connection = BoundedConnection[tuple[Any, ...]]
 

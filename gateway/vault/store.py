@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gateway.vault.postgres import CLOSE_WITHIN_S, WITHIN_S, PostgresVaultDatabase
-from projections.store.postgres import split_url
 from projections.store.urls import is_sqlite
 
 VAULT_FILE = "vault.db"
 VAULT_SCHEMA_SUFFIX = "_vault"
+# How long one transaction may take, with what it waits for; a request waits a little longer for its answer.
+WITHIN_S = 4.0
 LOCK_TIMEOUT_S = WITHIN_S
+CLOSE_WITHIN_S = 0.5
 
 # The statement and its values; rows back, where there are any.
 Execute = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -168,6 +169,10 @@ def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
             return SqliteVaultDatabase(data_dir / VAULT_FILE)
         except (sqlite3.Error, OSError) as error:
             raise VaultUnavailable(f"{data_dir / VAULT_FILE} cannot be opened: {error}") from error
+    # The driver is loaded only where the vault is there.
+    from gateway.vault.postgres import PostgresVaultDatabase
+    from projections.store.postgres import split_url
+
     plain, schema = split_url(database_url)
     statements = (*TABLES, f"ALTER TABLE {{prefix}}data_keys ADD COLUMN IF NOT EXISTS {PROJECT_OF_KEY}")
     return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, statements, VaultUnavailable)

@@ -1,23 +1,17 @@
-"""`placet bench`: measures, prints the table, and leaves the figures in `.placet/bench.json`."""
+"""`placet bench`: measures, prints a table for each benchmark, and leaves the figures in `.placet/bench.json`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ops.bench import machine
 from ops.bench.bench import Bench, opened_bench
@@ -44,18 +38,27 @@ def bench(
     Each benchmark starts a stack of its own in a temporary directory and stops it.
     """
     with errors_as_exit_codes():
-        found = _run(_chosen(name), is_quick=quick, show=not json)
-    report = _report(found, is_quick=quick)
-    write_json(RESULT, report)
+        names = _chosen(name)
+        machine.allow_open_files()
+        found: list[tuple[Result, float]] = []
+        # What was measured is kept and shown at once: a later benchmark may fail or be stopped.
+        for result in _results(names, is_quick=quick, show=not json):
+            found.append(result)
+            report = _report(found, names, is_quick=quick)
+            write_json(RESULT, report)
+            if not json:
+                _print(result[0])
     if json:
         print_json(report)
-        return
+    else:
+        Console().print(f"All figures, and what they were measured on: {RESULT}")
+
+
+def _print(result: Result) -> None:
     console = Console()
-    console.print(table(result for result, _ in found))
-    for result, _ in found:
-        if result.note:
-            console.print(f"{result.name}: {result.note}")
-    console.print(f"All figures, and what they were measured on: {RESULT}")
+    console.print(table(result))
+    if result.note:
+        console.print(result.note)
 
 
 def _chosen(name: str | None) -> tuple[str, ...]:
@@ -64,32 +67,39 @@ def _chosen(name: str | None) -> tuple[str, ...]:
     return NAMES if name is None else (name,)
 
 
-def _run(names: tuple[str, ...], *, is_quick: bool, show: bool) -> list[tuple[Result, float]]:
-    """Each result, with the load average (1 minute) before its benchmark."""
-    machine.allow_open_files()
-    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    found = []
+def _results(names: tuple[str, ...], *, is_quick: bool, show: bool) -> Iterator[tuple[Result, float]]:
+    """Each result as soon as it is there, with the load average (1 minute) before its benchmark."""
+    for number, name in enumerate(names, 1):
+        load_average = os.getloadavg()[0]
+        title = f"{name} ({number} of {len(names)})"
+        with _telling(title, show=show) as tell, opened_bench(tell, is_quick=is_quick) as opened:
+            measure: Measure = import_module(f"ops.bench.{name}").measure
+            result = measure(opened)
+        yield result, load_average
+
+
+@contextmanager
+def _telling(title: str, *, show: bool) -> Iterator[Callable[[str], None]]:
+    """How far a benchmark is: a line that moves on a terminal, a line for each step elsewhere."""
     console = Console(stderr=True)
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, disable=not show, transient=True
-    ) as progress:
-        task = progress.add_task("", total=len(names))
-        for name in names:
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console, disable=not show, transient=True) as progress:
+        task = progress.add_task(title)
 
-            def tell(text: str, name: str = name) -> None:
-                progress.update(task, description=f"{name}: {text}")
+        def tell(text: str) -> None:
+            progress.update(task, description=f"{title}: {text}")
+            if show and not console.is_terminal:
+                console.print(f"{title}: {text}")
 
-            load_average = os.getloadavg()[0]
-            with opened_bench(tell, is_quick=is_quick) as opened:
-                measure: Measure = import_module(f"ops.bench.{name}").measure
-                found.append((measure(opened), load_average))
-            progress.advance(task)
-    return found
+        yield tell
 
 
-def _report(found: list[tuple[Result, float]], *, is_quick: bool) -> Mapping[str, Any]:
+def _report(
+    found: list[tuple[Result, float]], names: tuple[str, ...], *, is_quick: bool
+) -> Mapping[str, Any]:
     return {
-        "ok": all(result.is_ok for result, _ in found),
+        "ok": len(found) == len(names) and all(result.is_ok for result, _ in found),
+        "missing": names[len(found) :],
         "quick": is_quick,
         "machine": machine.facts(),
         "results": [{**result.as_json(), "load_average": load} for result, load in found],

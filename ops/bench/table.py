@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rich.table import Table
 
 from ops.bench.result import Figure, Result, rounded
 
 
-def table(results: Iterable[Result]) -> Table:
+def table(result: Result) -> Table:
     """One row a figure: its floor, the ratio, the target, and whether it is reached."""
-    found = Table("figure", "measured", "floor", "ratio", "target", "")
+    found = Table(result.name, "measured", "floor", "ratio", "target", "")
     for column in found.columns[1:5]:
         column.justify, column.no_wrap = "right", True
-    for result in results:
-        found.add_row(f"[bold]{result.name}[/bold]")
-        for figure in result.figures:
-            found.add_row(*_cells(figure))
-        found.add_section()
+    for figure in result.figures:
+        found.add_row(*_cells(figure))
     return found
 
 

@@ -58,8 +58,11 @@ class CallSeen:
     attempts_before: int = 0
     # Who consumed for the attempt that runs.
     runner: str = ""
+    # Also those who had handed the hold on to whom edited it.
     proposers: list[str] = field(default_factory=list)
     allowed_by: str = ""
+    # The hold by which a person released it, empty where nobody did.
+    released_by_hold: str = ""
 
 
 class Voter(NamedTuple):
@@ -129,6 +132,7 @@ class RunFacts:
     makers: tuple[str, ...] = ()
     # The decision of the command that is being read: (command id, decision, call id, resolves).
     decision: tuple[str, str, str, bool] = ("", "", "", False)
+    decided_hold: str = ""
 
 
 class Runs:
@@ -178,6 +182,7 @@ class RunSeen:
     def decided(self, fact: Fact) -> None:
         """Remember the decision of the command that is being read."""
         self.facts.decision = (fact.command_id, fact.body.decision, fact.body.call_id, fact.body.resolves)
+        self.facts.decided_hold = fact.body.hold_id
         if fact.body.scope == "execution" and fact.body.resolves:
             self.facts.memory[OF_RUN + fact.body.decision_id] = fact.body.remember or "{}"
 
@@ -223,6 +228,7 @@ class RunSeen:
             self._say("I1", fact, "released by policy without its verdict")
         if body.released_by == "rule":
             self._released_by_rule(call, fact)
+        call.released_by_hold = self.facts.decided_hold if body.released_by == "decision" else ""
         if body.released_by == "decision":
             decision, resolves = self.decision_of(fact)
             if decision not in ("approve", "edit") or not resolves:

@@ -58,19 +58,35 @@ def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     _check_authority(run, hold, fact, people)
     asked = (body.scope, body.remember or "")
     hold.voters.append(Voter(body.by, frozenset(body.roles), body.person, len(hold.handed), asked))
-    voices = _voices(hold, people)
-    if body.resolves and body.decision == "approve" and len(voices) < hold.opened.quorum:
-        run.say("I10", fact, "resolved without its quorum", hold.opened.quorum, *sorted(voices))
     if body.resolves and body.decision == "approve":
-        _check_requirements(run, hold, fact, people)
-        _check_agreement(run, hold, fact, people)
+        barred = _barred(run, hold, people)
+        _check_quorum(run, hold, fact, people, barred, "resolved")
+        _check_agreement(run, hold, fact, people, barred)
+    if body.decision == "edit" and (call := run.calls.get(body.call_id)) is not None:
+        hands = _hands(hold, body.by, frozenset(body.roles), len(hold.handed), people)
+        call.proposers.extend(one.by for one in hands)
     if body.resolves:
         hold.state = "resolved"
     run.decided(fact)
 
 
-def _check_requirements(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
-    """Where several rules ask, each one's own people are among those who approved, in the number it asks for."""
+def check_consumed(run: RunSeen, fact: Fact) -> None:
+    """Look whether those who released a call may still decide it as it runs, unless the policy lets it by then."""
+    call = run.calls.get(fact.body.call_id)
+    hold = None if call is None else run.holds.get(call.released_by_hold)
+    if call is None or hold is None or call.state != "released" or call.allowed_by == fact.command_id:
+        return
+    people = run.published.people.at(run.tenant, run.project, run.adopted_through)
+    _check_quorum(run, hold, fact, people, _barred(run, hold, people), "consumed")
+
+
+def _check_quorum(
+    run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt, barred: set[str], done: str
+) -> None:
+    """Look for fewer different people than are asked for, or where several rules ask, than each asks for."""
+    voices = _voices(hold, people, barred)
+    if len(voices) < hold.opened.quorum:
+        run.say("I10", fact, f"{done} without its quorum", hold.opened.quorum, *sorted(voices))
     for asked in parse_strict(hold.opened.requirements or "[]"):
         roles = {*asked["roles"], *(asked["escalate_roles"] if hold.escalated else ())}
         heard = {
@@ -79,13 +95,14 @@ def _check_requirements(run: RunSeen, hold: HoldSeen, fact: Fact, people: People
             for person, had in _speaking(hold, voter, people)
             if had & roles or person in map(people.meant, asked["reviewers"])
         }
-        if len(heard & _voices(hold, people)) < asked["quorum"]:
-            run.say("I10", fact, "resolved without the people whom a rule asks for", *asked["rules"])
+        if len(heard & voices) < asked["quorum"]:
+            run.say("I10", fact, f"{done} without the people whom a rule asks for", *asked["rules"])
 
 
-def _check_agreement(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
+def _check_agreement(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt, barred: set[str]) -> None:
     """What is remembered is what every voice that counts has asked for."""
-    *others, last = [voter for voter in hold.voters if _counts(hold, voter, people)] or hold.voters[-1:]
+    counted = [voter for voter in hold.voters if _counts(hold, voter, people, barred)]
+    *others, last = counted or hold.voters[-1:]
     run.facts.makers = tuple(voter.by for voter in (*others, last))
     if last.asked[0] == "once":
         return
@@ -115,18 +132,21 @@ def _wanted(hold: HoldSeen) -> set[str]:
     return set(hold.roles) or (set() if hold.opened.reviewers else set(REVIEWERS))
 
 
-def _voices(hold: HoldSeen, people: PeopleAt) -> set[str]:
+def _voices(hold: HoldSeen, people: PeopleAt, barred: set[str]) -> set[str]:
     """The people whose word counts: not of an account that lost the role by which it spoke, or may do nothing.
 
-    Nor of one that was taken from its person. Who spoke by delegation only spoke for who had handed the hold on, and
-    as long as that one may.
+    Nor of one that was taken from its person, or that is barred. Who spoke by delegation only spoke for who had
+    handed the hold on, and as long as that one may.
     """
-    return {_speaking(hold, voter, people)[-1][0] for voter in hold.voters if _counts(hold, voter, people)}
+    counted = [voter for voter in hold.voters if _counts(hold, voter, people, barred)]
+    return {_speaking(hold, voter, people)[-1][0] for voter in counted}
 
 
-def _counts(hold: HoldSeen, voter: Voter, people: PeopleAt) -> bool:
+def _counts(hold: HoldSeen, voter: Voter, people: PeopleAt, barred: set[str]) -> bool:
     hands = _hands(hold, voter.by, voter.roles, voter.handed, people)
     if not _is_same(voter.by, voter.person, people):
+        return False
+    if people.person(voter.by) in barred or _is_any_barred(hands, barred, people):
         return False
     return _stands(hold, hands, people) if hands else _keeps(hold, voter.by, voter.roles, people)
 
@@ -156,11 +176,18 @@ def _is_named(hold: HoldSeen, person: str, people: PeopleAt) -> bool:
     return person in map(people.meant, hold.opened.reviewers)
 
 
-def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
-    body, call = fact.body, run.calls.get(hold.opened.call_id)
-    person, published = people.person(body.by), people.roles(body.by)
-    if published is not None and published != set(body.roles):
-        run.say("I10", fact, "decided with other roles than the published ones", body.by, *body.roles)
+def _barred(run: RunSeen, hold: HoldSeen, people: PeopleAt) -> set[str]:
+    """The people whose word counts for nothing by what is known here: excluded, or it is their own request."""
+    requesters = _requesters(run, hold, people) if hold.opened.exclude_requester else set()
+    return requesters | set(map(people.meant, hold.opened.excluded))
+
+
+def _is_any_barred(hands: list[Handed], barred: set[str], people: PeopleAt) -> bool:
+    return any(people.person(one.by) in barred for one in hands)
+
+
+def _requesters(run: RunSeen, hold: HoldSeen, people: PeopleAt) -> set[str]:
+    call = run.calls.get(hold.opened.call_id)
     accounts = {
         hold.opened.requester,
         run.facts.started_by,
@@ -168,8 +195,15 @@ def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
         *(call.proposers if call else ()),
     } - {""}
     requesters = {people.person(by) for by in accounts} | people.behind(run.facts.agent)
-    requesters |= {people.meant(run.facts.user)} - {""}
-    if hold.opened.exclude_requester and person in requesters:
+    return requesters | {people.meant(run.facts.user)} - {""}
+
+
+def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:
+    body = fact.body
+    person, published = people.person(body.by), people.roles(body.by)
+    if published is not None and published != set(body.roles):
+        run.say("I10", fact, "decided with other roles than the published ones", body.by, *body.roles)
+    if hold.opened.exclude_requester and person in _requesters(run, hold, people):
         run.say("I10", fact, "the requester decided where another person is asked for", body.by)
     if person in map(people.meant, hold.opened.excluded):
         run.say("I10", fact, "decided by somebody whom the rule excludes", body.by)
@@ -178,7 +212,7 @@ def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
     hands = _hands(hold, body.by, frozenset(body.roles), len(hold.handed), people)
     if not hands:
         run.say("I10", fact, "decided without a role that the hold asks for", body.by, *body.roles)
-    elif not _stands(hold, hands, people):
+    elif not _stands(hold, hands, people) or _is_any_barred(hands, _barred(run, hold, people), people):
         run.say("I10", fact, "decided for somebody who may not any more", body.by, hands[-1].by)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ops.checker.asked import Asked
 from ops.checker.calls import PERMITTED, RunFacts, Runs, RunSeen
 from ops.checker.facts import LOG_EVENTS, Fact
-from ops.checker.holds import HOLD_EVENTS, hold_event
+from ops.checker.holds import HOLD_EVENTS, check_consumed, hold_event
 from ops.checker.published import Published
 from ops.checker.rules import is_uses_key
 from ops.checker.scratch import Shelf
@@ -22,7 +22,7 @@ LIFECYCLE = {
     **CLOSING,
 }
 CLOSED = frozenset(CLOSING.values())
-# So many writers must have tried a command alone, in vain, before it may be given up.
+# So many writers, and children of the one that gives it up, must have tried a command in vain before that.
 TRIED_ALONE_MIN = 3
 REFUSALS = frozenset({"CommandRefused", "DecisionRefused", "CommandAbandoned"})
 
@@ -102,12 +102,22 @@ class PartitionSeen:
             self._say("I9", fact, "an event of one tenant under another tenant's key", fact.tenant)
 
     def _check_abandoned(self, fact: Fact) -> None:
-        """A command is no poison because one writer ended beside it: the terms that say so must be several."""
-        tried = self._tried_alone.get(fact.body.command_offset, set()) - {fact.term}
-        if len(tried) < TRIED_ALONE_MIN:
-            self._say(
-                "I3", fact, "a command was given up before it had been tried alone so often", len(tried)
-            )
+        """A command is no poison because one writer ended beside it: it must have been tried in vain so often.
+
+        Each writer of an earlier term that says which command it dares counts once. Trials in children leave nothing
+        in the log but their number, which counts only where their writer had said so as well.
+        """
+        body = fact.body
+        dared = self._tried_alone.get(body.command_offset, set())
+        tried = len(dared - {fact.term})
+        trials = body.trials
+        if trials < 0:
+            # A version that tried in children already, and did not say how many of the attempts these were.
+            trials = body.attempts - tried
+        if fact.term in dared:
+            tried += max(trials, 0)
+        if min(tried, body.attempts) < TRIED_ALONE_MIN:
+            self._say("I3", fact, "a command was given up before it had been tried alone so often", tried)
 
     def _log_event(self, fact: Fact) -> None:
         if fact.type == "WriterAlive" and fact.body.attempting >= 0:
@@ -151,6 +161,8 @@ class PartitionSeen:
             self._say("I4", fact, f"{fact.type} in an execution that is {run.facts.state}")
         if run.facts.state == "paused" and fact.type == "GrantConsumed":
             self._say("I5", fact, "consumed in an execution that is paused")
+        if fact.type == "GrantConsumed":
+            check_consumed(run, fact)
         if fact.type in PERMITTED:
             run.call(fact)
         elif fact.type in HOLD_EVENTS:

@@ -53,7 +53,7 @@ def print_difference(title: str, found: Mapping[str, Any]) -> None:
     for field in found["fields"]:
         table.add_row("changed", "(document)", field)
     for call in found.get("calls", ()):
-        where = f"case {call['index'] + 1}: {call['tool']}"
+        where = f"case {call['case']}: {call['tool']}"
         table.add_row("judged otherwise", where, f"{call['before']} → {call['after']}")
     if table.row_count:
         Console().print(table)

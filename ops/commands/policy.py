@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,8 @@ from ops.commands.against import named, print_difference, server
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
 from ops.errors import UsageError
 from placet.cli import doubts
-from schemas.policy_document import PolicyDocument, parse_policy, policy_from_value
+from placet.errors import NotFound
+from schemas.policy_document import PolicyDocument, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cases import CaseFile, CaseResult, facts_of, parse_cases, run_policy_tests
 from services.domain.policy.check import check_text
@@ -105,22 +106,29 @@ def diff_command(
     One file alone is compared with the version in force at a server: --against, else as other commands find it.
     """
     with errors_as_exit_codes():
-        calls = _calls(_cases(cases)) if cases else []
+        samples = _cases(cases) if cases else None
         if new is None:
             document = _document(old)
             before = _in_force(context, against, document.policy)
         else:
             before, document = _document(old), _document(new)
-        found = diff(before, document, calls)
+        row = _diff_row(diff(before, document, _calls(samples) if samples else []))
+        for call in row["calls"]:
+            call["case"] = samples.cases[call["index"]].name if samples else ""
         if json:
-            print_json(_diff_row(found))
+            print_json(row)
         else:
-            _print_diff(found)
+            print_difference("", row)
 
 
 def _in_force(context: typer.Context, against: str | None, name: str) -> PolicyDocument:
-    with server(context, against) as placet:
-        found = placet.policies.get(name)
+    try:
+        with server(context, against) as placet:
+            found = placet.policies.get(name)
+    except NotFound as error:
+        said = f"nothing of the name {name} is in force to compare with: all of it would be added ({error.detail})"
+        typer.echo(said, err=True)
+        return PolicyDocument(policy=name)
     if found["retired_at"] is not None:
         raise UsageError(
             f"version {found['version']} of {name} was retired: nothing is in force to compare with"
@@ -141,22 +149,23 @@ def _read(file: Path) -> str:
 
 
 def _document(file: Path) -> PolicyDocument:
-    try:
-        return parse_policy(_read(file))
-    except PolicyRefused as error:
-        raise _refused(file, error) from error
+    document, problems = check_text(_read(file))
+    errors = tuple(problem for problem in problems if problem.severity == "error")
+    if document is None or errors:
+        raise _refused(file, errors)
+    return document
 
 
 def _cases(file: Path) -> CaseFile:
     try:
         return parse_cases(_read(file))
     except PolicyRefused as error:
-        raise _refused(file, error) from error
+        raise _refused(file, error.problems) from error
 
 
-def _refused(file: Path, error: PolicyRefused) -> UsageError:
+def _refused(file: Path, problems: Iterable[Problem]) -> UsageError:
     """Every fault of a file, one a line."""
-    return UsageError("\n".join(f"{file}: {problem.path}: {problem.message}" for problem in error.problems))
+    return UsageError("\n".join(f"{file}: {problem.path}: {problem.message}" for problem in problems))
 
 
 def _calls(cases: CaseFile) -> list[CallFacts]:
@@ -195,7 +204,3 @@ def _print_results(results: list[CaseResult]) -> None:
 def _diff_row(found: PolicyDiff) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(found)
     return row
-
-
-def _print_diff(found: PolicyDiff) -> None:
-    print_difference("", _diff_row(found))

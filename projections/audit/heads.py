@@ -15,6 +15,7 @@ from typing import cast
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from projections.audit.head_files import HeadFiles
+from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
 from projections.audit.tiles import Tiles
 from projections.audit.trees import TreeKey
 from projections.log_errors import LogError
@@ -24,8 +25,6 @@ from schemas.audit import Head, TopicRole, TreeHead, sign_head, verify_head
 from schemas.headers import rfc3339
 from schemas.key_files import SigningKey
 
-DEFAULT_EVENTS = 1_000
-DEFAULT_SECONDS = 10.0
 # Each is forced to the disk, and the views wait meanwhile.
 HEADS_A_TURN = 8
 

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from projections.audit.head_files import HeadFiles, HeadsUnusable
-from projections.audit.heads import DEFAULT_EVENTS, DEFAULT_SECONDS, HeadKeeper, SignedHeads
-from projections.audit.webhook import Webhook, WebhookRefused, checked_address
+from projections.audit.heads import HeadKeeper, SignedHeads
+from projections.audit.keeping import (
+    DEFAULT_EVENTS,
+    DEFAULT_SECONDS,
+    WebhookRefused,
+    checked_address,
+    heads_dir,
+)
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.key_files import KeysUnreadable, load_public, load_published
 
@@ -27,12 +33,6 @@ class Audit:
 
     keeper: HeadKeeper
     on_failure: Callable[[], None] = lambda: None
-
-
-def heads_dir(settings: Mapping[str, str]) -> Path:
-    """Where the heads are kept: `audit_heads_dir`, by default in the data directory."""
-    given = settings.get("audit_heads_dir")
-    return Path(given) if given else Path(settings["data_dir"]) / "audit" / "heads"
 
 
 def signed_heads(settings: Mapping[str, str]) -> SignedHeads:
@@ -64,8 +64,12 @@ async def opened_audit(settings: Mapping[str, str]) -> AsyncIterator[Audit]:
         every_events=int(_number(settings, "audit_head_events", DEFAULT_EVENTS)),
         every_s=_number(settings, "audit_head_seconds", DEFAULT_SECONDS),
     )
-    url = settings.get("audit_webhook")
-    webhook = Webhook(checked_address(url), files, key) if url else None
+    webhook = None
+    if url := settings.get("audit_webhook"):
+        # Its HTTP client is loaded only where heads are posted.
+        from projections.audit.webhook import Webhook
+
+        webhook = Webhook(checked_address(url), files, key)
     with files.writing():
         audit = Audit(keeper)
         if webhook is None:

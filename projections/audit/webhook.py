@@ -28,32 +28,6 @@ RETRY_FIRST_S, RETRY_MOST_S = 1.0, 60.0
 HEADS_A_TURN = 100
 
 
-class WebhookRefused(ValueError):
-    """The address cannot be used; `str()` says what to do."""
-
-
-def checked_address(url: str) -> str:
-    """The address, where heads may be posted to it.
-
-    Raises:
-        WebhookRefused: it is no HTTP address, or has a password in it.
-    """
-    refused = WebhookRefused("audit_webhook must be an address like https://keeper.example/heads.")
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("https", "http") and parts.hostname and parts.port != 0
-    except ValueError:
-        # Not chained: the reason quotes the address, in which a secret may stand.
-        raise refused from None
-    if not is_address:
-        raise refused
-    if parts.username or parts.password:
-        raise WebhookRefused(
-            "audit_webhook must not hold a password: whoever takes heads knows them by their key."
-        )
-    return url
-
-
 @dataclass(slots=True)
 class Webhook:
     """Posts what is in the heads' files. `woken` is set when there may be more."""

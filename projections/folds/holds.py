@@ -96,10 +96,7 @@ def hold_json(row: Row) -> dict[str, Any]:
         "reviewers": json_value(row["reviewers"]),
         "excluded": json_value(row["excluded"]),
         "quorum": row["quorum"],
-        "requirements": [
-            {"rules": one.rules, "roles": one.roles, "reviewers": one.reviewers, "quorum": one.quorum}
-            for one in requirements_from_text(row["requirements"])
-        ],
+        "requirements": requirements_json(row["requirements"]),
         "exclude_requester": bool(row["exclude_requester"]),
         "votes": _votes_json(row),
         "claimed_by": row["claimed_by"],
@@ -122,6 +119,14 @@ def hold_json(row: Row) -> dict[str, Any]:
         "must_read": bool(row["must_read"]),
         "badges": json_value(row["badges"]),
     }
+
+
+def requirements_json(text: str | None) -> list[dict[str, Any]]:
+    """What each of several rules asks for, from their text in a fact or a row."""
+    return [
+        {"rules": one.rules, "roles": one.roles, "reviewers": one.reviewers, "quorum": one.quorum}
+        for one in requirements_from_text(text)
+    ]
 
 
 def told_view_digest(row: Row) -> str | None:

@@ -19,9 +19,11 @@ def versions(moment: Moment, tenant: str, kind: str, name: str, project: str = T
     return moment.select(DEFINITIONS, tail, (tenant, project, kind, name))
 
 
-def published_by_command(moment: Moment, tenant: str, command_id: str) -> Row | None:
-    """The version that a command published."""
-    return moment.one(DEFINITIONS, tenant=tenant, command_id=command_id)
+def published_by_command(moment: Moment, answer: Row) -> Row | None:
+    """The version that a command published, from its row in `answers`."""
+    tail = 'WHERE "tenant" = ? AND "command_id" = ? AND "log_offset" BETWEEN ? AND ?'
+    where = answer["tenant"], answer["command_id"], answer["first_offset"], answer["last_offset"]
+    return next(iter(moment.select(DEFINITIONS, tail, where)), None)
 
 
 def adopted_through(moment: Moment) -> dict[int, int]:

@@ -34,10 +34,12 @@ def requests(
     return moment.select(HOLDS, f"WHERE {tail} {order}", parameters)
 
 
-def answer(moment: Moment, tenant: str, project: str, command_id: str) -> Row | None:
+def answer(moment: Moment, tenant: str, project: str, command_id: str, log_key: str) -> Row | None:
     """What became of a command: its body's digest, where its events stand, and the refusal, if any.
 
-    Commands about definitions belong to a tenant and are found from every project of it.
+    Of the commands with this id the one on this key, else another. Commands about definitions belong to a tenant
+    and are found from every project of it.
     """
-    tail = 'WHERE "tenant" = ? AND "project" IN (?, \'\') AND "command_id" = ? LIMIT 1'
-    return next(iter(moment.select(ANSWERS, tail, (tenant, project, command_id))), None)
+    tail = 'WHERE "tenant" = ? AND "project" IN (?, \'\') AND "command_id" = ?'
+    order = 'ORDER BY CASE WHEN "log_key" = ? THEN 0 ELSE 1 END LIMIT 1'
+    return next(iter(moment.select(ANSWERS, f"{tail} {order}", (tenant, project, command_id, log_key))), None)

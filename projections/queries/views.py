@@ -7,11 +7,8 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar
 
 from projections.queries.moment import Moment
-from projections.queries.postgres_moments import PostgresMoments
 from projections.queries.sqlite_moments import SqliteMoments
-from projections.store.facade import data_schema
 from projections.store.port import Position, ViewUnavailable
-from projections.store.postgres import split_url
 from projections.store.urls import is_sqlite, sqlite_path
 from schemas.topics import Topics
 
@@ -103,5 +100,10 @@ def open_views(url: str, topics: Topics | None = None) -> Views:
     """
     if is_sqlite(url):
         return Views(SqliteMoments(sqlite_path(url)), topics or Topics())
+    # The driver is loaded only where the views are there.
+    from projections.queries.postgres_moments import PostgresMoments
+    from projections.store.facade import data_schema
+    from projections.store.postgres import split_url
+
     plain, schema = split_url(url)
     return Views(PostgresMoments(plain, data_schema(schema), CONNECTIONS), topics or Topics())

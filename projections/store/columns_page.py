@@ -15,10 +15,14 @@ from projections.store.table_comments import OF_TABLE
 PAGE = "docs/columns.md"
 _HEAD = """# Tables and columns of the views
 
-Every table and SQL view, column by column, as PostgreSQL's comments have it (`\\d+ placet.holds`).
+Every table and SQL view that is there to be read, column by column, as PostgreSQL's comments have it
+(`\\d+ placet.holds`).
 [views.md](views.md) says how to read them, [cookbook.md](cookbook.md) what to ask. In PostgreSQL a column marked
 *time* is there as a `timestamptz` too (`opened_at_ms`: `opened_at`), one marked *JSON* as `jsonb` (`arguments`:
 `arguments_json`).
+
+Two tables hold no facts and are left out: `tracking` is the `eventsourcing` library's own (up to where this view has
+read, as `placet_positions` says too), and `placet_layout` has one row, the version of these tables.
 
 This page is made of `projections/store/comments.py`: `python -m projections.store.columns_page` writes it.
 """

@@ -7,9 +7,10 @@ the file's name, and would mix the logs of two databases.
 
 import os
 import sqlite3
+import stat
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore, SQLiteTrackingRe
 
 from projections.folds.rows import Row
 from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
+from projections.store.leftovers import Claim, remove_generation
 from projections.store.port import (
     Batch,
     Key,
@@ -81,6 +83,7 @@ class SqliteViewStore:
         """
         self.path = path
         self.file = file
+        make_private(file)
         self._datastore = SQLiteDatastore(
             str(file), lock_timeout=LOCK_TIMEOUT_S, pool_size=1, max_overflow=0, pool_timeout=LOCK_TIMEOUT_S
         )
@@ -213,15 +216,51 @@ def connect(file: Path) -> sqlite3.Connection:
 
 def open_current(path: Path) -> SqliteViewStore:
     """The view at a configured path; a first generation is made where there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
         swap_in(new_generation(path), path)
     return SqliteViewStore(path, path.resolve())
 
 
+def make_private(file: Path) -> None:
+    """Let a generation be its owner's alone, whatever the process allows others; new logs take the file's mode.
+
+    Raises:
+        ViewUnavailable: it cannot be made.
+    """
+    try:
+        # Never opened where it is there: to close it would drop the locks that this process has on it.
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        for suffix in ("", "-wal", "-shm"):
+            _take_from_others(file.with_name(file.name + suffix))
+    except OSError as error:
+        raise ViewUnavailable(f"The view at {file} cannot be made: {error.strerror or error}") from error
+
+
+def _take_from_others(file: Path) -> None:
+    with suppress(FileNotFoundError):
+        found = file.stat()
+        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+            file.chmod(stat.S_IMODE(found.st_mode) & ~0o077)
+
+
 def new_generation(path: Path) -> Path:
     """The name of a file for a new generation of the view at a path."""
     return path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}")
+
+
+def claim(file: Path) -> Claim:
+    """Say that a generation is being built, before its file is made; its directory is made.
+
+    Raises:
+        ViewUnavailable: there is no room for that, or the directory cannot be written.
+    """
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Claim(file)
+    except OSError as error:
+        raise ViewUnavailable(f"A view cannot be made in {file.parent}: {error.strerror or error}") from error
 
 
 def swap_in(file: Path, path: Path) -> None:
@@ -243,7 +282,7 @@ def replace_with(file: Path, path: Path, replaced: tuple[int, int]) -> None:
     finish(file)
     swap_in(file, path)
     if before is not None and before != path:
-        remove(before)
+        remove_generation(before)
 
 
 def finish(file: Path) -> None:
@@ -255,12 +294,6 @@ def finish(file: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
     with file.open("rb") as written:
         os.fsync(written.fileno())
-
-
-def remove(file: Path) -> None:
-    """Remove a generation with its write-ahead log."""
-    for suffix in ("", "-wal", "-shm"):
-        file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def _positions(connection: sqlite3.Connection) -> list[Position]:

@@ -48,7 +48,7 @@ OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
             "grant_digest": "The digest that the grant is for.",
             "grant_expires_at_ms": "Until when the grant may be used.",
             "denied_because": "policy, rejected, timeout or halted; null where it was not denied.",
-            "rollback": "JSON list of the calls that its rejection has undone.",
+            "rollback": "JSON list of the calls that its agent should undo after its rejection, newest first.",
             "attempt_id": "The attempt that runs or ran it.",
             "run_deadline_at_ms": "Until when the attempt must have ended.",
             "lease_ms": "For how long a sign of life is good, in milliseconds.",

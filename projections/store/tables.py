@@ -246,7 +246,7 @@ ANSWERS = Table(
         *integer("log_partition", "first_offset", "last_offset"),
         *maybe("code", "detail"),
     ),
-    key=("tenant", "project", "command_id"),
+    key=("tenant", "project", "command_id", "log_key"),
     merge={"first_offset": "first", "code": "not_null", "detail": "not_null"},
 )
 

@@ -1,10 +1,12 @@
-"""Which store a `database_url` means, and how a rebuilt view takes the place of a live one."""
+"""Which store a `database_url` means, and how a rebuilt view takes the place of a live one.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+PostgreSQL's driver is loaded only where a URL means PostgreSQL.
+"""
+
 from pathlib import Path
 
-from projections.store import facade, postgres, sqlite
+from projections.store import leftovers, sqlite
+from projections.store.generation import Generation, Identity, made
 from projections.store.port import ViewError, ViewStore
 
 SQLITE = "sqlite:///"
@@ -14,24 +16,6 @@ POSTGRES = ("postgresql://", "postgres://")
 
 class UnknownDatabase(ViewError):
     """The URL names no database that views can be kept in."""
-
-
-Identity = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """A new view beside the live one.
-
-    `check` raises `ViewHeld` where the swap would lose what others have made. `swap` puts it in the place of the view
-    with the given identity, or raises `ViewReplaced` or, unless it is forced, `ViewHeld`; close the store before.
-    `discard` removes it.
-    """
-
-    store: ViewStore
-    check: Callable[[], None]
-    swap: Callable[[Identity, bool], None]
-    discard: Callable[[], None]
 
 
 def open_view(url: str) -> ViewStore:
@@ -49,37 +33,59 @@ def open_view(url: str) -> ViewStore:
     """
     if is_sqlite(url):
         return sqlite.open_current(sqlite_path(url))
-    plain, schema = postgres.split_url(url)
-    return postgres.PostgresViewStore(plain, facade.data_schema(schema), shown_as=schema)
+    from projections.store import postgres_urls
+
+    return postgres_urls.open_view(url)
 
 
 def new_generation(url: str) -> Generation:
-    """An empty view beside the live one of a URL."""
+    """An empty view beside the live one of a URL, claimed until it is swapped in or discarded."""
     if is_sqlite(url):
-        path = sqlite_path(url)
-        file = sqlite.new_generation(path)
-        return Generation(
-            sqlite.SqliteViewStore(file, file, fast=True),
-            lambda: None,
-            lambda replaced, force: sqlite.replace_with(file, path, replaced),
-            lambda: sqlite.remove(file),
-        )
-    plain, schema = postgres.split_url(url)
-    fresh = postgres.new_generation(facade.data_schema(schema))
-    return Generation(
-        postgres.PostgresViewStore(plain, fresh),
-        lambda: postgres.check_losses(plain, schema, fresh),
-        lambda replaced, force: postgres.swap_in(plain, fresh, schema, replaced[0], force=force),
-        lambda: postgres.drop(plain, fresh),
-    )
+        return _new_file(sqlite_path(url))
+    from projections.store import postgres_urls
+
+    return postgres_urls.new_generation(url)
+
+
+def _new_file(path: Path) -> Generation:
+    file = sqlite.new_generation(path)
+    claim = sqlite.claim(file)
+
+    def swap(replaced: Identity, force: bool) -> None:
+        sqlite.replace_with(file, path, replaced)
+        claim.drop()
+
+    def discard() -> None:
+        leftovers.remove_generation(file)
+        claim.drop()
+
+    store = made(lambda: sqlite.SqliteViewStore(file, file, fast=True), discard)
+    return Generation(store, lambda: None, swap, discard)
+
+
+def remove_leftovers(url: str) -> list[str]:
+    """Remove what rebuilds that were killed have left beside the view of a URL; one that still runs is left alone.
+
+    Returns:
+        The names of what was removed.
+
+    Raises:
+        ViewUnavailable: the database does not answer.
+    """
+    if is_sqlite(url):
+        return leftovers.remove_leftovers(sqlite_path(url))
+    from projections.store import postgres_urls
+
+    return postgres_urls.remove_leftovers(url)
 
 
 def identity_of(url: str) -> Identity:
     """Which generation of a view a URL means now; `NOTHING` where there is none."""
     if is_sqlite(url):
         return sqlite.identity(sqlite_path(url))
-    plain, schema = postgres.split_url(url)
-    return postgres.schema_identity(plain, facade.data_schema(schema)), -1
+    from projections.store import postgres_urls
+
+    return postgres_urls.identity_of(url)
 
 
 def exists(url: str) -> bool:

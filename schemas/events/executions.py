@@ -69,14 +69,17 @@ class CommandRefused(Message):
 
 
 class CommandAbandoned(Message):
-    """A command killed its worker three times and was given up; what it was about stays as it was.
+    """A command ended who tried it three times and was given up; what it was about stays as it was.
 
-    A worker counts as killed where it ended while it tried the command alone; `attempts` says how many did.
+    A writer counts as ended where it ended while it tried the command alone, and so does each trial in a child of a
+    writer's process. `attempts` says how many there were, and `trials` how many of them were the last writer's
+    trials, which leave nothing else in the log; −1 where a version wrote it that did not say.
     """
 
     command: str
     command_offset: Long
     attempts: Long
+    trials: Long = -1
 
 
 def is_reuse_refusal(body: Message) -> bool:

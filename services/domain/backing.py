@@ -20,6 +20,8 @@ def still_stands(
 ) -> bool:
     """Whether all who stand behind it still may, and are as many different people as are asked for.
 
+    Nobody among them may be one whom the hold that it was made on excluded, or whose own request that was.
+
     Args:
         document: what is remembered.
         activators: who activated it; none for what a run remembers.
@@ -29,6 +31,8 @@ def still_stands(
     if not all(_maker_still_may(document, maker, people) for maker in document.all_makers):
         return False
     if not all(_could_decide(document, by, people) for by in activators):
+        return False
+    if is_behind(document, activators, _barred(document, people), people):
         return False
     if document.four_eyes and not people.names_of(activators) - _names(made_by(document), people):
         return False
@@ -47,6 +51,16 @@ def is_behind(
 ) -> bool:
     """Whether one of some people is among those who stand behind it, or was spoken for."""
     return bool(asking & _names((*made_by(document), *activators), people))
+
+
+def _barred(document: StandingRuleDocument, people: TenantPeople) -> frozenset[str]:
+    """Who, by what is known now, could not have decided the hold that it was made on."""
+    barred = frozenset(map(people.meant_by, document.terms.excluded))
+    if not document.terms.exclude_requester:
+        return barred
+    # Those who were spoken for stand among the requesters, so that they are no second people for the rule.
+    voices = {maker.voice for maker in document.all_makers}
+    return barred | _names(tuple(name for name in document.requesters if name not in voices), people)
 
 
 def _names(given: tuple[str, ...], people: TenantPeople) -> frozenset[str]:

@@ -9,16 +9,17 @@ from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
 from services.domain.evolve import proposal_digest, result_digest
-from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
+from services.domain.proposals import arguments_misfit, json_problem, object_problem
 from services.domain.quota import open_problem, parking_problem
 from services.domain.refusing import Events, refuse
 from services.domain.remembering import contradictions
-from services.domain.revalidation import stricter_now
+from services.domain.revalidation import allowed_meanwhile, stricter_now
 from services.domain.secrets import ERASED, handover
 from services.domain.state import Call, Execution
 from services.domain.verdicts import judged_events, outcome_unknown_events
 
 SOMEBODY_ELSES = "somebody else's attempt consumed it"
+OTHER_GRANT = "the grant is not the call's newest release: it may not be used any more, or is of another call"
 SPENT = "this attempt had the call before: each run needs an attempt id of its own"
 # Each takes a place in the state for as long as the call has not ended.
 ATTEMPTS_MAX = 1_000
@@ -68,6 +69,7 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
         return [*taken_back, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
     tool = ctx.tool(call.tool)
     return [
+        *allowed_meanwhile(state, call, ctx),
         c.GrantConsumed(
             call_id=call.call_id,
             revision=call.revision,
@@ -76,7 +78,7 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
             run_deadline_at_ms=ctx.now_ms + (tool.run_timeout_ms if tool else RUN_TIMEOUT_MS),
             by=ctx.actor.subject,
             lease_ms=tool.lease_ms if tool else LEASE_MS,
-        )
+        ),
     ]
 
 
@@ -153,8 +155,8 @@ def revoke(state: Execution, command: k.RevokeGrant, ctx: Context) -> Events:
 def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Events | None:
     if not acts_for_agent(ctx.actor, state.agent):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution", command.call_id)
-    for text in (command.arguments, command.claims, command.context):
-        if (problem := arguments_problem(text)) is not None:
+    for field in ("arguments", "claims", "context"):
+        if (problem := object_problem(field, getattr(command, field))) is not None:
             return refuse(ctx, command, *problem, command.call_id)
     earlier = state.calls.get(command.call_id)
     if earlier is not None and earlier.proposal_digest == proposal_digest(command):
@@ -173,6 +175,8 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
 
 
 def _refuse_consumption(state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context) -> Events | None:
+    if command.grant_id and command.grant_id != call.grant_id:
+        return refuse(ctx, command, Refusal.NOT_RELEASED, OTHER_GRANT, call.call_id)
     code, detail = _consumption_problem(state, call, command, ctx)
     return None if code is None else refuse(ctx, command, code, detail, call.call_id)
 

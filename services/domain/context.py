@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from schemas.actor import Actor
+from schemas.ids import derived_id
 from schemas.principals import TenantPeople
 from schemas.standing_rule import StandingRuleDocument
 from schemas.tool_definition import LEASE_S, RUN_TIMEOUT_S
@@ -58,7 +59,7 @@ class Context(Struct, frozen=True):
 
     `actor` has the roles that count in `people`. `now_ms` is the log's time, never a clock's. `judge` applies the
     policy in force to a revision of a call; `definitions_through` names the definitions that it used. `command_id`
-    seeds every new id. `execution_id` is whose command it is, also where it was never started.
+    and `key`, the record's, seed every new id. `execution_id` is whose command it is, also where it never started.
     """
 
     actor: Actor
@@ -70,3 +71,12 @@ class Context(Struct, frozen=True):
     people: TenantPeople
     standing: Standing = no_rules
     execution_id: str = ""
+    key: str = ""
+
+    def new_id(self, kind: str, *parts: object) -> str:
+        """The id of something that this decision makes: no other command makes the same, in any execution.
+
+        Whoever writes to Kafka chooses command ids, and the same id on another key is another command: ids of
+        decisions and grants, which others use as idempotency keys, are made of both.
+        """
+        return derived_id(kind, self.key, self.command_id, *parts)

@@ -1,5 +1,6 @@
 """What a person's valid word makes of a hold: approve, edit, reject or respond."""
 
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -9,10 +10,9 @@ from schemas.commands import DecideHold
 from schemas.events import holds as h
 from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
 from schemas.events.executions import ExecutionFailed
-from schemas.ids import derived_id
 from schemas.refusals import Refusal
 from schemas.requirement import Requirement
-from services.domain.authority import roles_as_asked
+from services.domain.authority import requesters_of, roles_as_asked
 from services.domain.closing import closing_events
 from services.domain.context import Context
 from services.domain.opening import call_hold
@@ -27,6 +27,7 @@ from services.domain.verdicts import denial, release, revised, verdict_event
 from services.domain.voices import approves, word_of
 
 ROLLED_BACK = "a call was rejected, and the run is rolled back"
+RULES_NAMED_MAX = 3
 # The ids of so many calls are some 140 kB in one event, beside all that a rollback gives up (schemas/limits.py).
 ROLLBACK_MAX = 1_000
 
@@ -38,10 +39,10 @@ def decision_events(
     if call is None:
         return _on_request(hold, command, decision_id, ctx)
     if hold.cause == "outcome_unknown":
-        return _on_unknown_outcome(hold, call, command, decision_id, ctx)
+        return _on_unknown_outcome(state, hold, call, command, decision_id, ctx)
     match command.decision:
         case "approve":
-            approved = _approved(hold, call, command, decision_id, ctx)
+            approved = _approved(state, hold, call, command, decision_id, ctx)
             return with_memory(state, hold, call, command, approved, ctx)
         case "edit":
             events = _edited(state, hold, call, command, decision_id, ctx)
@@ -80,13 +81,17 @@ def recorded(
     )
 
 
-def completes(hold: Hold, ctx: Context) -> bool:
+def completes(state: Execution, hold: Hold, call: Call, ctx: Context) -> bool:
     """Whether with the actor's word all have approved whom the hold asks for."""
-    return approves(hold, ctx.people, word_of(hold, ctx.actor, ctx.people))
+    people = ctx.people
+    word = word_of(hold, ctx.actor, people)
+    return approves(hold, partial(requesters_of, state, hold, call, people), people, word)
 
 
-def _approved(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
-    resolves = completes(hold, ctx)
+def _approved(
+    state: Execution, hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
+) -> Events:
+    resolves = completes(state, hold, call, ctx)
     vote = recorded(hold, command, decision_id, ctx, resolves)
     return [vote, release(call, decision_id, "decision", ctx)] if resolves else [vote]
 
@@ -145,7 +150,9 @@ def _edited(
     proposed, new = revised(call, ctx.actor.subject, arguments=arguments, tool_version=version, digest=digest)
     verdict = ctx.judge(state, new)
     if verdict.effect == "deny":
-        return refuse_decision(ctx, command, Refusal.EDIT_DENIED, f"the policy denies this: {verdict.detail}")
+        return refuse_decision(
+            ctx, command, Refusal.EDIT_DENIED, f"the policy denies the edit: {verdict.detail}"
+        )
     terms = stricter_terms(hold, verdict)
     if terms is None:
         detail = "the edited call needs other roles than the hold: reject it and have it proposed anew"
@@ -154,6 +161,8 @@ def _edited(
     events: Events = [vote, proposed, verdict_event(new, verdict, ctx)]
     if _editor_suffices(terms, ctx):
         return [*events, release(new, decision_id, "decision", ctx)]
+    if verdict.effect != "hold":
+        terms = replace(terms, question=_question_of_edit(terms, ctx.judge(state, call)))
     opened = call_hold(state, new, terms, ctx, deadline_at_ms=hold.deadline_at_ms)
     escalate_at_ms = hold.escalate_at_ms if terms.escalate_roles else None
     events.append(opened.model_copy(update={"escalate_at_ms": escalate_at_ms}))
@@ -163,7 +172,7 @@ def _edited(
 def _editors_vote(opened: h.HoldOpened, command: DecideHold, ctx: Context) -> h.DecisionRecorded:
     """The count starts again on the new digest, and the editor's word is its first vote. Nobody saw its view."""
     return h.DecisionRecorded(
-        decision_id=derived_id("decision", ctx.command_id, opened.hold_id),
+        decision_id=ctx.new_id("decision", opened.hold_id),
         hold_id=opened.hold_id,
         call_id=opened.call_id,
         revision=opened.revision,
@@ -195,8 +204,7 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
     ends = "deny" if hold.on_timeout == "escalate" and not escalate_roles else hold.on_timeout
     return HoldTerms(
         kind=source.kind,
-        question=terms.question if terms else "An edited call waits for another person's word.",
-        options=(),
+        question=terms.question if terms else "",
         roles=needed.roles,
         reviewers=needed.reviewers,
         requirements=needed.requirements,
@@ -212,6 +220,26 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         on_reject=max(hold.on_reject, source.on_reject, key=ON_REJECT_STRICTNESS.index),
         remember=terms.remember if terms else None,
     )
+
+
+def _question_of_edit(terms: HoldTerms, before: Verdict) -> str:
+    """What asks for a person on an edited call that the policy itself would allow: the hold that it had before.
+
+    Args:
+        terms: of the hold that the edit opens.
+        before: what the policy says of the call as it was.
+    """
+    named = ", ".join(before.rules[:RULES_NAMED_MAX]) if before.effect == "hold" else ""
+    more = len(before.rules) - RULES_NAMED_MAX
+    rules = f" (by {named}{f' and {more} more' if more > 0 else ''})" if named else ""
+    if terms.exclude_requester:
+        asks = "another person than those who asked for it or edited it"
+    elif terms.quorum > 1 or terms.requirements:
+        asks = "more people than who edited it"
+    else:
+        asks = "others than who edited it"
+    held = f"was held{rules} before it was edited, and that hold asks for {asks}"
+    return f"The policy would allow this call as it is now. It {held}. May it run with the arguments below?"
 
 
 def _needed_by_both(hold: Hold, terms: HoldTerms | None) -> Needed | None:
@@ -273,9 +301,9 @@ def _is_asked(asked: HoldTerms | Requirement, ctx: Context) -> bool:
 
 
 def _on_unknown_outcome(
-    hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
+    state: Execution, hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
-    resolves = command.decision != "approve" or completes(hold, ctx)
+    resolves = command.decision != "approve" or completes(state, hold, call, ctx)
     vote = recorded(hold, command, decision_id, ctx, resolves)
     if not resolves:
         return [vote]

@@ -17,7 +17,7 @@ from schemas.commands import DecideHold, RequestKind
 from schemas.display.escape import revealed
 from schemas.refusals import Refusal
 from services.domain.context import Context
-from services.domain.proposals import arguments_misfit, arguments_problem, json_problem
+from services.domain.proposals import arguments_misfit, json_problem, object_problem
 from services.domain.secrets import answer_problem
 from services.domain.state import Call, Hold
 
@@ -39,7 +39,7 @@ def content_problem(hold: Hold, call: Call | None, command: DecideHold, ctx: Con
 
 def _malformed(command: DecideHold) -> Problem | None:
     if command.edited_arguments is not None:
-        problem = arguments_problem(command.edited_arguments)
+        problem = object_problem("edited_arguments", command.edited_arguments)
         if problem is not None:
             return problem
     malformed = json_problem("null" if command.value is None else command.value)

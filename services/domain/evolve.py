@@ -178,6 +178,7 @@ def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execut
         released_by=event.released_by,
         rule_id=event.rule_id,
         decision_id=event.decision_id,
+        grant_id=event.grant_id,
         grant_expires_at_ms=event.expires_at_ms,
         attempt_id="",
         spent=_spent(earlier),

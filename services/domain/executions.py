@@ -21,7 +21,7 @@ from services.domain.context import Context
 from services.domain.evolve import evolve, start_digest
 from services.domain.input_schema import NotNow
 from services.domain.parked import judge_parked
-from services.domain.proposals import arguments_problem, json_problem
+from services.domain.proposals import json_problem, object_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.sizes import events_bytes
 from services.domain.state import Execution
@@ -116,8 +116,8 @@ def _decide_nothing(command: Message, ctx: Context) -> Events:
         return refuse(
             ctx, command, Refusal.NOT_AUTHORISED, f"this token cannot act for the agent {command.agent}"
         )
-    if (problem := arguments_problem(command.context)) is not None:
-        return refuse(ctx, command, problem[0], f"context: {problem[1]}")
+    if (problem := object_problem("context", command.context)) is not None:
+        return refuse(ctx, command, *problem)
     return [x.ExecutionStarted(**command.__dict__, by=ctx.actor.subject)]
 
 

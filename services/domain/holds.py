@@ -1,14 +1,14 @@
 """One hold: claimed, delegated, extended, escalated, and decided on exactly the digest that was seen."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from schemas import commands as k
 from schemas.events import holds as h
-from schemas.ids import derived_id
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.authority import refusal_to_decide
+from services.domain.authority import refusal_to_decide, requesters_of
 from services.domain.context import Context
 from services.domain.deciding import decision_events
 from services.domain.decision_content import Problem, content_problem
@@ -31,7 +31,7 @@ def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events
     problem = _decision_problem(state, hold, call, command, ctx)
     if problem is not None:
         return refuse_decision(ctx, command, *problem, winning_decision_id=hold.decision_id)
-    decision_id = derived_id("decision", ctx.command_id)
+    decision_id = ctx.new_id("decision")
     return decision_events(state, hold, call, command, decision_id, ctx)
 
 
@@ -139,7 +139,7 @@ def _on_open_hold(
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such hold", command.hold_id)
     against = (
         refusal_to_decide(state, hold, state.calls.get(hold.call_id), ctx),
-        _closed(state, hold),
+        _closed(state, hold, ctx),
         problem(hold),
     )
     first = _first(*against)
@@ -164,18 +164,17 @@ def _decision_problem(
             _not_seen_whole(hold, command),
             remember_problem(state, hold, call, command, ctx),
         )
-        or _closed(state, hold)
+        or _closed(state, hold, ctx)
         or _run_over(state, hold, command)
-        or _already_voted(hold, command, ctx)
+        or _already_voted(state, hold, call, command, ctx)
         or _other_digest(hold, command)
     )
 
 
-def _closed(state: Execution, hold: Hold) -> Problem | None:
+def _closed(state: Execution, hold: Hold, ctx: Context) -> Problem | None:
     match hold.status:
         case "resolved":
-            decided_by = hold.votes[-1].by if hold.votes else "somebody"
-            return Refusal.ALREADY_DECIDED, f"{decided_by} decided it first"
+            return Refusal.ALREADY_DECIDED, _decided_already(hold, ctx)
         case "expired":
             return Refusal.EXPIRED, "the deadline has passed"
         case "cancelled" if state.closed:
@@ -185,6 +184,14 @@ def _closed(state: Execution, hold: Hold) -> Problem | None:
     return None
 
 
+def _decided_already(hold: Hold, ctx: Context) -> str:
+    if not hold.votes:
+        return "somebody decided it first"
+    by, name_of = hold.votes[-1].by, ctx.people.name_of
+    is_own = name_of(by) == name_of(ctx.actor.subject)
+    return f"{by} decided it {'already, as the same person' if is_own else 'first'}"
+
+
 def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | None:
     # Only a call whose outcome is unknown waits beyond its run: it can be settled, but never run again.
     if state.closed and command.decision == "approve":
@@ -192,11 +199,15 @@ def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | 
     return None
 
 
-def _already_voted(hold: Hold, command: k.DecideHold, ctx: Context) -> Problem | None:
-    if has_spoken(hold, ctx.actor, ctx.people):
+def _already_voted(
+    state: Execution, hold: Hold, call: Call | None, command: k.DecideHold, ctx: Context
+) -> Problem | None:
+    people = ctx.people
+    if has_spoken(hold, ctx.actor, people):
         return Refusal.ALREADY_VOTED, "one person counts once"
     # Saying no, or something else, is open to who handed the hold on.
-    if command.decision == "approve" and is_spoken_for(hold, ctx.actor, ctx.people):
+    own = partial(requesters_of, state, hold, call, people)
+    if command.decision == "approve" and is_spoken_for(hold, own, ctx.actor, people):
         return Refusal.ALREADY_VOTED, "who handed the hold on and their delegate count once"
     return None
 

@@ -8,12 +8,16 @@ from schemas.ids import derived_id
 from schemas.requirement import requirements_to_text
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
+from services.domain.predicates import has_sealed
+from services.domain.proposals import parsed
 from services.domain.state import Call, Execution
 
 UNKNOWN_OUTCOME_QUESTION = (
     "Nobody knows whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
     "placet reject. If it had its effect: placet answer, with its output."
 )
+# What ran perhaps is not edited (`services.domain.decision_content`).
+UNKNOWN_OUTCOME_OPTIONS = '["approve","reject","respond"]'
 
 
 def hold_id_of_call(state: Execution, call_id: str, revision: int) -> str:
@@ -72,7 +76,8 @@ def call_hold(
         on_reject=terms.on_reject,
         reviewers=terms.reviewers,
         excluded=terms.excluded,
-        remember=terms.remember,
+        # A person is offered only what is taken.
+        remember=None if has_sealed(parsed(call.arguments)) else terms.remember,
         requirements=requirements_to_text(terms.requirements),
     )
 
@@ -95,7 +100,7 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
         kind="permission",
         cause="outcome_unknown",
         question=UNKNOWN_OUTCOME_QUESTION.format(tool=call.tool),
-        options="[]",
+        options=UNKNOWN_OUTCOME_OPTIONS,
         input_schema="{}",
         requester=call.requesters[0],
         roles=earlier.roles if earlier else (),

@@ -21,24 +21,24 @@ def parsed(text: str) -> Any:
     return parse_strict(text)
 
 
-def arguments_problem(text: str) -> tuple[Refusal, str] | None:
-    """Why the text cannot be a call's arguments, or None: it must be a canonical JSON object of bounded size."""
+def object_problem(field: str, text: str) -> tuple[Refusal, str] | None:
+    """Why a field's text cannot be taken, or None: it must be a canonical JSON object of bounded size."""
     if text == "{}":
         return None
     if len(text.encode()) > ARGUMENTS_MAX_BYTES:
-        return Refusal.TOO_LARGE, f"arguments are limited to {ARGUMENTS_MAX_BYTES} bytes"
+        return Refusal.TOO_LARGE, f"{field}: limited to {ARGUMENTS_MAX_BYTES} bytes"
     try:
         value = parsed(text)
         if not isinstance(value, dict):
-            return Refusal.MALFORMED, "arguments must be a JSON object"
+            return Refusal.MALFORMED, f"{field}: must be a JSON object"
         if canonical(value) != text:
-            return Refusal.MALFORMED, "arguments are not in RFC 8785 form"
+            return Refusal.MALFORMED, f"{field}: not in RFC 8785 form"
         if "e+" in text:
             parse_new(text)
     except TooDeep as error:
-        return Refusal.TOO_LARGE, f"arguments are {error}"
+        return Refusal.TOO_LARGE, f"{field}: {error}"
     except MalformedJson as error:
-        return Refusal.MALFORMED, str(error)
+        return Refusal.MALFORMED, f"{field}: {error}"
     return None
 
 

@@ -7,6 +7,7 @@ decision that it replaces. What is remembered stands in for the same people on t
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from schemas.commands import DecideHold
@@ -67,14 +68,16 @@ def remember_problem(
         return (Refusal.INVALID, "remember belongs to scope execution or rule") if stray else None
     if command.decision != "approve" or call is None:
         return Refusal.INVALID, "only the approval of a held call is remembered: decide once"
+    if hold.status != "open":
+        return None  # Told as that.
     bounds = _bounds(hold)
+    if bounds is None and hold.cause != "outcome_unknown" and (why := _never(call, ctx.judge(state, call))):
+        return Refusal.INVALID, why
     if bounds is None or command.scope not in bounds.scopes:
         return Refusal.INVALID, f"nothing of this hold is remembered for {command.scope}: decide once"
-    if hold.status != "open":
-        return None
     try:
         remembered_text(state, hold, call, command, ctx)
-        return _unlike_an_earlier_vote(hold, command, ctx)
+        return _unlike_an_earlier_vote(state, hold, call, command, ctx)
     except RuleRefused as error:
         return Refusal.INVALID, str(error)
 
@@ -91,8 +94,9 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
         raise RuleRefused("nothing of this hold is remembered: decide once")
     verdict = ctx.judge(state, call)
     _check(state, call, command, asked, bounds, verdict)
-    decision_id = derived_id("decision", ctx.command_id)
-    makers = _makers(hold, ctx)
+    decision_id = ctx.new_id("decision")
+    requesters = requesters_of(state, hold, call, ctx.people)
+    makers = _makers(hold, requesters, ctx)
     # Those are no second people for a rule that is made of their delegates' approvals.
     spoken_for = frozenset(maker.voice for maker in makers if maker.voice)
     by_rule = command.scope == "rule"
@@ -112,7 +116,7 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
         risk_max="low" if verdict.risk.level == "low" else "medium",
         terms=_terms(hold),
         evidence=_evidence(state, hold, command, decision_id),
-        requesters=tuple(sorted(requesters_of(state, hold, call, ctx.people) | spoken_for)),
+        requesters=tuple(sorted(requesters | spoken_for)),
         made_by=ctx.actor.subject,
         made_with=makers[-1].roles,
         makers=makers if len(makers) > 1 or spoken_for else (),
@@ -175,15 +179,9 @@ def _bounds(hold: Hold) -> Remember | None:
 def _check(
     state: Execution, call: Call, command: DecideHold, asked: Asked, bounds: Remember, verdict: Verdict
 ) -> None:
-    if verdict.effect != "hold" or verdict.reason != "matched":
-        raise RuleRefused(
-            "no rule of the policy holds this call, so that none says what may be remembered: decide once"
-        )
-    if verdict.risk.level == "high":
-        raise RuleRefused("a call of high risk is never remembered: decide once")
+    if why := _never(call, verdict):
+        raise RuleRefused(why)
     arguments = parsed(call.arguments)
-    if has_sealed(arguments):
-        raise RuleRefused("a call with sensitive arguments is never remembered: decide once")
     if unknown := sorted(asked.arguments.keys() - arguments.keys()):
         raise RuleRefused(f"the approved call has no argument {unknown[0]!r}")
     if not fits(_tests(call, asked), arguments):
@@ -200,6 +198,26 @@ def _check(
         raise RuleRefused(f"uses: the policy allows at most {bounds.max_uses}")
 
 
+def _never(call: Call, verdict: Verdict) -> str:
+    """Why nothing is remembered of a call, whatever is asked; empty where the policy's rule says what may be."""
+    if verdict.reason == "unknown_tool":
+        return (
+            f"the tool {call.tool} is not published, and of such a call nothing is remembered: decide once,"
+            " and publish the tool (placet tool put FILE) for the calls to come"
+        )
+    if verdict.reason in ("policy_error", "policy_timeout"):
+        return f"the policy failed on this call, so that nothing of it is remembered ({verdict.detail}): decide once"
+    if verdict.effect != "hold" or verdict.reason != "matched":
+        return "no rule of the policy holds this call, so that none says what may be remembered: decide once"
+    if verdict.risk.level == "high":
+        return "a call of high risk is never remembered: decide once"
+    if has_sealed(parsed(call.arguments)):
+        return "a call with sensitive arguments is never remembered: decide once"
+    if verdict.hold is not None and verdict.hold.requirements:
+        return "several rules hold this call, and what is remembered stands for one: decide once"
+    return ""
+
+
 def _uses(asked: Asked, bounds: Remember) -> int | None:
     if "uses" in asked.model_fields_set:
         return asked.uses
@@ -210,12 +228,15 @@ def _tests(call: Call, asked: Asked) -> Mapping[str, ArgumentTest]:
     return exactly(parsed(call.arguments)) | asked.arguments
 
 
-def _unlike_an_earlier_vote(hold: Hold, command: DecideHold, ctx: Context) -> Problem | None:
+def _unlike_an_earlier_vote(
+    state: Execution, hold: Hold, call: Call, command: DecideHold, ctx: Context
+) -> Problem | None:
     """Why what is asked cannot be agreed on: who approved before did not ask for the same."""
     people = ctx.people
-    if has_spoken(hold, ctx.actor, people) or is_spoken_for(hold, ctx.actor, people):
+    own = partial(requesters_of, state, hold, call, people)
+    if has_spoken(hold, ctx.actor, people) or is_spoken_for(hold, own, ctx.actor, people):
         return None  # Told as that.
-    for vote in counting(hold, people):
+    for vote in counting(hold, own, people):
         if vote.scope == "once":
             detail = f"{vote.by} approved this once, and what is remembered has to be asked for by all"
             return Refusal.INVALID, f"{detail}: approve once"
@@ -229,9 +250,9 @@ def _unlike_an_earlier_vote(hold: Hold, command: DecideHold, ctx: Context) -> Pr
     return None
 
 
-def _makers(hold: Hold, ctx: Context) -> tuple[Maker, ...]:
+def _makers(hold: Hold, requesters: frozenset[str], ctx: Context) -> tuple[Maker, ...]:
     """All whose approvals a memory stands on, the actor last."""
-    votes = (*counting(hold, ctx.people), word_of(hold, ctx.actor, ctx.people))
+    votes = (*counting(hold, lambda: requesters, ctx.people), word_of(hold, ctx.actor, ctx.people))
     return tuple(_maker(hold, vote, ctx.people) for vote in votes)
 
 

@@ -121,7 +121,7 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
         option.get("id") if isinstance(option, dict) else option for option in parse_strict(command.options)
     ]
     if any(isinstance(name, list | dict) or name is None or name == "" for name in named):
-        return "an option is a text, a number, or an object with an id"
+        return "an option is a text, a number, true, false, or an object with an id that is one of these"
     if len({canonical(name) for name in named}) != len(named):
         return "two options have the same id"
     return None

@@ -1,8 +1,10 @@
 """Between release and consumption: a definition that became stricter takes the release back."""
 
+from functools import partial
+
 from schemas.canonical import call_digest
 from schemas.requirement import ANY_REVIEWER, Requirement
-from services.domain.authority import roles_as_asked
+from services.domain.authority import requesters_of, roles_as_asked
 from services.domain.context import Context
 from services.domain.covering import still_covered
 from services.domain.opening import call_hold
@@ -26,8 +28,9 @@ def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
     if call.definitions_through == ctx.definitions_through:
         return []
     verdict = ctx.judge(state, call)
-    decided = state.holds.get(call.hold_id) if call.released_by == "decision" else None
-    if not (_is_stricter(verdict, call, decided) or _lost_its_people(verdict, decided, ctx)):
+    decided = _decided(state, call)
+    lost = verdict.effect != "allow" and _lost_its_people(state, call, decided, ctx)
+    if not (lost or _is_stricter(verdict, call, decided)):
         return []
     return [verdict_event(call, verdict, ctx), *_taken_back(state, call, verdict, ctx)]
 
@@ -40,11 +43,29 @@ def _rule_rests(state: Execution, call: Call, ctx: Context) -> Events:
     return [verdict_event(call, verdict, ctx), *_taken_back(state, call, verdict, ctx)]
 
 
-def _lost_its_people(verdict: Verdict, decided: Hold | None, ctx: Context) -> bool:
-    """Whether people are asked for, and fewer than were still have what their word rested on."""
-    if verdict.effect == "allow" or decided is None:
+def allowed_meanwhile(state: Execution, call: Call, ctx: Context) -> Events:
+    """The verdict on which a release still stands, where those who gave it may decide it no more; else nothing.
+
+    Without it the log would show a run that nobody who may has approved.
+    """
+    if call.definitions_through == ctx.definitions_through or call.status != "released":
+        return []
+    if not _lost_its_people(state, call, _decided(state, call), ctx):
+        return []
+    return [verdict_event(call, ctx.judge(state, call), ctx)]
+
+
+def _decided(state: Execution, call: Call) -> Hold | None:
+    """The hold by which a person released a call."""
+    return state.holds.get(call.hold_id) if call.released_by == "decision" else None
+
+
+def _lost_its_people(state: Execution, call: Call, decided: Hold | None, ctx: Context) -> bool:
+    """Whether fewer than were asked for still may give the word that they gave."""
+    if decided is None:
         return False
-    return not approves(decided, ctx.people)
+    people = ctx.people
+    return not approves(decided, partial(requesters_of, state, decided, call, people), people)
 
 
 def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> Events:
@@ -102,7 +123,6 @@ def _terms_of(hold: Hold) -> HoldTerms:
     return HoldTerms(
         kind=hold.kind,
         question="The tool's definition changed after this was approved. Approve it again?",
-        options=(),
         roles=hold.roles,
         quorum=hold.quorum,
         exclude_requester=hold.exclude_requester,

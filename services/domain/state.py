@@ -51,10 +51,11 @@ class Call(Struct, frozen=True, kw_only=True):
     `proposal_digest` names the agent's own proposal, to tell a repeat from a reuse of the id.
     `requesters` are those whose words the current revision is: the proposer, or the last editor with it.
     `proposed_arguments` are the agent's own where a person edited them, else empty. `succeeded_as` counts the calls
-    of the run that succeeded, up to this one. `rule_id` is what released the call in a person's place. `consumed_by`
-    is whose attempt runs it; `lease_until_ms` is until when it is believed to, 0 where only its run deadline counts.
-    `spent` are the attempts that had it before the one that runs it, or before its newest release: none of them may
-    have it again. Once the call has ended, its texts are empty; `result_digest` names what was reported.
+    of the run that succeeded, up to this one. `grant_id` names its newest release. `rule_id` is what released the
+    call in a person's place. `consumed_by` is whose attempt runs it; `lease_until_ms` is until when it is believed
+    to, 0 where only its run deadline counts. `spent` are the attempts that had it before the one that runs it, or
+    before its newest release: none of them may have it again. Once the call has ended, its texts are empty;
+    `result_digest` names what was reported.
     """
 
     call_id: str
@@ -76,6 +77,7 @@ class Call(Struct, frozen=True, kw_only=True):
     hold_id: str = ""
     released_by: str = ""
     decision_id: str = ""
+    grant_id: str = ""
     grant_expires_at_ms: int = 0
     attempt_id: str = ""
     run_deadline_at_ms: int = 0

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from schemas.canonical import canonical
 from schemas.events import calls as c
 from schemas.events import rules as r
-from schemas.ids import derived_id
 from schemas.message import Message
 from schemas.standing_rule import StandingRuleDocument
 from services.domain.context import GRANT_TTL_MS, Context
@@ -48,7 +47,7 @@ def _by_memory(
         detail=f"a person approved such calls (decision {document.evidence.decision_id}); {verdict.detail}",
         hold=None,
     )
-    released = release(call, derived_id("decision", ctx.command_id, call.call_id), "rule", ctx)
+    released = release(call, ctx.new_id("decision", call.call_id), "rule", ctx)
     return [verdict_event(call, cited, ctx), released.model_copy(update={"rule_id": document.rule_id})]
 
 
@@ -64,9 +63,7 @@ def _reservation(
         revision=call.revision,
         digest=call.digest,
         rule_id=document.rule_id,
-        reservation_id=derived_id(
-            "reservation", state.project, state.execution_id, ctx.command_id, call.call_id, call.revision
-        ),
+        reservation_id=ctx.new_id("reservation", call.call_id, call.revision),
         deadline_at_ms=ctx.now_ms + RESERVATION_MS,
     )
 
@@ -74,7 +71,7 @@ def _reservation(
 def consequence(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> Message:
     """What a verdict makes of a call. Anything but a plain allow or deny is a hold."""
     if verdict.effect == "allow":
-        return release(call, derived_id("decision", ctx.command_id, call.call_id), "policy", ctx)
+        return release(call, ctx.new_id("decision", call.call_id), "policy", ctx)
     if verdict.hold is None:
         return denial(call, "policy", verdict.detail)
     return call_hold(state, call, verdict.hold, ctx)
@@ -93,7 +90,7 @@ def release(call: Call, decision_id: str, released_by: Any, ctx: Context) -> c.T
         call_id=call.call_id,
         revision=call.revision,
         digest=call.digest,
-        grant_id=derived_id("grant", ctx.command_id, call.call_id, call.revision),
+        grant_id=ctx.new_id("grant", call.call_id, call.revision),
         decision_id=decision_id,
         released_by=released_by,
         arguments=call.arguments,

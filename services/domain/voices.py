@@ -4,8 +4,19 @@ A word by delegation is the voice of who handed the hold on: else one who may de
 It counts as long as that one's own would.
 """
 
+from collections.abc import Iterator
+
 from schemas.actor import Actor
-from schemas.authority import Asked, Delegation, could_decide, hands_to, may_still, still_hand_on
+from schemas.authority import (
+    Asked,
+    Delegation,
+    Requesters,
+    could_decide,
+    hands_to,
+    keeps_role,
+    may_still_speak,
+    still_hand_on,
+)
 from schemas.principals import TenantPeople
 from schemas.requirement import Requirement
 from services.domain.state import Call, Execution, Hold, Vote
@@ -18,24 +29,31 @@ def asked_roles(hold: Hold) -> tuple[str, ...]:
     return asked_by(hold).asked_roles
 
 
-def approves(hold: Hold, people: TenantPeople, *more: Vote) -> bool:
+def approves(hold: Hold, requesters: Requesters, people: TenantPeople, *more: Vote) -> bool:
     """Whether the words that count, with some more, are of as many people as the hold asks for, and of whom it asks.
 
     Where several rules ask, each rule's own people must be among them, in the number that it asks for. A word counts
-    no longer where its account may do nothing any more, is not its person's any more, or has lost the role that it
-    was given by; a word by delegation, where that is so of who handed the hold on. Of an account that nobody has
-    published no role can be seen to be lost.
+    no longer where its account may do nothing any more, is not its person's any more, has lost the role that it was
+    given by, or is known by now as a requester's or as somebody's whom the rule excludes; a word by delegation, where
+    that is so of who handed the hold on. Of an account that nobody has published no role can be seen to be lost.
+
+    Args:
+        hold: the hold.
+        requesters: the people whose own request it is, as far as is known now.
+        people: of the tenant.
+        more: words that are given now, by who may.
     """
-    votes = [*counting(hold, people), *more]
+    votes = [*counting(hold, requesters, people), *more]
     return _voices_of(hold, votes, people) >= hold.quorum and all(
         _voices_of(hold, [vote for vote in votes if _meets(hold, vote, one, people)], people) >= one.quorum
         for one in hold.requirements
     )
 
 
-def counting(hold: Hold, people: TenantPeople) -> list[Vote]:
+def counting(hold: Hold, requesters: Requesters, people: TenantPeople) -> list[Vote]:
     """The words on a hold that still count, the oldest first."""
-    return [vote for vote in hold.votes if _still_counts(hold, vote, people)]
+    own = requesters() if hold.votes and hold.exclude_requester else frozenset()
+    return [vote for vote in hold.votes if _still_counts(hold, lambda: own, vote, people)]
 
 
 def _voices_of(hold: Hold, votes: list[Vote], people: TenantPeople) -> int:
@@ -70,9 +88,9 @@ def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
     )
 
 
-def is_spoken_for(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
+def is_spoken_for(hold: Hold, requesters: Requesters, actor: Actor, people: TenantPeople) -> bool:
     """Whether the actor's approval is a voice that the hold has already: their delegate's, or their delegator's."""
-    voices = {voice_of(hold, vote, people) for vote in counting(hold, people)}
+    voices = {voice_of(hold, vote, people) for vote in counting(hold, requesters, people)}
     return voice_of(hold, word_of(hold, actor, people), people) in voices
 
 
@@ -90,7 +108,7 @@ def edited_by(state: Execution, call: Call, people: TenantPeople) -> frozenset[s
         if hold.call_id == call.call_id and hold.delegations
         for vote in hold.votes
         if vote.by in call.requesters
-        for by in (vote.by, *(handed.by for handed in _hands(hold, vote, people)))
+        for by in (vote.by, *(handed.by for handed in _hands(hold, vote, people)), *_hands_then(hold, vote))
     )
 
 
@@ -105,10 +123,22 @@ def _hands(hold: Hold, vote: Vote, people: TenantPeople) -> tuple[Delegation, ..
     return hands_to(asked_by(hold, vote.delegations), vote.by, vote.roles, people)
 
 
-def _still_counts(hold: Hold, vote: Vote, people: TenantPeople) -> bool:
-    if people.is_other(vote.by, vote.person):
-        return False
+def _hands_then(hold: Hold, vote: Vote) -> Iterator[str]:
+    """Through whose hands a hold came to a voter, by the names of then: a principal of today undoes no delegation."""
+    to, person, had = vote.by, vote.person, vote.roles
+    for handed in reversed(hold.delegations[: vote.delegations]):
+        if set(asked_roles(hold)) & set(had) or {to, person} & set(hold.reviewers):
+            return
+        if handed.to not in (to, person):
+            return
+        yield handed.by
+        to, person, had = handed.by, handed.person, handed.roles
+
+
+def _still_counts(hold: Hold, requesters: Requesters, vote: Vote, people: TenantPeople) -> bool:
     asked = asked_by(hold, vote.delegations)
+    if not may_still_speak(asked, requesters, vote.by, vote.person, people):
+        return False
     if hands := _hands(hold, vote, people):
-        return still_hand_on(asked, hands, people)
-    return may_still(asked, vote.by, vote.roles, people)
+        return still_hand_on(asked, requesters, hands, people)
+    return keeps_role(asked, vote.by, vote.roles, people)

@@ -188,6 +188,7 @@ class ExecutionsPartition:
             people=people,
             standing=lambda project, agent, tool: self._in_force(rules, (tenant, project, agent, tool)),
             execution_id=split_execution_key(command.key)[2],
+            key=command.key.decode(),
         )
 
     def _in_force(self, rules: Rules, place: Place) -> tuple[InForce, ...]:

@@ -114,7 +114,7 @@ class Rounds:
                 return [_reused(command)]
         return []
 
-    def decide_alone(self, round_: Round, raw: RawRecord, deaths: int) -> None:
+    def decide_alone(self, round_: Round, raw: RawRecord, deaths: int, trials: int = 0) -> None:
         """Decide a command that earlier writers may have ended of, or give it up.
 
         Args:
@@ -122,15 +122,16 @@ class Rounds:
             raw: the command.
             deaths: how many processes and writers may have ended of it (see `PartitionWriter`). After three it is
                 given up, after six without even being read.
+            trials: how many of them were this writer's children.
         """
         if deaths < ABANDON_AFTER_DEATHS:
             self.decide_one(round_, raw)
         elif deaths < BURY_AFTER_DEATHS:
-            self._abandon(round_, raw, deaths)
+            self._abandon(round_, raw, deaths, trials)
         else:
             self._bury(round_, raw, f"{deaths} writers ended at it")
 
-    def _abandon(self, round_: Round, raw: RawRecord, deaths: int) -> None:
+    def _abandon(self, round_: Round, raw: RawRecord, deaths: int, trials: int) -> None:
         """Give up a command; what it was about stays as it was.
 
         What has a known id is not given up: it is answered without being decided.
@@ -150,7 +151,7 @@ class Rounds:
             self._join(round_, records, _size_bytes(records))
             return
         body = CommandAbandoned(
-            command=type(command.body).__name__, command_offset=raw.offset, attempts=deaths
+            command=type(command.body).__name__, command_offset=raw.offset, attempts=deaths, trials=trials
         )
         records = self._encoded(round_, command, [body], now_ms)
         self._join(round_, records, _size_bytes(records))

@@ -21,7 +21,7 @@ from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 14
+FOLD_VERSION = 15
 COMPRESSION = 1
 
 

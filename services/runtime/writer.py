@@ -276,24 +276,25 @@ class PartitionWriter:
             self.rounds.alive(round_, raw.offset - 1, attempting=raw.offset)
             await self._append(round_)
             round_ = self._begin()
-            deaths = await self._tried(round_, raw, deaths)
-            await self.ledger.apart(partial(self.rounds.decide_alone, round_, raw, deaths))
+            trials = await self._deadly_trials(round_, raw, deaths)
+            await self.ledger.apart(partial(self.rounds.decide_alone, round_, raw, deaths + trials, trials))
             await self._finish(round_)
             await self._say_alive(raw.offset)
         self._careful -= 1
 
-    async def _tried(self, round_: Round, raw: RawRecord, deaths: int) -> int:
-        """How many have ended of a command, those with them that have tried it now, until one outlives it.
+    async def _deadly_trials(self, round_: Round, raw: RawRecord, earlier: int) -> int:
+        """How many children end of a command, one after the other, until one outlives it.
 
         The round that a child fills is its own copy.
         """
-        while self.trial is not None and deaths < BURY_AFTER_DEATHS:
-            if await self.trial.survives(partial(self.rounds.decide_alone, round_, raw, deaths)):
+        trials = 0
+        while self.trial is not None and (deaths := earlier + trials) < BURY_AFTER_DEATHS:
+            if await self.trial.survives(partial(self.rounds.decide_alone, round_, raw, deaths, trials)):
                 break
-            deaths += 1
-            logger.error("%d have ended of the command at %s/%d", deaths, self.commands_tp, raw.offset)
+            trials += 1
+            logger.error("%d have ended of the command at %s/%d", deaths + 1, self.commands_tp, raw.offset)
             await asyncio.sleep(TRIAL_PAUSE_S)
-        return deaths
+        return trials
 
     async def _round(self, raws: Iterator[RawRecord]) -> None:
         round_ = self._begin()

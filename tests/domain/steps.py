@@ -4,6 +4,8 @@ from typing import Any
 
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.events.executions import CommandRefused
+from schemas.events.holds import DecisionRefused
 from schemas.message import Message
 from tests.domain.world import BOT, PROJECT, RITA, RULES, TENANT, World, published, the
 
@@ -61,7 +63,12 @@ def reported(
     return world.ask(k.ReportResult(call_id=call_id, attempt_id=attempt_id, outcome=outcome, **content), BOT)
 
 
+def refusal(bodies: list[Message]) -> CommandRefused | DecisionRefused:
+    """The one refusal among events."""
+    (refused,) = [body for body in bodies if isinstance(body, CommandRefused | DecisionRefused)]
+    return refused
+
+
 def code(bodies: list[Message]) -> str:
     """The code of the one refusal among events."""
-    (refused,) = [body for body in bodies if type(body).__name__ in ("CommandRefused", "DecisionRefused")]
-    return str(getattr(refused, "code"))  # noqa: B009
+    return refusal(bodies).code

@@ -209,7 +209,7 @@ def test_consume_of_what_the_policy_allows_by_now_needs_nobodys_authority() -> N
     world.definitions = published(world.definitions, [rule("pays", "pay", "allow")])
     world.definitions = with_people(world.definitions, {**MIAS, "disabled": True})
 
-    assert names(consumed(world, hold.digest)) == ["GrantConsumed"]
+    assert names(consumed(world, hold.digest)) == ["PolicyVerdictIssued", "GrantConsumed"]
 
 
 def test_consume_after_the_approver_lost_another_role_goes_through() -> None:

@@ -137,6 +137,36 @@ def test_consume_of_a_second_release_needs_another_attempt_than_the_first() -> N
     assert code(reported(world, "unknown", "a")) == "already_consumed"
 
 
+def test_case_04_consume_under_another_grant_than_the_newest_is_refused_and_uses_up_nothing() -> None:
+    world, digest = _released_twice("pay")
+    first, second = [body.grant_id for body in _releases(world)]
+    command = k.ConsumeGrant(call_id="c", digest=digest, attempt_id="b")
+
+    for other in (first, "of another call"):
+        assert code(world.ask(command.model_copy(update={"grant_id": other}))) == "not_released"
+    assert names(world.ask(command.model_copy(update={"grant_id": second}))) == ["GrantConsumed"]
+    assert code(world.ask(command.model_copy(update={"grant_id": second}))) == "duplicate"
+    assert code(world.ask(command.model_copy(update={"grant_id": first}))) == "not_released"
+    assert code(world.ask(command)) == "duplicate", "where no grant is named, the newest is meant"
+
+
+def test_grants_of_two_executions_and_projects_have_their_own_ids_for_one_command_id() -> None:
+    """A program on Kafka chooses the ids of its commands, and may choose one twice."""
+    grants = []
+    for project in ("main", "second"):
+        world = World(project=project)
+        for execution_id in ("e1", "e2"):
+            world.ask(k.StartExecution(agent="bot"), execution_id=execution_id)
+            proposal = k.ProposeToolCall(call_id="c", tool="read", arguments="{}")
+            world.ask(proposal, command_id="chosen", execution_id=execution_id)
+        grants += [body.grant_id for body in _releases(world)]
+    assert len(set(grants)) == 4
+
+
+def _releases(world: World) -> list[ToolCallReleased]:
+    return [event.body for event in world.events if isinstance(event.body, ToolCallReleased)]
+
+
 def test_consume_by_the_first_attempt_after_the_second_release_was_revoked_or_revised_is_refused() -> None:
     world, digest = _released_twice("pay")
     world.ask(k.RevokeGrant(call_id="c"), OLGA)

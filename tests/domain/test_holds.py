@@ -18,6 +18,7 @@ from tests.domain.steps import (
     decided,
     held,
     proposed,
+    refusal,
     released,
     reported,
     started,
@@ -159,7 +160,9 @@ def test_edit_that_the_policy_denies_leaves_the_hold_open() -> None:
     world = started()
     hold = held(world)
 
-    assert code(decided(world, hold, "edit", edited_arguments='{"amount":2000}')) == "edit_denied"
+    refused = decided(world, hold, "edit", edited_arguments='{"amount":2000}')
+    assert code(refused) == "edit_denied"
+    assert refusal(refused).detail == "the policy denies the edit: rule too-much says deny"
     assert names(decided(world, hold, "approve")) == ["DecisionRecorded", "ToolCallReleased"]
 
 
@@ -172,8 +175,28 @@ def test_edit_where_the_requester_is_excluded_needs_another_person_by_the_old_de
 
     new = the(said, "HoldOpened")
     assert new.deadline_at_ms == hold.deadline_at_ms, "an edit never moves the deadline"
+    assert new.options == hold.options == '["approve","edit","reject"]', (
+        "whoever is asked next may do as much"
+    )
     assert names(said).count("DecisionRecorded") == 1
     assert code(decided(world, new, "approve", CLARA)) == "own_request"
+
+
+def test_edit_into_what_the_policy_allows_asks_by_the_rule_that_held_the_call_before() -> None:
+    world = started()
+    held_first = {**rule("even", "pay", "hold", exclude_requester=True), "when": "args.amount == 5.0"}
+    world.definitions = published(world.definitions, [held_first, rule("other", "pay", "allow")])
+    asked = proposed(world, "pay")
+    hold, (before,) = the(asked, "HoldOpened"), the(asked, "PolicyVerdictIssued").rules
+
+    said = decided(world, hold, "edit", edited_arguments='{"amount":7}')
+
+    assert the(said, "PolicyVerdictIssued").effect == "allow"
+    new = the(said, "HoldOpened")
+    assert f"(by {before})" in new.question, new.question
+    assert "another person than those who asked for it or edited it" in new.question
+    assert code(decided(world, new, "approve", RITA)) == "own_request"
+    assert names(decided(world, new, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
 
 
 def test_edit_under_a_quorum_starts_the_count_again_with_its_editor() -> None:

@@ -100,12 +100,12 @@ DOUBLING = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in ran
     ids=lambda value: "",
 )
 def test_misfit_in_place_does_no_work_that_nothing_bounds(schema: Any, arguments: Any) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
 
     assert misfit_in_place(canonical(schema), arguments) == unchecked(
         "it is too much work without a helper process"
     )
-    assert time.perf_counter() - began < ENOUGH_S
+    assert time.process_time() - began < ENOUGH_S
 
 
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:1/schema", "#/nowhere", "#"])

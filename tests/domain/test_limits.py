@@ -12,8 +12,8 @@ from schemas.events.holds import HoldOpened
 from schemas.limits import ARGUMENTS_MAX_BYTES, COUNT_MAX, ITEMS_MAX, TEXT_MAX_CHARS, Limit
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.proposals import arguments_problem
-from tests.domain.steps import started
+from services.domain.proposals import object_problem
+from tests.domain.steps import refusal, started
 from tests.domain.world import BOT, OLGA, RITA, World, the
 
 BAD_TOOLS = ("", "send\x00money", "send\nmoney", "\x1b[2J", "send_money\n", "x\x7f")
@@ -144,7 +144,15 @@ def test_limit_in_bytes_counts_what_a_text_takes_in_utf_8() -> None:
 
 @pytest.mark.parametrize("number", ["100000000000000000000", "1e+21", "-1e+21", "9007199254740992", "1e+300"])
 def test_integer_beyond_the_exact_ones_is_refused_by_the_decider_too(number: str) -> None:
-    found = arguments_problem(f'{{"amount":{number}}}')
+    found = object_problem("arguments", f'{{"amount":{number}}}')
     assert found is not None
     assert found[0] == Refusal.MALFORMED
     assert "send it as a string" in found[1]
+
+
+@pytest.mark.parametrize("field", ["arguments", "claims", "context"])
+def test_refusal_of_what_is_no_object_names_its_field(field: str) -> None:
+    world = started()
+    fields = {"arguments": "{}", field: "[]"}
+    refused = refusal(world.ask(k.ProposeToolCall(call_id="c", tool="t", **fields), BOT))
+    assert (refused.code, refused.detail) == ("malformed", f"{field}: must be a JSON object")

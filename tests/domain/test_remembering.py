@@ -20,7 +20,10 @@ from tests.domain.test_standing_rules import (
     unlimited,
     world,
 )
-from tests.domain.world import CLARA, PAY_SCHEMA, RITA, names, published, rule, the, with_people
+from tests.domain.world import CLARA, PAY_SCHEMA, RITA, World, names, published, rule, the, with_people
+
+SHIP = {"name": "ship", "inputSchema": PAY_SCHEMA}
+MILD_SHIP = {**SHIP, "annotations": {"destructiveHint": False}}
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,46 @@ def test_decide_for_a_rule_on_a_sensitive_argument_is_refused() -> None:
 def test_decide_for_a_rule_of_a_call_that_no_rule_holds_is_refused() -> None:
     made = world([])
     assert refusal(decide(made, pay(made, "first"), scope="rule")).code == "invalid"
+
+
+@pytest.mark.parametrize("scope", ["rule", "execution"])
+@pytest.mark.parametrize(
+    ("tools", "condition", "said"),
+    [
+        ([], "", "the tool ship is not published"),
+        ([SHIP], "", "a call of high risk is never remembered"),
+        ([MILD_SHIP], "args.nothing > 1", "the policy failed on this call"),
+        ([MILD_SHIP], "", ""),
+    ],
+)
+def test_hold_offers_to_remember_only_what_is_taken(
+    tools: list[dict[str, Any]], condition: str, said: str, scope: str
+) -> None:
+    more = {"when": condition} if condition else {}
+    made = World()
+    rules = [{"id": "payments", "match": {"tools": ["ship"]}, "then": "hold", **more}]
+    made.definitions = published(made.definitions, rules, tools)
+    made.ask(k.StartExecution(agent="bot"))
+    waiting = pay(made, "first", GB, "ship")
+
+    answer = decide(made, waiting, scope=scope)
+
+    assert (the(waiting, "HoldOpened").remember is None) == bool(said)
+    if said:
+        assert (refusal(answer).code, said in refusal(answer).detail) == ("invalid", True)
+        assert "decide once" in refusal(answer).detail
+        assert names(decide(made, waiting)) == ["DecisionRecorded", "ToolCallReleased"]
+    else:
+        assert names(answer)[0] == "DecisionRecorded"
+
+
+def test_decide_for_a_rule_of_a_decided_hold_of_an_unpublished_tool_is_told_as_decided() -> None:
+    made = World()
+    made.definitions = published(made.definitions, [rule("payments", "ship", "hold")])
+    made.ask(k.StartExecution(agent="bot"))
+    waiting = pay(made, "first", GB, "ship")
+    decide(made, waiting)
+    assert refusal(decide(made, waiting, scope="rule")).code == "already_decided"
 
 
 def test_decide_for_a_rule_of_an_unknown_outcome_is_refused() -> None:

@@ -22,6 +22,8 @@ from tests.domain.test_standing_rules import (
 from tests.domain.world import OLGA, RITA, World, names, published, rule, the, with_people
 
 ZOE = RITA.model_copy(update={"subject": "zoe"})
+OTTO = RITA.model_copy(update={"subject": "otto"})
+EDITED = {"amount": 120, "to": "GB29"}
 WIDE: dict[str, Any] = {"arguments": {"to": {"any": True}, "amount": {"at_most": 500}}}
 ELSEWHERE = {"amount": 500, "to": "EVIL"}
 
@@ -246,3 +248,30 @@ def test_policy_that_reads_memory_forgets_a_rule_whose_activator_may_no_more() -
     assert the(allowed, "ToolCallReleased").released_by == "policy"
     people(made, "zoe", disabled=True)
     assert names(pay(made, "third", {"amount": 7, "to": "GB29"}))[-1] == "HoldOpened"
+
+
+@pytest.mark.parametrize("scope", ["execution", "rule"])
+@pytest.mark.parametrize("who", ["rita", "rudi"])
+def test_case_06_propose_what_somebody_excluded_made_is_held_once_that_is_known(scope: str, who: str) -> None:
+    made = asking(2, excluded=["carol"])
+    remembered(made, RITA, RUDI, scope=scope)
+    assert pays_elsewhere(made) == "ToolCallReleased"
+    people(made, who, principal="carol")
+    assert pays_elsewhere(made, "later") == "HoldOpened"
+
+
+@pytest.mark.parametrize("scope", ["execution", "rule"])
+@pytest.mark.parametrize("who", ["rita", "rudi"])
+def test_case_06_propose_what_was_made_of_an_own_edit_is_held_once_that_is_known(
+    scope: str, who: str
+) -> None:
+    made = asking(2, exclude_requester=True)
+    edited = decide(made, pay(made, "first"), "edit", OTTO, edited_arguments=canonical(EDITED))
+    events: list[Message] = []
+    for actor in (RITA, RUDI):
+        events = decide(made, edited, actor=actor, **ask_for(scope))
+    if scope == "rule":
+        make(made, the(events, "RuleAsked"))
+    assert pays_elsewhere(made) == "ToolCallReleased"
+    people(made, who, subjects=[who, "otto"])
+    assert pays_elsewhere(made, "later") == "HoldOpened"

@@ -13,6 +13,7 @@ from gateway.asking import Ask, Asker, CommandIds, CommandName, name_of
 from gateway.kafka_commands import AppendFailed
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome
+from gateway.live.waiters import Wanted
 from gateway.outbox import Outbox
 from schemas import codec
 from schemas.actor import Actor
@@ -55,8 +56,8 @@ class PastAnswers:
 
     known: dict[str, Outcome] = field(default_factory=dict)
 
-    async def answers(self, wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
-        return {name: self.known[name] for _, _, name in wanted if name in self.known}
+    async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
+        return {one: self.known[one.command_id] for one in wanted if one.command_id in self.known}
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +18,23 @@ from gateway.sockets.protocol import SERVER_MESSAGES, type_of
 
 PATIENCE_S = 20.0
 MODELS: dict[str, type[BaseModel]] = {type_of(model): model for model in SERVER_MESSAGES}
+
+
+def check_named(message: dict[str, Any]) -> None:
+    """Every field of a message, at any depth, is one that the published protocol names."""
+    model = MODELS[message["type"]].model_validate(message)
+    unknown = sorted(_unnamed(model, message["type"]))
+    assert unknown == [], unknown
+
+
+def _unnamed(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, BaseModel):
+        yield from (f"{where}.{name}" for name in value.model_extra or ())
+        for name in type(value).model_fields:
+            yield from _unnamed(getattr(value, name), f"{where}.{name}")
+    elif isinstance(value, list):
+        for one in value:
+            yield from _unnamed(one, f"{where}[]")
 
 
 @dataclass
@@ -35,7 +52,7 @@ class Socket:
         """The next message."""
         async with asyncio.timeout(PATIENCE_S):
             message: dict[str, Any] = json.loads(await self.connection.recv())
-        MODELS[message["type"]].model_validate(message)
+        check_named(message)
         return message
 
     async def next(self, kind: str, **fields: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from gateway import asking
 from gateway.asking import CommandIds, CommandName, name_of
 from gateway.live import outcome
 from gateway.live.outcome import Outcome, Refused
+from gateway.live.waiters import Wanted
 from gateway.operations.plan import refusal_of
 from gateway.problems import Problem
 from schemas.events.executions import CommandAbandoned
@@ -34,6 +35,20 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     monkeypatch.setattr(asking, "LOOK_AFTER_S", 0.01)
     async with open_bench() as found:
         yield found
+
+
+async def until_looked_up(bench: Bench) -> None:
+    """Return once the views have been asked, and what they answered was taken."""
+    looked = asyncio.Event()
+    answers = bench.past.answers
+
+    async def looking(wanted: list[Wanted]) -> dict[Wanted, Outcome]:
+        looked.set()
+        return await answers(wanted)
+
+    bench.past.answers = looking  # type: ignore[method-assign]
+    await asyncio.wait_for(looked.wait(), 5)
+    await asyncio.sleep(0)
 
 
 async def test_answer_first_trace_answers(bench: Bench) -> None:
@@ -222,21 +237,31 @@ async def test_answer_refusal_that_the_views_have_before_the_tail_is_this_asking
     ahead = bench.live.read_through[1 + partition_of(KEY, 3)]
     no = Refused(Refusal.NOT_RELEASED, "not yet")
     bench.past.known[command_id] = Outcome(digest_of(), KEY, no, last_offset=ahead, old=True)
-    looked = asyncio.Event()
-    answers = bench.past.answers
-
-    async def looking(wanted: list[tuple[str, str, str]]) -> dict[str, Outcome]:
-        looked.set()
-        return await answers(wanted)
-
-    bench.past.answers = looking  # type: ignore[method-assign]
-    await asyncio.wait_for(looked.wait(), 5)
-    await asyncio.sleep(0)
+    await until_looked_up(bench)
     bench.partition.write(KEY, command_id, refused("not_released"), digest=digest_of())
     outcome = await asked
 
     assert outcome is not None
     assert outcome.refused is not None
+    assert len(bench.topic.appended) == 1
+
+
+@pytest.mark.parametrize("name", [KEYED, CHOSEN, CommandName(None)], ids=["keyed", "chosen", "fresh"])
+async def test_answer_acceptance_that_the_views_have_before_the_tail_is_told_once_the_tail_has_it(
+    bench: Bench, name: CommandName
+) -> None:
+    """Told before, a consumption would be shown a call that is released still, and refused."""
+    asked = bench.ask(name=name)
+    (command_id,) = await bench.sent(1)
+    ahead = bench.live.read_through[1 + partition_of(KEY, 3)]
+    bench.past.known[command_id] = Outcome(digest_of(), KEY, None, last_offset=ahead, old=True)
+    await until_looked_up(bench)
+    assert not asked.done()
+    bench.partition.write(KEY, command_id, released(), digest=digest_of())
+    outcome = await asked
+
+    assert outcome is not None
+    assert (outcome.refused, outcome.old) == (None, False)
     assert len(bench.topic.appended) == 1
 
 

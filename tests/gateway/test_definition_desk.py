@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from gateway.checking.desk import WAITING_OF_A_TENANT_MAX, DefinitionDesk
+from gateway.checking.desk import WAITING_OF_A_SUBJECT_MAX, DefinitionDesk
 from gateway.problems import Problem
 from tests.gateway.conftest import Caller, Doors
 
@@ -17,6 +17,7 @@ CLASS = "[" + "".join(f"{chr(0x4E00 + 3 * n)}-{chr(0x4E01 + 3 * n)}" for n in ra
 TEXT = "policy: p\nrules:\n" + "".join(
     f"  - {{id: r{n}, when: 'args.a == {n}.0', then: allow}}\n" for n in range(450)
 )
+OLGA, ANNA, OTHER = ("acme", "olga"), ("acme", "anna"), ("other", "otto")
 QUESTION = {"name": "p", "given": TEXT, "project": "*", "policies": [], "tools": []}
 
 
@@ -28,7 +29,7 @@ async def desk() -> AsyncIterator[DefinitionDesk]:
 
 
 async def test_text_of_a_definition_is_canonical(desk: DefinitionDesk) -> None:
-    text = await desk.text_of("acme", "tool", "x", {"inputSchema": {"type": "object"}})
+    text = await desk.text_of(OLGA, "tool", "x", {"inputSchema": {"type": "object"}})
 
     assert text == '{"inputSchema":{"type":"object"},"name":"x"}'
 
@@ -39,9 +40,9 @@ async def test_policy_is_read_by_the_engine_with_all_its_problems_beside_what_is
     broken = "policy: p\nrules: [{id: a, then: maybe, when: args.x >}]"
     other = {"document": '{"policy":"q","rules":[{"id":"b","then":"deny"}]}', "version": 3, "project": "*"}
 
-    wrong = await desk.policy("acme", {**QUESTION, "given": broken})
+    wrong = await desk.policy(OLGA, {**QUESTION, "given": broken}, publishes=False)
     right = await desk.policy(
-        "acme", {**QUESTION, "given": "policy: p\nscope: {agent: x}", "policies": [other]}
+        OLGA, {**QUESTION, "given": "policy: p\nscope: {agent: x}", "policies": [other]}, publishes=False
     )
 
     assert [problem["path"] for problem in wrong.problems] == ["rules[0].then", "rules[0].when"]
@@ -53,7 +54,7 @@ async def test_policy_is_read_by_the_engine_with_all_its_problems_beside_what_is
 
 async def test_text_of_what_is_wrong_says_where(desk: DefinitionDesk) -> None:
     with pytest.raises(Problem) as refused:
-        await desk.text_of("acme", "tool", "x", {"inputSchema": {"properties": {"a": {"pattern": "(?=a)"}}}})
+        await desk.text_of(OLGA, "tool", "x", {"inputSchema": {"properties": {"a": {"pattern": "(?=a)"}}}})
 
     assert refused.value.fields["errors"][0]["path"] == "inputSchema.properties.a.pattern"
     assert "look-around" in refused.value.detail
@@ -63,41 +64,70 @@ async def test_case_31_what_takes_too_long_is_refused_and_the_next_is_read() -> 
     desk = DefinitionDesk(budget_s=0.001)
     try:
         with pytest.raises(Problem, match="takes longer"):
-            await desk.policy("acme", QUESTION)
-        assert desk.process_id is None
+            await desk.policy(OLGA, QUESTION, publishes=True)
+        assert desk.process_ids == (None, None)
     finally:
         await desk.close()
 
 
 async def test_case_31_process_that_was_killed_is_started_again(desk: DefinitionDesk) -> None:
-    await desk.text_of("acme", "tool", "x", {})
-    first = desk.process_id
+    await desk.text_of(OLGA, "tool", "x", {})
+    first, _ = desk.process_ids
     await desk.close()
 
-    await desk.text_of("acme", "tool", "x", {})
+    await desk.text_of(OLGA, "tool", "x", {})
 
-    assert desk.process_id not in (None, first)
+    assert desk.process_ids[0] not in (None, first)
 
 
 async def test_case_31_who_goes_away_leaves_no_answer_to_the_next(desk: DefinitionDesk) -> None:
-    going = asyncio.create_task(desk.policy("acme", QUESTION))
-    while desk.process_id is None:
+    going = asyncio.create_task(desk.policy(OLGA, QUESTION, publishes=True))
+    while desk.process_ids[0] is None:
         await asyncio.sleep(0)
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
 
-    assert await desk.text_of("acme", "tool", "x", {}) == '{"name":"x"}'
+    assert await desk.text_of(OLGA, "tool", "x", {}) == '{"name":"x"}'
 
 
-async def test_case_31_a_tenant_waits_in_front_of_few(desk: DefinitionDesk) -> None:
-    asked = [asyncio.create_task(desk.policy("acme", QUESTION)) for _ in range(6)]
-    other = asyncio.create_task(desk.text_of("other", "tool", "x", {}))
+async def test_case_31_a_subject_waits_in_front_of_few(desk: DefinitionDesk) -> None:
+    asked = [asyncio.create_task(desk.policy(OLGA, QUESTION, publishes=True)) for _ in range(6)]
+    other = asyncio.create_task(desk.text_of(ANNA, "tool", "x", {}))
     found = await asyncio.gather(*asked, return_exceptions=True)
 
     refused = [one for one in found if isinstance(one, Problem)]
-    assert [str(one.code) for one in refused] == ["quota"] * (6 - WAITING_OF_A_TENANT_MAX)
+    assert [str(one.code) for one in refused] == ["quota"] * (6 - WAITING_OF_A_SUBJECT_MAX)
     assert await other == '{"name":"x"}'
+
+
+async def test_case_31_what_is_checked_keeps_nothing_from_being_published(desk: DefinitionDesk) -> None:
+    checkers = [(tenant, f"s{number}") for tenant in ("acme", "other") for number in range(3)]
+    asked = [
+        asyncio.create_task(desk.policy(owner, QUESTION, publishes=False))
+        for owner in checkers
+        for _ in range(WAITING_OF_A_SUBJECT_MAX)
+    ]
+
+    assert await desk.text_of(OLGA, "tool", "x", {}) == '{"name":"x"}'
+    assert not all(one.done() for one in asked)
+    assert all(read.text for read in await asyncio.gather(*asked))
+
+
+@pytest.mark.parametrize("publishes", [True, False])
+async def test_case_31_tenants_and_their_subjects_take_turns(desk: DefinitionDesk, publishes: bool) -> None:
+    read: list[tuple[str, str]] = []
+
+    async def ask(owner: tuple[str, str]) -> None:
+        await desk.policy(owner, QUESTION, publishes=publishes)
+        read.append(owner)
+
+    async with asyncio.TaskGroup() as group:
+        for owner in (OLGA, OLGA, OLGA, ANNA, OTHER):
+            group.create_task(ask(owner))
+            await asyncio.sleep(0)
+
+    assert read == [OLGA, OTHER, ANNA, OLGA, OLGA]
 
 
 ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from gateway import resources as r
 from gateway.app import create_app
 from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.pages import DOCS, pages
+from gateway.problems import Problem, message_of
 from gateway.rest.parameters import PROJECT
 from gateway.service import assemble
 from gateway.settings import read_settings
@@ -26,8 +28,10 @@ from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json, request_json
 from projections.folds.rows import Row
 from projections.store.tables import AUDIT_ENTRIES, EXECUTIONS, HOLDS, TOOL_CALLS, Table
+from schemas.refusals import Refusal
 from schemas.registry import builtin
 from schemas.tool_definition import NOT_KEPT
+from tests.gateway.sockets import check_named
 
 ASYNCAPI = asyncapi_document()
 
@@ -90,12 +94,13 @@ async def test_method_that_a_resource_has_not_is_refused_with_all_that_it_has(ap
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [
-        ("/v1/executions", "GET, POST"),
-        ("/v1/tools/pay", "GET, PUT"),
-        ("/v1/holds/h", "GET"),
-        ("/v1/holds/decisions", "GET, POST"),
-        ("/holds/h", "GET, POST"),
-        ("/healthz", "GET"),
+        ("/v1/executions", "GET, HEAD, POST"),
+        ("/v1/tools/pay", "GET, HEAD, PUT"),
+        ("/v1/holds/h", "GET, HEAD"),
+        ("/v1/holds/decisions", "GET, HEAD, POST"),
+        ("/v1/holds/h/decision", "POST"),
+        ("/holds/h", "GET, HEAD, POST"),
+        ("/healthz", "GET, HEAD"),
     ],
 )
 async def test_allow_names_every_method_of_the_resource(app: FastAPI, path: str, allowed: str) -> None:
@@ -104,6 +109,48 @@ async def test_allow_names_every_method_of_the_resource(app: FastAPI, path: str,
         answer = await client.patch(path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
     assert answer.json()["code"] == "method_not_allowed"
+
+
+async def test_head_answers_as_get_without_a_body_on_every_address(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        for path, operations in app.state.openapi["paths"].items():
+            if path == "/metrics":
+                # It counts the requests that ask for it, and needs a gateway that runs.
+                continue
+            address = path.replace("{", "").replace("}", "")
+            got, head = await client.get(address), await client.head(address)
+            assert head.status_code == got.status_code, path
+            assert head.headers == got.headers, path
+            assert head.content == b"", path
+            assert "get" not in operations or head.status_code != 405, path
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "identity, gzip", "GZIP"])
+async def test_compressed_body_is_415_and_says_what_is_taken(app: FastAPI, coding: str) -> None:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        for path, operations in app.state.openapi["paths"].items():
+            for method in {*operations} & {"post", "put"}:
+                address = path.replace("{", "").replace("}", "")
+                answer = await client.request(
+                    method, address, content=gzip.compress(b"{}"), headers={"Content-Encoding": coding}
+                )
+                assert (answer.status_code, answer.headers["accept-encoding"]) == (415, "identity")
+                assert answer.json()["code"] == "unsupported_media_type"
+                assert "Content-Encoding" in answer.json()["detail"]
+                assert "415" in operations[method]["responses"] or "requestBody" not in operations[method]
+
+
+async def test_body_that_is_not_coded_is_read_whatever_says_so(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        for headers, content in (
+            ({"Content-Encoding": "identity"}, b"{}"),
+            ({"Content-Encoding": "gzip"}, b""),
+        ):
+            answer = await client.post("/v1/executions", content=content, headers=headers)
+            assert answer.status_code == 401
 
 
 def _refs(value: Any) -> Iterator[str]:
@@ -255,6 +302,31 @@ def test_asyncapi_every_message_of_the_log_is_on_a_topic_and_commands_say_who_ma
     assert messages["placet.commands.DecideHold"]["x-sent-by"] == ["gateway"]
     kafka = ASYNCAPI["channels"]["commands"]["bindings"]["kafka"]
     assert kafka["topicConfiguration"] == {"cleanup.policy": ["delete"], "retention.ms": 7 * 86_400_000}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Problem(Refusal.INVALID, "no", errors=[{"path": "a", "code": "b", "message": "c", "severity": "d"}]),
+        Problem(Refusal.ALREADY_DECIDED, "no", winning_decision_id="d"),
+        Problem(Refusal.QUOTA, "no", retry_after=1),
+    ],
+)
+def test_asyncapi_names_every_field_of_a_refusal(message: Problem) -> None:
+    check_named(message_of(message))
+    schema = ASYNCAPI["components"]["schemas"]["error_message"]
+    assert message_of(message).keys() <= schema["properties"].keys()
+    always = message_of(Problem(Refusal.NOT_FOUND, "no")).keys()
+    assert set(schema["required"]) == always
+
+
+def test_asyncapi_first_message_may_name_a_project() -> None:
+    schema = ASYNCAPI["components"]["schemas"]["authenticate_message"] | {
+        "components": ASYNCAPI["components"]
+    }
+    first = {"type": "authenticate", "token": "t", "project": "books"}
+    assert Draft202012Validator(schema).is_valid(first)
+    assert not Draft202012Validator(schema).is_valid(first | {"surprise": 1})
 
 
 def test_client_messages_are_those_that_the_socket_takes() -> None:

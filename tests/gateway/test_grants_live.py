@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import jwt
@@ -18,12 +19,13 @@ from starlette.routing import Route
 from placet import AsyncPlacet, NotReleased
 from placet.grants import Attempt, GatewayConsumer, GrantVerifier, RemoteKeys, read_jwks, verify
 from placet.grants.asgi import GrantMiddleware
-from tests.gateway.conftest import Caller, Doors
+from tests.gateway.conftest import TOOLS, Caller, Doors
 from tests.gateway.sockets import open_socket
 from tests.servers.stack import run_placet
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 JWKS = "/.well-known/jwks.json"
+ALLOWED = {"policy": "lenient", "rules": [{"id": "all", "match": {"tools": ["send_money"]}, "then": "allow"}]}
 
 
 class ToolServer:
@@ -59,8 +61,11 @@ async def tool_server(url: str, token: str, tool: str = "send_money") -> AsyncIt
 
 def released(bot: Caller, anna: Caller) -> dict[str, Any]:
     """A call that a person approved, as its agent sees it."""
-    execution_id = bot.execution()
-    held = bot.propose(execution_id)
+    return approved(bot, anna, bot.propose(bot.execution()))
+
+
+def approved(bot: Caller, anna: Caller, held: dict[str, Any]) -> dict[str, Any]:
+    """A held call once it is approved, as its agent sees it."""
     word = {"decision": "approve", "digest": held["digest"]}
     decided = anna.post(f"/v1/holds/{held['hold_id']}/decision", word)
     assert decided.status_code == 200, decided.text
@@ -89,6 +94,53 @@ async def test_released_call_runs_once_on_a_tools_server(doors: Doors, bot: Call
     assert consumed["grant"]["token"] is None
     result = {"attempt_id": ran.json()["attempt_id"], "outcome": "succeeded", "output": {"paid": True}}
     assert bot.post(f"{path_of(call)}/result", result).json()["status"] == "succeeded"
+
+
+async def test_case_35_grant_of_another_project_uses_up_nothing(doors: Doors) -> None:
+    """The ids, the agent and the arguments are the same in both projects, and so is the digest."""
+    tenant = f"t-{uuid4().hex[:8]}"
+    doors.publish(tenant)
+    lenient = doors.caller("olga", "operator", tenant=tenant, project="pay2")
+    assert lenient.call("PUT", "/v1/tools/send_money", TOOLS["send_money"]).status_code == 200
+    assert lenient.call("PUT", "/v1/policies/lenient", ALLOWED).status_code == 200
+    bot = doors.caller("bot", "agent", tenant=tenant, agent="billing")
+    stranger = doors.caller("bot", "agent", tenant=tenant, agent="billing", project="pay2")
+    ours = approved(bot, doors.caller("anna", "reviewer", tenant=tenant), bot.propose(bot.execution()))
+    ids = {"execution_id": ours["execution_id"], "call_id": ours["call_id"]}
+    assert stranger.post("/v1/executions", {"execution_id": ids["execution_id"]}).status_code == 201
+    theirs = stranger.propose(**ids)
+    assert (theirs["status"], theirs["digest"]) == ("released", ours["digest"])
+
+    server = doors.caller("bank", "tool:send_money", tenant=tenant)
+    async with tool_server(doors.url, server.token) as tool:
+        refused = await tool.call(theirs["grant"]["token"], ours["approved_arguments"])
+        assert (refused.status_code, refused.json()["code"], tool.ran) == (409, "not_released", [])
+        assert bot.get(path_of(ours)).json()["status"] == "released"
+        ran = await tool.call(ours["grant"]["token"], ours["approved_arguments"])
+        assert (ran.status_code, len(tool.ran)) == (200, 1), ran.text
+        (attempt,) = tool.attempts
+        assert attempt.idempotency_key == ours["grant"]["decision_id"]
+
+
+async def test_case_04_grant_of_the_first_release_does_not_run_the_second(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    first = released(bot, anna)
+    arguments = first["approved_arguments"]
+    async with tool_server(doors.url, doors.token("bank", "tool:send_money")) as tool:
+        assert (await tool.call(first["grant"]["token"], arguments)).status_code == 200
+        unknown = await tool.consumer.report(tool.attempts[0], "unknown", error="no answer")
+        second = approved(bot, anna, {**first, "hold_id": bot.get(path_of(first)).json()["hold_id"]})
+        assert (unknown["status"], second["grant"]["grant_id"] == first["grant"]["grant_id"]) == (
+            "outcome_unknown",
+            False,
+        )
+        late = await tool.call(first["grant"]["token"], arguments)
+        assert (late.status_code, late.json()["code"], len(tool.ran)) == (409, "not_released", 1)
+        ran = await tool.call(second["grant"]["token"], arguments)
+        assert (ran.status_code, len(tool.ran)) == (200, 2), ran.text
+    keys = [attempt.idempotency_key for attempt in tool.attempts]
+    assert keys == [first["grant"]["decision_id"], second["grant"]["decision_id"]]
 
 
 async def test_revoked_grant_is_refused_though_its_signature_is_good(

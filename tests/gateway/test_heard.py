@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from gateway.live.heard import HEARD_MAX, Heard
-from vitals.word import READY, STOPPING, Word
+from vitals.word import READY, STARTING, STOPPING, Word
 
 
 @dataclass
@@ -81,3 +81,23 @@ def test_take_keeps_no_more_processes_than_its_bound(heard: Heard) -> None:
     for number in range(HEARD_MAX + 10):
         heard.take(word("trust", name=f"t{number}"))
     assert len(heard.parts()) == HEARD_MAX
+
+
+def test_examine_names_the_error_that_ended_a_projector_until_it_is_back(heard: Heard) -> None:
+    all_beat(heard)
+    full = "the disk of the views is full: free space"
+    heard.take(replace(word("projector", STOPPING), reason="/secret/place cannot be written", disk=full))
+    assert heard.examine(2, 0.1).problems == [f"projector on h: it ended by an error; {full}"]
+    heard.take(replace(word("projector", STARTING), reason=full, disk=full))
+    assert heard.examine(2, 0.1).problems == [f"projector on h: it is starting; {full}"]
+    heard.take(replace(word("projector"), reason=full, disk=full))
+    assert heard.examine(2, 0.1).problems == [f"projector on h: {full}"]
+    heard.take(word("projector"))
+    assert heard.examine(2, 0.1) == ([], [])
+
+
+def test_examine_warns_once_of_a_disk_that_several_write_to(heard: Heard) -> None:
+    all_beat(heard)
+    for role in ("decider", "gateway"):
+        heard.take(replace(word(role), disk="the disk of the data directory is full: free space"))
+    assert heard.examine(2, 0.1) == ([], ["h: the disk of the data directory is full: free space"])

@@ -69,7 +69,7 @@ def test_take_whoever_waits_gets_the_first_trace_after_it_was_folded() -> None:
         row = live.cache.calls.get((KEY, "c1"))
         answers.append((outcome, "" if row is None else row["status"]))
 
-    wait = Wait(Waited("propose", "body"), KEY, "acme", "books", until=1e9, look_at=1e9)
+    wait = Wait(Waited("propose", "body"), KEY, 1, "acme", "books", until=1e9, look_at=1e9)
     wait.answered += [answered, answered]
     live.waiters.add(wait)
     Partition(live).write(KEY, "propose", *HELD_CALL)
@@ -82,7 +82,7 @@ def test_take_refusal_after_an_expiry_is_the_answer() -> None:
     live, _ = new_live()
     answers: list[Outcome | Problem | None] = []
     wait = Wait(
-        Waited("consume", "body"), KEY, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append]
+        Waited("consume", "body"), KEY, 1, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append]
     )
     live.waiters.add(wait)
     Partition(live).write(KEY, "consume", verdict(), held(hold_id="h2"), refused("not_released"))
@@ -96,7 +96,7 @@ def waiting(live: Live, digest: str) -> list[Outcome | Problem | None]:
     """The answers of somebody who waits for a body under the id `same`."""
     answers: list[Outcome | Problem | None] = []
     name = Waited("same", digest)
-    live.waiters.add(Wait(name, KEY, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append]))
+    live.waiters.add(Wait(name, KEY, 1, "acme", "books", until=1e9, look_at=1e9, answered=[answers.append]))
     return answers
 
 

@@ -150,3 +150,17 @@ def test_policy_check_answers_what_is_no_policy_with_its_problems(admin: Caller)
         answer = admin.post("/v1/policies/p/check", content=content, headers={"Content-Type": media_type})
         assert answer.status_code == 200, answer.text
         assert [problem["code"] for problem in answer.json()["problems"]] == ["malformed"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/v1/holds?project=payments", "project: this takes no such parameter, only status, kind, "),
+        ("/v1/executions?tenant=other&limit=5", "tenant: this takes no such parameter, only "),
+        ("/v1/agents?_=1", "_: this takes no such parameter, none"),
+    ],
+)
+def test_parameter_that_a_route_does_not_take_is_refused(admin: Caller, path: str, said: str) -> None:
+    answer = admin.get(path)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert answer.json()["detail"].startswith(said)

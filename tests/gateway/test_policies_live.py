@@ -145,6 +145,13 @@ def test_command_checks_and_compares_with_what_is_in_force(
     assert f"warning: scope: {SHADOWED}" in checked.stdout
     assert json.loads(compared.stdout)["changed"] == [{"rule": "deny-writes", "fields": ["then"]}]
 
+    first = placet("diff", "support.yaml", "--against", doors.url, "--json")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["added"] != []
+    assert "nothing of the name support is in force" in first.stderr
+    assert "no such policy unheard-of: placet policy list --all" in olga.get("/v1/policies/unheard-of").text
+    assert "no such version 9 of the policy interns" in olga.get("/v1/policies/interns?version=9").text
+
 
 def test_policy_of_a_project_is_named_to_who_sees_the_whole_tenant(doors: Doors) -> None:
     tenant = f"t-{uuid4().hex[:8]}"

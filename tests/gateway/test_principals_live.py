@@ -276,7 +276,12 @@ def test_impact_of_who_handed_a_hold_on_and_of_a_name_that_nobody_bears(firm: Fi
     call = firm.payment()
     hold = f"/v1/holds/{call['hold_id']}"
     firm.publish("ann-a", "ann", roles=["treasurer"])
-    assert tom.post(f"{hold}/delegate", {"to": "mia-m"}).status_code == 200
+    handed = [tom.post(f"{hold}/delegate", {"to": name}) for name in ("nobody@nowhere", "mia", "mia-m")]
+    assert [(one.status_code, one.json()["assignee_known"]) for one in handed] == [
+        (200, False),
+        (200, True),
+        (200, True),
+    ]
     assert firm.decide(mia, call)[1]["status"] == "recorded"
     assert firm.decide(firm.caller("ann", "analyst"), call)[1]["status"] == "resolved"
     place = f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"

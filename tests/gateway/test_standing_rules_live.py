@@ -154,8 +154,10 @@ def shop(twelve: Doors) -> Shop:
 
 def test_rule_with_one_use_raced_from_twelve_partitions_is_used_once(shop: Shop) -> None:
     first = shop.bot.propose(shop.bot.execution())
-    assert shop.approve(first, uses=1).status_code == 200
+    answer = shop.approve(first, uses=1)
+    assert answer.status_code == 200, answer.text
     made = shop.the_rule("proposed")
+    assert answer.json()["rule"] == {"rule_id": made["rule_id"], "four_eyes": True}
     assert shop.change(shop.rita, made, "activate")[1]["code"] == "own_request"
     status, rule = shop.change(shop.rudi, made, "activate")
     assert (status, rule["status"], rule["adopted"]) == (200, "active", True)

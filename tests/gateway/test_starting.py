@@ -27,6 +27,7 @@ def request_of(gateway: Any, token: str) -> Request:
         "headers": [(b"authorization", f"Bearer {token}".encode())],
         "app": SimpleNamespace(state=SimpleNamespace(gateway=gateway)),
         "state": {},
+        "route": SimpleNamespace(openapi_extra=None),
     }
     return Request(scope)
 

@@ -11,12 +11,17 @@ import pytest
 from tests.gateway.test_server_bounds import (
     BOUNDS,
     GET,
+    KEY,
     TOKEN,
+    VERSION,
     WITHIN_S,
     answer_of,
+    asked,
     connected,
     is_served,
+    problem_in,
     served,
+    status_of,
 )
 
 HANDSHAKE = (
@@ -121,3 +126,30 @@ async def test_case_30_what_the_application_still_sends_after_a_strange_frame_wr
         await answer_of(reader)
     await is_served(port)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "said"),
+    [
+        (b"A: " + b"a" * 9_000 + b"\r\n" + KEY + VERSION, 431, "a line of a handshake"),
+        (b"", 400, "Sec-WebSocket-Key"),
+        (VERSION, 400, "Sec-WebSocket-Key"),
+        (KEY, 400, "Sec-WebSocket-Version"),
+        (KEY + b"Sec-WebSocket-Version: 8\r\n", 400, "Sec-WebSocket-Version header: 8"),
+        (KEY + b"Sec-WebSocket-Version: 14\r\n", 400, "Sec-WebSocket-Version header: 14"),
+        (KEY + VERSION + b"Content-Length: 5\r\n", 400, "no WebSocket handshake"),
+        (KEY + VERSION + b"Transfer-Encoding: chunked\r\n", 400, "no WebSocket handshake"),
+    ],
+    ids=["long line", "nothing", "no key", "no version", "version 8", "version 14", "body", "chunks"],
+)
+async def test_handshake_that_is_none_is_told_so_in_a_problem_document(
+    port: int, sent: bytes, status: int, said: str
+) -> None:
+    upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
+    answer = await asked(port, GET + TOKEN + upgrade + sent + b"\r\n")
+    assert status_of(answer) == status
+    document = problem_in(answer)
+    assert (document["status"], said in document["detail"]) == (status, True), document
+    assert document["code"] == ("header_too_large" if status == 431 else "malformed")
+    # RFC 6455, section 4.4
+    assert (b"sec-websocket-version: 13" in answer.lower()) is (status == 400)

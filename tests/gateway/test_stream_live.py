@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.gateway.conftest import Caller, Doors
-from tests.gateway.sockets import MODELS
+from tests.gateway.sockets import check_named
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -22,7 +22,7 @@ def messages_of(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
         elif "data" in event:
             message = json.loads(event["data"])
             assert (event["event"], event.get("id")) == (message["type"], message.get("cursor"))
-            MODELS[message["type"]].model_validate(message)
+            check_named(message)
             yield message
             event = {}
 

@@ -7,13 +7,16 @@ from typing import Any, cast
 import pytest
 
 from gateway import undecided as undecided_module
+from gateway.live.outcome import Outcome
 from gateway.live.reader import Found, FoundAll, Named, Reader, Subject
+from gateway.live.waiters import Wanted
 from gateway.problems import Problem
 from gateway.undecided import Undecided, row_or_proposal
 from schemas.commands import ProposeToolCall
-from schemas.record import RawRecord
+from schemas.record import Command, RawRecord
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
+from tests.domain.world import BOT
 from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
 
 PARTITIONS = 3
@@ -103,3 +106,36 @@ async def test_proposal_more_waits_than_is_read_cannot_be_told() -> None:
     with pytest.raises(Problem) as caught:
         await _undecided(live, records).proposal(KEY, "c1")
     assert caught.value.code is Refusal.UNAVAILABLE
+
+
+@dataclass
+class Proposals:
+    """Reads every record as one proposal, whoever wrote it."""
+
+    key: bytes
+
+    def read(self, raw: RawRecord) -> Command:
+        body = ProposeToolCall(call_id="c1", tool="pay", arguments="{}")
+        return Command(body, BOT, "propose", "", self.key, raw.partition, raw.offset, 0)
+
+
+@dataclass
+class OneAnswer:
+    """Views that know of one command with the id, on one key."""
+
+    key: bytes
+
+    async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
+        return dict.fromkeys(wanted, Outcome("", self.key, None, old=True))
+
+
+@pytest.mark.parametrize("answered", [KEY, key_of("e2")], ids=["the proposal's key", "another"])
+async def test_proposal_is_answered_by_an_answer_on_its_own_key_only(answered: bytes) -> None:
+    """Services use one command id in many executions."""
+    live, _ = new_live()
+    undecided = Undecided(
+        cast(Any, Records(1)), live, cast(Any, Proposals(KEY)), OneAnswer(answered), PARTITIONS
+    )
+    raw = RawRecord(HOME, 0, 0, KEY, b"", ())
+    found = await undecided._waiting(raw, "c1")
+    assert (found is None) == (answered == KEY)

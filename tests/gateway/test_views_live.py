@@ -155,6 +155,8 @@ def test_decision_after_a_look_has_how_long_it_was(bot: Caller, anna: Caller, do
     first = decide(anna, looked)
     again = decide(anna, looked)
     assert first.json()["decision_id"] == again.json()["decision_id"]
+    # Nobody sees a body that HEAD does not have.
+    assert anna.call("HEAD", f"/v1/holds/{unseen['hold_id']}/view").status_code == 200
     assert decide(anna, unseen).status_code == 200
     votes = [anna.get(f"/v1/holds/{hold['hold_id']}").json()["votes"][0] for hold in (looked, unseen)]
     assert votes[0]["dwell_ms"] >= 0

@@ -15,7 +15,7 @@ from gateway.settings import Limits
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
-from tests.gateway.sockets import Socket, open_socket, raw_socket
+from tests.gateway.sockets import Socket, check_named, open_socket, raw_socket
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -191,7 +191,10 @@ async def test_first_message_must_be_a_believed_token(bot: Caller) -> None:
     for first in ({"type": "ping"}, {"type": "authenticate", "token": "nonsense"}, {"type": "authenticate"}):
         async with raw_socket(bot.url) as connection:
             await connection.send(json.dumps(first))
-            assert json.loads(await connection.recv())["code"] == "unauthenticated"
+            refused = json.loads(await connection.recv())
+            check_named(refused)
+            assert (refused["code"], refused["problem"]) == ("unauthenticated", "/problems/unauthenticated")
+            assert (refused["title"], refused["ref"]) == ("unauthenticated", None)
             with pytest.raises(ConnectionClosed) as closed:
                 await connection.recv()
             assert closed.value.rcvd is not None

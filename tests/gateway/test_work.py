@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
@@ -13,7 +16,8 @@ from gateway.problems import Problem
 from gateway.rates import Buckets
 from gateway.settings import Limits
 from gateway.sockets.budget import Budget
-from gateway.work import SLICE_S, Work
+from gateway.work import SLICE_S, Work, processor_s
+from projections.queries.views import CONNECTIONS
 from tests.gateway.facts import new_outgoing, new_work
 
 ANNA, BOT = ("acme", "anna"), ("acme", "bot")
@@ -21,8 +25,8 @@ ANNA, BOT = ("acme", "anna"), ("acme", "bot")
 
 def slow(row: int) -> dict[str, Any]:
     """A row that takes a quarter of a slice."""
-    until = time.perf_counter() + SLICE_S / 4
-    while time.perf_counter() < until:
+    until = processor_s() + SLICE_S / 4
+    while processor_s() < until:
         pass
     return {"row": row}
 
@@ -67,6 +71,63 @@ async def test_subject_beyond_its_share_waits_then_is_refused_and_another_is_not
     await work.admit(BOT)
 
 
+async def test_subject_pays_for_the_processor_and_not_for_waiting_for_it() -> None:
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+    await work.counted(ANNA, lambda: time.sleep(0.5))
+    await work.done(ANNA, lambda: time.sleep(0.5))
+    assert work.spend(ANNA, 0.0) == 0.0
+    await work.counted(ANNA, lambda: [slow(row) for row in range(400)])
+    assert work.spend(ANNA, 0.0) > 0.1
+
+
+async def test_subject_with_many_slow_questions_leaves_the_views_to_another() -> None:
+    work, answered = new_work(), threading.Event()
+    with ThreadPoolExecutor(CONNECTIONS) as connections:
+
+        async def read(ask: Callable[[int], str]) -> str:
+            return await asyncio.get_running_loop().run_in_executor(connections, ask, 0)
+
+        def slow_question(_: int) -> str:
+            assert answered.wait(10)
+            return "anna's"
+
+        asked = [asyncio.create_task(work.asked(ANNA, read, slow_question)) for _ in range(50)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            assert await work.asked(BOT, read, lambda _: "bot's") == "bot's"
+        assert not any(one.done() for one in asked)
+        answered.set()
+        assert set(await asyncio.gather(*asked)) == {"anna's"}
+
+
+async def test_questions_of_the_views_are_paid_for() -> None:
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+
+    async def read(ask: Callable[[int], Any]) -> Any:
+        return await asyncio.to_thread(ask, 0)
+
+    await work.asked(ANNA, read, lambda _: time.sleep(0.5))
+    assert work.spend(ANNA, 0.0) == 0.0
+    await work.asked(ANNA, read, lambda _: [slow(row) for row in range(400)])
+    assert work.spend(ANNA, 0.0) > 0.1
+    with pytest.raises(ZeroDivisionError):
+        await work.asked(BOT, read, lambda _: [slow(row) for row in range(400)] and 1 // 0)
+    assert work.spend(BOT, 0.0) > 0.1
+
+
+async def test_work_that_raises_is_paid_for() -> None:
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+
+    def refused() -> None:
+        for row in range(400):
+            slow(row)
+        raise ValueError("refused at its end")
+
+    with pytest.raises(ValueError, match="at its end"):
+        await work.counted(ANNA, refused)
+    assert work.spend(ANNA, 0.0) > 0.1
+
+
 async def test_turns_are_one_at_a_time_for_a_subject_and_leave_no_trace() -> None:
     work = new_work()
     running: list[tuple[str, str]] = []
@@ -81,7 +142,7 @@ async def test_turns_are_one_at_a_time_for_a_subject_and_leave_no_trace() -> Non
     async with asyncio.TaskGroup() as group:
         for number in range(60):
             group.create_task(answer(("acme", f"s{number % 6}")))
-    assert work._turns == {}
+    assert len(work._turns) == 0
 
 
 def test_budget_is_of_each_subject_and_fair_in_all() -> None:

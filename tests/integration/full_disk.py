@@ -24,7 +24,10 @@ from tests.servers.stack import RunningStack, running_stack, wait_for
 
 SIZE_MB = 64
 # A whole data directory: Kafka's files, the views, the logs and what everybody writes about themselves.
-WHOLE_MB = 256
+WHOLE_MB = 320
+# Disks of the views and of the audit heads alone: roomy enough that nobody is warned.
+SIDE_MB = 80
+LEFT_MB = 40
 KILLED = ("kafka", "decider", "trust")
 BEFORE_CALLS = 20
 ATTEMPTS_MAX = 400
@@ -59,9 +62,13 @@ def main(directory: Path) -> None:
 
 def main_whole(directory: Path) -> None:
     """The disk of the whole data directory is full, and parts end meanwhile."""
-    directory.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={WHOLE_MB}m", "tmpfs", str(directory)], check=True)
-    with running_stack(directory, "--partitions", "1") as stack:
+    views, heads = directory.with_name("views-disk"), directory.with_name("heads-disk")
+    for path, size_mb in ((directory, WHOLE_MB), (views, SIDE_MB), (heads, SIDE_MB)):
+        path.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(path)], check=True)
+    others = ("--database-url", f"sqlite:///{views}/views.sqlite", "--audit-heads-dir", str(heads))
+    with running_stack(directory, "--partitions", "1", *others) as stack:
+        alone = {path.name: full_alone(stack, path) for path in (views, heads)} | {"low": low(stack)}
         supervisor = json.loads((directory / "run" / "stack.json").read_text())["pid"]
         pids = [part["pid"] for name, part in stack.components().items() if name in KILLED]
         with full(directory):
@@ -78,6 +85,7 @@ def main_whole(directory: Path) -> None:
                 90,
             )
             seen: dict[str, Any] = {
+                "alone": alone,
                 "told": told["message"],
                 "told_within_s": told_within_s,
                 "alive": process.is_alive(supervisor),
@@ -93,6 +101,44 @@ def main_whole(directory: Path) -> None:
         refused, shown = stack.placet("up", "--port", "0", "--detach"), stack.status()
     seen |= {"up": [refused.returncode, refused.stderr], "status": shown["message"]}
     print(json.dumps(seen))
+
+
+def full_alone(stack: RunningStack, disk: Path) -> dict[str, Any]:
+    """Fill a disk that only the projector writes to while there is work, and look at what is told."""
+    token = issue(stack.data_dir / "keys", "bot", ["agent"], "default", "default", "bot")
+    with httpx.Client(base_url=stack.status()["url"], timeout=30) as client:
+        agent = {"Authorization": f"Bearer {token}"}
+        with full(disk):
+            wait_for(lambda: client.get("/readyz").status_code, lambda code: code == 503, 30)
+            answers: list[tuple[int, list[str]]] = []
+            ended = False
+            ends_at = time.monotonic() + 40
+            while time.monotonic() < ends_at and not (ended and len(answers) >= 30):
+                body = {"execution_id": f"{disk.name}-{len(answers)}", "agent": "bot"}
+                client.post("/v1/executions", json=body, headers=agent).raise_for_status()
+                answer = client.get("/readyz")
+                answers.append((answer.status_code, answer.json()["problems"]))
+                ended = ended or any("ended by an error" in text for text in answers[-1][1])
+                time.sleep(0.2)
+            status = stack.status()
+        freed_at = time.monotonic()
+        stack.wait_ready()
+        wait_for(lambda: client.get("/readyz").json(), lambda said: said["status"] == "ready", 30)
+        seen = {"answers": answers, "status": status, "back_s": time.monotonic() - freed_at}
+        return seen | {"warnings": client.get("/readyz").json()["warnings"]}
+
+
+def low(stack: RunningStack) -> dict[str, Any]:
+    """Leave little room in the data directory, so that nobody is in trouble yet."""
+    filler = stack.data_dir / "filler"
+    room = os.statvfs(stack.data_dir)
+    url = stack.status()["url"]
+    filler.write_bytes(b"\0" * (room.f_bavail * room.f_frsize - LEFT_MB * 1024 * 1024))
+    try:
+        answer = wait_for(lambda: httpx.get(f"{url}/readyz"), lambda said: "nearly full" in said.text, 30)
+        return {"code": answer.status_code, "said": answer.json(), "status": stack.status()}
+    finally:
+        filler.unlink()
 
 
 def told_ready(stack: RunningStack) -> list[str]:

@@ -84,6 +84,30 @@ def test_case_06_editor_of_a_call_cannot_approve_it(tenant: Tenant) -> None:
     assert tenant.decide(now, by=tenant.otto).status_code == 200
 
 
+@pytest.mark.parametrize("known", ["before the last vote", "before the run"])
+def test_case_06_approval_by_who_turns_out_to_be_the_editor_counts_no_more(
+    tenant: Tenant, known: str
+) -> None:
+    name = "theo-" + known.replace(" ", "-")
+    theo, second, tina = (treasurer(tenant, f"{who}-{name}") for who in ("first", "second", "tina"))
+    publish(tenant, name, f"first-{name}", roles=["reviewer", "treasurer"])
+    execution_id, first = tenant.held()
+    tenant.decide(first, "edit", by=second, edited_arguments={"to": "GB29", "amount": 5_000.0})
+    call = tenant.call(execution_id)
+    assert tenant.decide(call, by=theo).json()["status"] == "recorded"
+    if known == "before the run":
+        assert tenant.decide(call, by=tina).json()["status"] == "resolved"
+
+    publish(tenant, name, f"first-{name}", f"second-{name}", roles=["reviewer", "treasurer"])
+
+    if known == "before the run":
+        assert refused(tenant.consume(execution_id, call["digest"])) == (409, "not_released")
+    else:
+        assert tenant.decide(call, by=tina).json()["status"] == "recorded"
+    assert tenant.call(execution_id)["status"] == "held"
+    assert "GrantConsumed" not in tenant.events(execution_id)
+
+
 def test_case_07_one_person_with_two_accounts_counts_once(tenant: Tenant) -> None:
     publish(tenant, "mia-m", "mia", "mia@old", roles=["reviewer", "treasurer"])
     execution_id, call = tenant.held("wire_money")
@@ -143,6 +167,22 @@ def test_case_09_edit_is_judged_again_under_its_new_digest_and_may_ask_for_more_
     assert refused(tenant.consume(execution_id, now["digest"])) == (409, "not_released")
     assert tenant.decide(now, by=treasurer(tenant, "uma")).json()["status"] == "resolved"
     assert tenant.consume(execution_id, now["digest"]).status_code == 200
+
+
+def test_case_09_edit_whose_editor_is_excluded_names_the_hold_that_waits_and_what_may_be_decided(
+    tenant: Tenant,
+) -> None:
+    execution_id, call = tenant.held()
+
+    edited = tenant.decide(call, "edit", edited_arguments={"to": "GB29", "amount": 4.0}).json()
+
+    now = tenant.call(execution_id)
+    waiting = edited["next_hold"]
+    assert (now["status"], waiting["hold_id"], waiting["digest"]) == ("held", now["hold_id"], now["digest"])
+    assert (waiting["exclude_requester"], waiting["quorum"], waiting["counted"]) == (True, 1, 0)
+    assert tenant.otto.get(f"/holds/{waiting['hold_id']}").json()["options"] == edited["hold"]["options"]
+    approved = tenant.decide(now, by=tenant.otto).json()
+    assert (approved["status"], approved["next_hold"], approved["rule"]) == ("resolved", None, None)
 
 
 def test_case_09_edit_that_the_policy_denies_leaves_the_hold_open(tenant: Tenant) -> None:

@@ -168,6 +168,13 @@ def test_supervisor_outlives_a_full_disk_and_starts_its_parts_again(tmp_path: Pa
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout.splitlines()[-1])
+    for disk, told in (("views-disk", "the views"), ("heads-disk", "the audit heads")):
+        check_told_of_a_disk(seen["alone"][disk], tmp_path / disk, told)
+    low = seen["alone"]["low"]
+    assert low["code"] == 200
+    nearly = "the disk of the data directory is nearly full: less than 64 MB are free"
+    assert any(warning.endswith(nearly) for warning in low["said"]["warnings"])
+    assert f"The disk that holds {tmp_path / 'data'} is nearly full" in low["status"]["message"]
     assert seen["alive"]
     assert "free space" in seen["told"]
     assert (seen["same"], seen["state"]) == (True, "ready")
@@ -180,6 +187,18 @@ def test_supervisor_outlives_a_full_disk_and_starts_its_parts_again(tmp_path: Pa
     assert said.startswith(full), said
     assert "free space" in said
     assert seen["status"] == f"{full} is full: free space first."
+
+
+def check_told_of_a_disk(seen: dict[str, Any], disk: Path, what: str) -> None:
+    """Whoever asks while the projector cannot write is told so, and why, each time."""
+    assert {code for code, _ in seen["answers"]} == {503}
+    named = f"the disk of {what} is full: free space"
+    assert [problems for _, problems in seen["answers"] if not any(named in text for text in problems)] == []
+    assert any("ended by an error" in text for _, problems in seen["answers"] for text in problems)
+    assert seen["status"]["state"] == "degraded"
+    assert f"The disk that holds {disk}" in seen["status"]["message"]
+    assert "is full: free space" in seen["status"]["message"]
+    assert not any("disk" in warning for warning in seen["warnings"])
 
 
 @pytest.mark.parametrize("detach", [True, False])

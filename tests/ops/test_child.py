@@ -17,7 +17,7 @@ from ops import process
 from ops.child import RoleChild, describe_exit
 from ops.config import DataDir
 from ops.restarts import AT_ONCE, FIRST_DELAY_S, LONGEST_DELAY_S, restart_delay_s
-from ops.status import BACKING_OFF, READY, STARTING
+from ops.status import BACKING_OFF, READY, STARTING, observed
 
 SAYS_READY = """
 import json, os, pathlib, sys, time
@@ -155,3 +155,24 @@ def test_child_is_given_the_vaults_master_key_only_where_values_are_sealed(
 
     assert child.last_words() == f"key:{expected}"
     child.stop()
+
+
+def test_child_that_ended_by_an_error_says_why_until_it_is_ready_again(directory: DataDir) -> None:
+    once = (
+        "import pathlib, sys\nif not pathlib.Path(sys.argv[2]).exists(): sys.exit('no room in the views')\n"
+    )
+    mended = directory.root / "mended"
+    command = (sys.executable, "-c", once + SAYS_READY, str(directory.status("projector")), str(mended))
+    child = RoleChild("projector", command, directory)
+    child.start()
+    try:
+        _wait(lambda: bool(child.tick(time.monotonic())))
+        assert child.component.reason == "it ended (exit code 1): no room in the views"
+        mended.touch()
+        _wait(lambda: bool(child.tick(time.monotonic())))
+        (starting,) = observed([child.component], directory)
+        assert starting.state == READY or starting.reason == "it ended (exit code 1): no room in the views"
+        _wait(lambda: child.component.state == READY)
+        assert child.component.reason == ""
+    finally:
+        child.stop()

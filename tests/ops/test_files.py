@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ops import files
 from ops.errors import DataDirectoryInUseError, DataDirectoryUnusableError, DiskFullError, OpsError
 from ops.files import is_full, read_json, unusable, write_json, write_text
 from ops.locks import lock_directory
+from vitals import disks
 
 
 def test_write_text_sets_the_mode_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -76,5 +76,5 @@ def test_is_full_asks_the_disk_that_will_hold_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not is_full(tmp_path / "not" / "yet")
-    monkeypatch.setattr(files, "LOWEST_FREE_BYTES", 2**80)
+    monkeypatch.setattr(disks, "FULL_BYTES", 2**80)
     assert is_full(tmp_path / "not" / "yet")

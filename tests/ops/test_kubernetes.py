@@ -60,6 +60,31 @@ def test_kustomization_names_every_manifest_but_the_example() -> None:
     assert all(one["metadata"].get("namespace", "placet") == "placet" for one in manifests())
 
 
+def test_page_applies_what_the_kustomization_leaves_out_and_deletes_the_job_that_cannot_be_changed() -> None:
+    page = (HOME.parents[1] / "docs" / "operations.md").read_text(encoding="utf-8")
+    said = [line.split() for line in page.splitlines() if line.startswith("    kubectl ")]
+    namespace, secret, job, rest = said
+    assert namespace[1:] == ["apply", "-f", "ops/kubernetes/namespace.yaml"]
+    assert secret[1:] == ["apply", "-f", "secret.yaml"]
+    assert job[1:] == ["delete", "job", "install", "--namespace", "placet", "--ignore-not-found"]
+    assert rest[1:] == ["apply", "-k", "ops/kubernetes"]
+    jobs = [found for found in manifests() if found["kind"] == "Job"]
+    assert [found["metadata"]["name"] for found in jobs] == ["install"]
+    assert jobs[0]["spec"]["ttlSecondsAfterFinished"] > 0
+
+
+def test_every_secret_that_a_pod_waits_for_is_the_examples() -> None:
+    asked = {
+        volume["secret"]["secretName"]
+        for found in manifests()
+        if found["kind"] in ("Deployment", "StatefulSet", "Job")
+        for volume in found["spec"]["template"]["spec"]["volumes"]
+        if "secret" in volume
+    }
+    there = yaml.safe_load((HOME / "secret.example.yaml").read_text(encoding="utf-8"))
+    assert asked == {there["metadata"]["name"]}
+
+
 @pytest.mark.parametrize("role", sorted((*ROLES, *OPTIONAL_ROLES)))
 def test_role_is_probed_where_its_probe_listens(role: str) -> None:
     config = StackConfig(**json.loads(named("Secret", "placet")["stringData"]["placet.json"]))

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from gateway.identity.jwks import IssuerKeys, IssuerUnavailable
+from gateway.identity.jwks import IssuerKeys
+from gateway.identity.oidc import IssuerUnavailable
 from ops.schema_registry import SchemaRegistryError, import_schemas
 from placet.grants.keys import RemoteKeys
 from placet.grants.refusals import GrantKeysUnavailable

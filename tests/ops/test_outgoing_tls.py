@@ -13,7 +13,8 @@ import httpx
 import pytest
 from aiosmtpd.controller import Controller
 
-from gateway.identity.jwks import IssuerKeys, IssuerUnavailable
+from gateway.identity.jwks import IssuerKeys
+from gateway.identity.oidc import IssuerUnavailable
 from ops.errors import UsageError
 from ops.ports import free_port
 from ops.roles import check_tls

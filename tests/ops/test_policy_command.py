@@ -116,6 +116,20 @@ def test_diff_names_the_rule_and_the_call_that_is_judged_otherwise(
 
     found = json.loads(done.output)
     assert [rule["rule"] for rule in found["changed"]] == ["a"]
-    assert [(call["tool"], call["before"], call["after"]) for call in found["calls"]] == [
-        ("read", "allow", "deny")
+    assert [(call["case"], call["tool"], call["before"], call["after"]) for call in found["calls"]] == [
+        ("reads", "read", "allow", "deny")
     ]
+
+
+@pytest.mark.parametrize("place", ["old", "new"])
+def test_diff_of_what_cannot_be_published_says_why_and_shows_no_table(
+    app: typer.Typer, good: Path, tmp_path: Path, place: str
+) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(GOOD.replace("then:", "when: argz.x > 1.0, then:"))
+
+    done = CliRunner().invoke(app, ["diff", *map(str, [good, bad] if place == "new" else [bad, good])])
+
+    assert done.exit_code == 2
+    assert "rules[0].when: unknown name 'argz'; did you mean 'args'?" in done.output
+    assert "changed" not in done.output

@@ -15,7 +15,7 @@ from ops.replay import replay
 from ops.topics import ensure_topics
 from projections.store.port import Batch
 from projections.store.tables import EXECUTIONS
-from projections.store.urls import open_view
+from projections.store.urls import open_view, sqlite_path
 from schemas.topics import Topics
 from tests.projections.histories import LogBuilder, many_runs
 from tests.projections.kafka_log import produce
@@ -56,6 +56,7 @@ def test_replay_fills_compares_and_reports_a_difference(
     first = _run(tmp_path, "--json")
     assert first.exit_code == 0, first.output
     assert json.loads(first.stdout)["note"] == "there is no live view yet"
+    assert sqlite_path(config.database_url).stat().st_mode & 0o077 == 0
     second = _run(tmp_path, "--json")
     assert second.exit_code == 0, second.output
     report = json.loads(second.stdout)

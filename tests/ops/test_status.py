@@ -134,3 +134,15 @@ def test_read_stack_names_a_directory_that_takes_no_file(
 
     monkeypatch.setattr("ops.status.tempfile.TemporaryFile", refuses)
     assert f"cannot be written ({os.strerror(code)})" in read_stack(directory).message
+
+
+def test_read_stack_names_a_short_disk_beside_one_that_cannot_be_looked_at(
+    directory: DataDir, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = directory.root / ("h" * 300)
+    write_json(directory.config, {"audit_heads_dir": str(heads)})
+    write_stack(directory, stack)
+    monkeypatch.setattr("vitals.disks.LOW_BYTES", sys.maxsize)
+    message = read_stack(directory).message
+    assert f"The disk that holds {directory.root} is nearly full" in message
+    assert f"The disk that holds {heads} cannot be looked at (File name too long)." in message

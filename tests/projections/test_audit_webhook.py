@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from projections.audit.head_files import HeadFiles, HeadsUnusable
-from projections.audit.settings import heads_dir, opened_audit
-from projections.audit.webhook import Webhook, WebhookRefused, checked_address
+from projections.audit.keeping import WebhookRefused, checked_address, heads_dir
+from projections.audit.settings import opened_audit
+from projections.audit.webhook import Webhook
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, CALL_CONTEXT, read_head, sign_head
 from schemas.key_files import SigningKey, load_published
 from tests.projections.filling import Filler

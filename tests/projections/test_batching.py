@@ -184,6 +184,24 @@ def test_case_26_answer_of_a_command_stays_the_first_bodys(filler: Filler, step:
     assert answers["propose"]["last_offset"] < last
 
 
+@pytest.mark.parametrize("step", [1, 100])
+@pytest.mark.parametrize("first", [0, 1])
+def test_answers_of_one_id_on_two_keys_are_two_whatever_is_read_first(
+    filler: Filler, step: int, first: int
+) -> None:
+    """Services choose their command ids, and the views must be the same however partitions are read."""
+    builder = LogBuilder(1).claim_all()
+    keys = [key_of("run-1"), key_of("run-2")]
+    late = x.CommandRefused(
+        code=Refusal.NOT_FOUND, command="StartExecution", subject_id="", detail="no such tool", by="bot"
+    )
+    for key, body in ((keys[first], started()), (keys[1 - first], late)):
+        builder.append(key, [body], command_id="begin")
+    filler.fill(builder, step=step)
+    found = {row["log_key"]: (row["code"], row["first_offset"]) for row in filler.rows(ANSWERS)}
+    assert found == {keys[first].decode(): (None, 1), keys[1 - first].decode(): ("not_found", 2)}
+
+
 def test_answer_of_a_refused_command_has_the_code(filler: Filler) -> None:
     builder = a_held_call()
     late = h.DecisionRefused(

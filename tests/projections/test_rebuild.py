@@ -24,6 +24,7 @@ from projections.store.urls import identity_of, new_generation, open_view
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.dead_letters import letter_headers
+from schemas.events.executions import CommandAbandoned
 from schemas.key_files import load_published
 from schemas.record import RawRecord
 from schemas.topics import Topics, partition_of
@@ -39,6 +40,9 @@ async def a_log_on(kafka: str, prefix: str) -> tuple[Topics, LogBuilder, LogBuil
     topics = Topics(prefix)
     await ensure_topics(kafka, topics=topics, partitions=PARTITIONS)
     builder = many_runs(LogBuilder(PARTITIONS).claim_all(), 25, seed=6)
+    # A decider's own question for the time, which stands under a key that is no execution's.
+    given_up = CommandAbandoned(command="ExpireDue", command_offset=7, attempts=3, trials=3)
+    builder.append(key_of("0", "placet", "clock"), [given_up])
     definitions = LogBuilder(1).claim_all()
     definitions.append(policy_key("production"), [policy_published("production", 1)], partition=0)
     await produce(kafka, topics.executions, builder.records)

@@ -118,7 +118,7 @@ def deadly_to_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return read(self, raw)
 
     monkeypatch.setattr(Verifier, "read", dies)
-    monkeypatch.setattr(Rounds, "_abandon", lambda self, round_, raw, deaths: dies(self.verifier, raw))
+    monkeypatch.setattr(Rounds, "_abandon", lambda self, round_, raw, *counts: dies(self.verifier, raw))
     return reads
 
 

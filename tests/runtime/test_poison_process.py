@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from ops.checker import check, read_log
 from schemas import commands as k
 from schemas.record import Event
 from services.runtime.rounds import ABANDON_AFTER_DEATHS
@@ -118,6 +119,8 @@ async def test_case_25_command_that_kills_processes_kills_two_and_is_then_tried_
         print(f"killed {decider.killed}, others waited {out_s:.1f} s")
         assert abandoned.attempts == ABANDON_AFTER_DEATHS
         assert decider.killed == KILLED_MAX, decider.log.read_text()
+        assert abandoned.trials > 0
+    assert check(await read_log(lab.log), topics=lab.log.topics) == []
 
 
 async def trace(lab: Lab, execution_id: str, name: str) -> list[Event]:

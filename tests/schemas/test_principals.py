@@ -104,3 +104,13 @@ def test_principal_to_json_keeps_what_was_written() -> None:
     document = principal_from_value({"subjects": ["x"], "principal": "a"})
 
     assert principal_to_json(document) == '{"principal":"a","subjects":["x"]}'
+
+
+def test_knows_names_and_accounts_where_anybody_is_published_and_else_everybody() -> None:
+    here = People().with_principal("acme", MIA, "main")
+    people = here.of("acme", "main")
+    asked = ("mia", "mia@old", "nobody@nowhere")
+    assert [people.knows(name) for name in asked] == [True, True, False]
+    assert here.of("acme", "other").knows("nobody@nowhere")
+    assert here.of("other", "main").knows("nobody@nowhere")
+    assert here.without_roles("acme", "unread", "main").of("acme", "main").knows("nobody@nowhere")

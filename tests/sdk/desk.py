@@ -46,6 +46,7 @@ class Desk:
     results: list[Resource] = field(default_factory=list)
     calls: dict[str, Resource] = field(default_factory=dict)
     finished: list[Resource] = field(default_factory=list)
+    refuse_finish: list[Resource] = field(default_factory=list)
     started: list[Resource] = field(default_factory=list)
     lease_s: float | None = None
     heartbeats: list[Resource] = field(default_factory=list)
@@ -71,6 +72,9 @@ class Desk:
         return 201, {"state": "running", **message["body"]}
 
     def on_finish_execution(self, message: Resource) -> tuple[int, Resource]:
+        if self.refuse_finish:
+            problem = self.refuse_finish.pop(0)
+            return problem["status"], problem
         self.finished.append(message["body"])
         return 200, {"execution_id": message["execution_id"], "state": message["body"]["outcome"]}
 

@@ -114,6 +114,7 @@ async def gateway(asked: Asked) -> Response:
     answer: Callable[[Asked], Response] | None = {
         "/v1/holds": lambda asked: JSONResponse({"items": [HOLD, OTHER], "next_cursor": None}),
         f"/v1/holds/{HOLD['hold_id']}": lambda asked: JSONResponse(HOLD),
+        f"/v1/holds/{HOLD['hold_id']}/delegate": lambda asked: JSONResponse(HOLD),
         f"/v1/holds/{HOLD['hold_id']}/view": lambda asked: JSONResponse(VIEW),
         "/v1/holds/groups": lambda asked: JSONResponse({"items": [GROUP], "next_cursor": None}),
         f"/v1/holds/{HOLD['hold_id']}/decision": lambda asked: JSONResponse(

@@ -14,7 +14,7 @@ from placet.cli.plugins import OF_THE_SERVER, OWN, find
 from schemas.commands import RequestKind
 from schemas.events import EVENTS
 from tests.sdk.scripted import Asked, Peer
-from tests.sdk.terminal import GROUP, HOLD, OTHER, Terminal
+from tests.sdk.terminal import GROUP, HOLD, OTHER, RAN, Terminal
 
 
 def test_inbox_lists_what_waits_with_ids_as_long_as_needed(terminal: Terminal) -> None:
@@ -189,6 +189,31 @@ def test_audit_impact_lists_what_ran_because_of_a_person(terminal: Terminal) -> 
     assert "c0ffee" in terminal.out
     assert "policy" in terminal.out
     assert terminal.script.asked[0].params["reviewer"] == "mia-m"
+
+
+@pytest.mark.parametrize(
+    ("released_by", "rule_id", "decided_by", "said"),
+    [
+        ("decision", None, "mia", "mia"),
+        ("rule", "rule_7", None, "rule rule_7"),
+        ("rule", "rule_7", "mia", "rule rule_7"),
+        ("policy", None, None, "policy"),
+        ("policy", None, "mia", "policy"),
+    ],
+)
+def test_audit_impact_says_what_let_a_call_go(
+    released_by: str, rule_id: str | None, decided_by: str | None, said: str, terminal: Terminal
+) -> None:
+    grant = {"digest": "d", "grant_id": "g", "released_by": released_by, "rule_id": rule_id}
+    decision = {"decision": "approve", "decision_id": "d1", "by": decided_by} if decided_by else None
+    ran = {**RAN, "grant": grant, "decision": decision}
+
+    async def answer(asked: Asked) -> Response:
+        return JSONResponse({"items": [ran], "next_cursor": None})
+
+    terminal.script.on_http = answer
+    assert terminal("audit", "impact", "--rule", "r") == 0
+    assert f"succeeded  {said} " in terminal.out.replace("let go by", "")
 
 
 def test_principals_are_listed_with_what_would_hide_in_a_name_escaped(terminal: Terminal) -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import JSONResponse, Response
 
 from placet.canonical import call_digest
 from placet.cli.decide import answer_value
 from placet.cli.viewing import arranged
 from placet.models import Hold
-from tests.sdk.terminal import DIGEST, HOLD, TEXT, VIEW, Terminal
+from tests.sdk.scripted import Asked, Scripted
+from tests.sdk.terminal import DIGEST, HOLD, TEXT, VIEW, Terminal, gateway
+from tests.sdk.threaded import serving_thread
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "views"
 
@@ -134,7 +137,7 @@ def test_approve_of_arguments_that_are_not_the_digests_is_refused_here(
 
 
 def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> None:
-    assert terminal("edit", "c0ffee", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 0
+    assert terminal("edit", "c0ffee", "--yes", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 0
     assert '+  "recipient": "GB30"' in terminal.out
     assert "--- asked" in terminal.out.splitlines()
     assert "\\u{a}" not in terminal.out
@@ -147,6 +150,92 @@ def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> 
     assert body["digest"] == DIGEST
     ran = call_digest("acme", "billing-bot", "send_money", "v1", edited)
     assert terminal.out.splitlines()[-1] == f"digest {ran}, in place of {DIGEST}"
+
+
+def test_edit_where_nobody_can_be_asked_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("edit", "c0ffee", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 2
+    assert "nobody can be asked here: give --yes" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_edit_that_waits_for_another_person_says_so_and_names_the_hold(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    next_hold = {
+        "hold_id": "7777-next",
+        "digest": "d" * 64,
+        "roles": ["treasurer", "cfo"],
+        "reviewers": [],
+        "excluded": ["olga\u202e"],
+        "exclude_requester": True,
+        "quorum": 1,
+        "requirements": [],
+        "counted": 0,
+    }
+
+    async def answers(asked: Asked) -> Response:
+        if asked.path.endswith("/decision"):
+            return JSONResponse({"status": "resolved", "decision_id": "d1", "next_hold": next_hold})
+        return await gateway(asked)
+
+    with serving_thread(Scripted(on_http=answers)) as script:
+        terminal = Terminal(script, capsys)
+        assert terminal("edit", "c0ffee", "--yes", "--arguments", '{"amount": 1}') == 0
+    assert "not released: the edited call waits as hold 7777-next" in terminal.out
+    assert (
+        "for one person with the role treasurer or cfo, another than who asked for it or edited it"
+        in terminal.out
+    )
+    assert "\u202e" not in terminal.out
+
+
+@pytest.mark.parametrize("four_eyes", [True, False])
+def test_approve_for_a_rule_names_it_and_says_whether_it_waits(
+    capsys: pytest.CaptureFixture[str], four_eyes: bool
+) -> None:
+    async def answers(asked: Asked) -> Response:
+        if asked.path.endswith("/decision"):
+            rule = {"rule_id": "r-7", "four_eyes": four_eyes}
+            return JSONResponse({"status": "resolved", "decision_id": "d1", "rule": rule})
+        return await gateway(asked)
+
+    with serving_thread(Scripted(on_http=answers)) as script:
+        terminal = Terminal(script, capsys)
+        assert terminal("approve", "c0ffee", "--yes", "--scope", "rule") == 0
+    assert "standing rule r-7" in terminal.out
+    assert ("another person must activate it: placet rules activate r-7" in terminal.out) is four_eyes
+
+
+def test_answer_that_gives_a_permission_where_nobody_can_be_asked_is_wrong_usage(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "true") == 2
+    assert "--yes" in terminal.err
+    assert terminal.sent() == []
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "true", "--yes") == 0
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "false") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("yes", True), ("No", False), ("TRUE", True), ("false", False), ("maybe", "maybe")]
+)
+def test_answer_to_a_permission_without_options_is_yes_or_no(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, text: str, value: Any
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text, "--yes") == 0
+    assert terminal.sent()[0].json()["value"] == value
+    assert type(terminal.sent()[0].json()["value"]) is type(value)
+
+
+def test_answer_to_a_permission_with_options_is_one_of_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    monkeypatch.setitem(HOLD, "options", ["yes", "later"])
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "yes", "--yes") == 0
+    assert terminal.sent()[0].json()["value"] == "yes"
 
 
 def test_edit_that_changes_nothing_is_wrong_usage(terminal: Terminal) -> None:
@@ -166,7 +255,7 @@ def test_edit_of_1_into_true_is_a_change(terminal: Terminal, monkeypatch: pytest
 def test_answer_without_a_value_names_the_options(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(HOLD, "options", ["visa", {"value": "sepa", "label": "SEPA"}])
+    monkeypatch.setitem(HOLD, "options", ["visa", {"id": "sepa", "label": "SEPA"}])
     assert terminal("answer", "c0ffee") == 2
     assert "say what the answer is: visa, sepa" in terminal.err
 
@@ -178,7 +267,7 @@ def test_show_of_what_is_no_hold_names_the_commands_for_other_ids(terminal: Term
 
 def test_edit_reads_a_file(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text('{"a": 1}')
-    assert terminal("edit", "c0ffee", "--arguments", f"@{tmp_path / 'new.json'}", "--json") == 0
+    assert terminal("edit", "c0ffee", "--yes", "--arguments", f"@{tmp_path / 'new.json'}", "--json") == 0
     assert terminal.sent()[0].json()["edited_arguments"] == {"a": 1}
     assert json.loads(terminal.out)["decision_id"] == "d1"
 
@@ -210,7 +299,8 @@ def test_reject_without_feedback_is_wrong_usage(terminal: Terminal) -> None:
     ("hold", "text", "value"),
     [
         (Hold("h", options=("yes", "no")), "yes", "yes"),
-        (Hold("h", options=({"label": "Later", "value": 3},)), "Later", 3),
+        (Hold("h", options=({"label": "Later", "id": 3},)), "Later", 3),
+        (Hold("h", options=({"label": "Later", "id": "l"},)), "l", "l"),
         (Hold("h"), "42", 42),
         (Hold("h"), "plain words", "plain words"),
         (Hold("h", input_schema={"type": "string"}), "42", "42"),
@@ -280,3 +370,13 @@ def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("answer", "c0ffee", "") == 2
     assert "must say something" in terminal.err
     assert terminal.sent() == []
+
+
+@pytest.mark.parametrize(("known", "warned"), [(False, True), (True, False), (None, False)])
+def test_delegate_says_that_nobody_bears_the_name(
+    known: bool | None, warned: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "assignee_known", known)
+    assert terminal("delegate", "c0ffee", "nobody@nowhere") == 0
+    assert "delegated to nobody@nowhere" in terminal.out
+    assert ("nobody@nowhere is no published principal" in " ".join(terminal.err.split())) == warned

@@ -147,6 +147,13 @@ def test_durations_are_seconds() -> None:
     assert [seconds_of(text) for text in ("90s", "30m", "24h", "7d")] == [90, 1_800, 86_400, 604_800]
 
 
+def test_claim_that_is_too_long_is_told_with_the_option_and_the_limit(terminal: Terminal) -> None:
+    assert terminal("claim", HOLD["hold_id"], "--for", "3h") == 2
+    assert "--for" in terminal.err
+    assert "3h is too long; at most 1h" in terminal.err
+    assert seconds_of("60m", at_most="1h") == 3_600
+
+
 def test_rules_are_listed_with_what_would_hide_escaped(terminal: Terminal) -> None:
     assert terminal("rules") == 0
     assert "2/5" in terminal.out
@@ -164,3 +171,26 @@ def test_rules_are_changed_by_their_id_or_its_beginning_with_a_reason(
     (sent,) = terminal.sent()
     assert (sent.path, sent.json()) == (f"/v1/standing-rules/r-1/{change}", {"reason": "why"})
     assert "revoked" in terminal.out
+
+
+@pytest.mark.parametrize("change", ["activate", "suspend", "revoke"])
+def test_rules_are_changed_by_whom_the_policy_names_and_who_may_not_list_them(
+    capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    rule_id = "0d6f3a52-7c5e-5b1a-9a44-70d1c2b0e6aa"
+
+    async def by_an_own_role(asked: Asked) -> Response:
+        if asked.method == "GET":
+            detail = "this needs one of the roles reviewer, operator, analyst"
+            return JSONResponse({"code": "not_authorised", "detail": detail}, 403)
+        return JSONResponse({**RULE, "rule_id": rule_id, "status": "active"})
+
+    with serving_thread(Scripted(on_http=by_an_own_role)) as script:
+        terminal = Terminal(script, capsys)
+        assert terminal("rules", change, rule_id) == 0, terminal.err
+        assert [(asked.method, asked.path) for asked in script.asked] == [
+            ("POST", f"/v1/standing-rules/{rule_id}/{change}")
+        ]
+        assert terminal("rules", change, rule_id[:8]) == 1
+        assert "give the rule's whole id" in terminal.err
+        assert len(terminal.sent()) == 1

@@ -94,7 +94,7 @@ def test_tool_server_with_a_token_that_no_header_can_hold_runs_nothing(token: st
                 GatewayConsumer(NOWHERE, client, token)
             consumer = GatewayConsumer(NOWHERE, client, lambda: token)
             grant = Grant.__new__(Grant)
-            for name in ("execution_id", "call_id", "digest"):
+            for name in ("grant_id", "execution_id", "call_id", "digest"):
                 object.__setattr__(grant, name, "00000000-0000-4000-8000-000000000000")
             with pytest.raises(GrantRefused) as caught:
                 await consumer(grant)

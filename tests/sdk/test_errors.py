@@ -44,3 +44,21 @@ def test_every_error_says_who_acts() -> None:
     ]
     assert len(kinds) > 15
     assert {kind.acts for kind in kinds} == {"retry", "stop", "operator"}
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (None, "pay was denied: too much"),
+        ([], "pay was denied: too much"),
+        (["c2", "c1"], "pay was denied: too much; to undo, newest first (rollback): c2, c1"),
+        (
+            [f"c{number}" for number in range(1000)],
+            "pay was denied: too much; to undo, newest first (rollback): c0, c1, c2, c3, c4 and 995 more",
+        ),
+    ],
+)
+def test_denied_names_the_calls_to_undo(named: list[str] | None, said: str) -> None:
+    raw = {"feedback": "too much", "rollback": named}
+    denied = placet.Denied(placet.ToolCall("e1", "c3", "denied", tool="pay", raw=raw))
+    assert (str(denied), denied.rollback) == (said, tuple(named or ()))

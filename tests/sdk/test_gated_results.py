@@ -157,6 +157,20 @@ async def test_execution_left_by_an_error_fails_and_by_a_passing_one_stays_open(
         assert desk.finished == []
 
 
+@pytest.mark.parametrize(
+    ("code", "said"), [("execution_closed", []), ("not_authorised", ["its failure could not be told"])]
+)
+async def test_execution_left_by_an_error_is_told_as_open_only_where_it_is(
+    code: str, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = {"status": 409, "code": code, "detail": "the execution is failed"}
+    with pytest.raises(placet.Denied):
+        await pay_in(Desk(judge=ended(status="denied"), refuse_finish=[refused]), never)
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == len(said)
+    assert all(words in line for words, line in zip(said, warned, strict=True))
+
+
 async def test_execution_result_is_recorded() -> None:
     desk = Desk()
     async with running(desk) as run:

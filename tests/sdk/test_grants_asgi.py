@@ -41,7 +41,7 @@ class Gate:
             "project": "books",
             "status": "consumed",
             "attempt_id": body["attempt_id"],
-            "grant": {"digest": body["digest"]},
+            "grant": {"digest": body["digest"], "grant_id": body["grant_id"], "decision_id": "d1"},
         }
         return JSONResponse({**call, **self.changed})
 
@@ -51,10 +51,12 @@ class Tool:
 
     def __init__(self) -> None:
         self.ran: list[Any] = []
+        self.keys: list[str] = []
 
     async def run(self, request: Request) -> Response:
         attempt = request.state.placet
         self.ran.append((await request.json(), attempt.grant.call_id, attempt.attempt_id))
+        self.keys.append(attempt.idempotency_key)
         return JSONResponse({"ok": True})
 
     async def health(self, request: Request) -> Response:
@@ -107,7 +109,7 @@ async def test_granted_call_is_consumed_then_runs_with_the_body_that_was_verifie
     ((path, authorization, body),) = gate.consumed
     assert path == "/v1/executions/e1/tool-calls/c1/consume"
     assert authorization == "Bearer tool-server-token"
-    assert body["digest"] == claims_of().digest
+    assert (body["digest"], body["grant_id"]) == (claims_of().digest, claims_of().grant_id)
     assert tool.ran == [(ARGUMENTS, "c1", body["attempt_id"])]
 
 
@@ -243,6 +245,22 @@ async def test_consumption_in_another_project_is_refused() -> None:
     assert await refused(Gate(project="prod"), Tool()) == (403, "not_authorised")
 
 
+async def test_consumption_of_another_release_is_refused() -> None:
+    other = {"digest": claims_of().digest, "grant_id": "g2", "decision_id": "d1"}
+    assert await refused(Gate(grant=other), Tool()) == (403, "not_authorised")
+
+
+@pytest.mark.parametrize(("decision_id", "key"), [("d1", "d1"), (None, "g1")])
+async def test_key_for_the_outside_world_is_of_the_release_and_not_the_calls_id(
+    decision_id: str | None, key: str
+) -> None:
+    told = {"digest": claims_of().digest, "grant_id": claims_of().grant_id, "decision_id": decision_id}
+    gate, tool = Gate(grant=told), Tool()
+    async with tool_server(gate, tool) as client:
+        answer = await client.post("/run", json=ARGUMENTS, headers={"Placet-Grant": grant()})
+    assert (answer.status_code, tool.keys) == (200, [key])
+
+
 async def test_gateway_away_fails_closed() -> None:
     gate, tool = Gate(), Tool()
     async with httpx.AsyncClient(timeout=5) as outward:
@@ -270,7 +288,7 @@ async def test_lost_answer_is_asked_for_again_under_the_same_attempt(status: int
         sent = httpx.Response(200, content=request.content).json()
         has = {"status": "consumed", "attempt_id": sent["attempt_id"]}
         call = {"tenant": "acme", "project": "books", **has}
-        return httpx.Response(200, json={**call, "grant": {"digest": sent["digest"]}})
+        return httpx.Response(200, json={**call, "grant": {**sent, "decision_id": "d1"}})
 
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as outward:
         verifier = GrantVerifier("send_money", keys=read_jwks(key_set(KEY)), clock=lambda: NOW_S)

@@ -21,7 +21,7 @@ from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
 # Shorter than the outages of these tests, as 30 s are shorter than those that are meant.
-IMPATIENT = replace(QUICK, request_s=0.1, poll_s=0.05)
+IMPATIENT = replace(QUICK, request_s=0.1, poll_s=0.05, outage_s=60.0)
 OUTAGE_POLLS = 40
 PASSING = [408, 425, 429, 500, 501, 502, 503, 504, 520]
 Wait = Callable[[AsyncExecution], Awaitable[Any]]

@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from placet.channel import read_page
 from placet.models import Hold, ToolCall
 from placet.parsing import UnexpectedAnswer, parse, parse_time
 
@@ -30,6 +31,13 @@ def test_parse_of_a_call_reads_nested_parts_and_ignores_what_it_does_not_know() 
     assert call.decision.at == datetime(2026, 11, 20, 10, 0, 0, 500_000, UTC)
     assert (call.feedback, call.idempotency_key) == ("less", "d1")
     assert call.raw["later_invention"] == {"x": 1}
+
+
+def test_key_for_the_outside_world_is_never_the_calls_id_alone() -> None:
+    """Which is unique in its execution only."""
+    told = {**CALL, "tenant": "acme", "project": "books", "decision": None, "grant": None}
+    keys = {parse(ToolCall, {**told, "execution_id": name}).idempotency_key for name in ("e1", "e2")}
+    assert len(keys) == 2
 
 
 def test_feedback_of_a_call_has_the_policys_word_where_the_policy_said_no_and_nowhere_else() -> None:
@@ -86,3 +94,9 @@ def test_parse_time_of_rfc3339_is_utc(text: str, microsecond: int) -> None:
 def test_parse_time_without_an_offset_refuses() -> None:
     with pytest.raises(ValueError, match="offset"):
         parse_time("2026-11-20T10:00:00")
+
+
+def test_page_is_iterated_over_like_its_items() -> None:
+    page = read_page(lambda item: item, {"items": [{"n": 1}, {"n": 2}], "next_cursor": "k"})
+    assert ([item["n"] for item in page], len(page), page.next_cursor) == ([1, 2], 2, "k")
+    assert len(read_page(lambda item: item, {"items": []})) == 0

@@ -283,7 +283,7 @@ def look_at_the_names_of_arguments_only(patch: Patch) -> None:
 
 
 def remember_what_the_last_voter_asks_for(patch: Patch) -> None:
-    patch.setattr(remembering, "_unlike_an_earlier_vote", lambda hold, command, ctx: None)
+    patch.setattr(remembering, "_unlike_an_earlier_vote", lambda *_: None)
 
 
 BUGS = {

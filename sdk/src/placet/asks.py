@@ -99,12 +99,14 @@ def get_call(execution_id: str, call_id: str, wait_s: float | None, after: str |
     return Request("GET", _call(execution_id, call_id), params=params, waits_s=wait_s or 0.0)
 
 
-def consume(execution_id: str, call_id: str, digest: str, attempt_id: str) -> Request:
-    """Use a grant, once."""
+def consume(
+    execution_id: str, call_id: str, digest: str, attempt_id: str, grant_id: str | None = None
+) -> Request:
+    """Use a grant, once; where its id is given, no other release of the call."""
     return Request(
         "POST",
         f"{_call(execution_id, call_id)}/consume",
-        {"digest": digest, "attempt_id": attempt_id},
+        _given(digest=digest, attempt_id=attempt_id, grant_id=grant_id),
         frame=Frame("consume", {"execution_id": execution_id, "call_id": call_id}),
     )
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from placet.models import Decision, ToolCall
 
 Acts = Literal["retry", "stop", "operator"]
+# So many ids stand in a message; a rollback may name a thousand.
+NAMED_MAX = 5
 
 
 class PlacetError(Exception):
@@ -121,10 +123,12 @@ class Denied(PlacetError):
 
     Attributes:
         call: the whole call; `call.status` says which of the four it is.
+
+    Where the rule says `on_reject: rollback`, `rollback` names what the agent should undo.
     """
 
     def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"{call.tool} was {call.status}: {call.feedback or _silent(call)}")
+        super().__init__(f"{call.tool} was {call.status}: {call.feedback or _silent(call)}{_to_undo(call)}")
         self.call = call
 
     @property
@@ -140,8 +144,20 @@ class Denied(PlacetError):
     @property
     def rollback(self) -> tuple[str, ...]:
         """The ids of the calls to undo, newest first, where the rule says so; see `roll_back` of the execution."""
-        named = self.call.raw.get("rollback")
-        return tuple(map(str, named)) if isinstance(named, list) else ()
+        return _rollback(self.call)
+
+
+def _rollback(call: ToolCall) -> tuple[str, ...]:
+    named = call.raw.get("rollback")
+    return tuple(map(str, named)) if isinstance(named, list) else ()
+
+
+def _to_undo(call: ToolCall) -> str:
+    named = _rollback(call)
+    if not named:
+        return ""
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    return f"; to undo, newest first (rollback): {', '.join(named[:NAMED_MAX])}{more}"
 
 
 def _silent(call: ToolCall) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from placet.canonical import canonical, sha256_hex
 from placet.channel import Channel
-from placet.errors import Denied, PlacetError
+from placet.errors import Denied, ExecutionClosed, PlacetError
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
 from placet.ids import call_id, check_id, new_id
@@ -116,6 +116,9 @@ class AsyncExecution:
             return
         try:
             await self.fail(f"{type(error).__name__}: {error}"[:4000])
+        except ExecutionClosed:
+            # A rejection under `on_reject: halt` has ended it, or somebody else has.
+            _log.debug("execution %s had ended already", self.id)
         except PlacetError as unsaid:
             # The block's own error is what its caller must see.
             _log.warning("execution %s stays open: its failure could not be told (%s)", self.id, unsaid)

@@ -137,8 +137,10 @@ async def _consume(
     attempt = attempt_id()
     digest = granted_digest(call)
     where = call.execution_id, call.call_id
+    # What runs is told the releasing decision's id as its idempotency key, so no later release may be used.
+    grant_id = call.grant.grant_id if call.grant is not None else ""
     answer = await consumed(
-        lambda: channel.ask(asks.consume(*where, digest, attempt)),
+        lambda: channel.ask(asks.consume(*where, digest, attempt, grant_id or None)),
         lambda: channel.ask(asks.heartbeat(*where, attempt)),
         attempt,
     )

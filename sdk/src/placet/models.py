@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -58,6 +58,7 @@ class Grant:
     token: str = field(default="", repr=False)
     decision_id: str = ""
     rule_id: str = ""
+    grant_id: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -128,7 +129,10 @@ class ToolCall:
         """What to hand to the outside world so that a repeat is recognised: the releasing decision's id."""
         if self.grant is not None and self.grant.decision_id:
             return self.grant.decision_id
-        return self.decision.decision_id if self.decision is not None else self.call_id
+        if self.decision is not None and self.decision.decision_id:
+            return self.decision.decision_id
+        # A call's id is unique in its execution only.
+        return f"{self.tenant}/{self.raw.get('project', '')}/{self.execution_id}/{self.call_id}"
 
 
 @dataclass(frozen=True)
@@ -234,11 +238,40 @@ class HoldGroup:
 
 
 @dataclass(frozen=True)
+class NextHold:
+    """The hold that an edit opened, and who may decide it; `counted` is how many of its votes it has already."""
+
+    hold_id: str
+    digest: str = ""
+    roles: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    exclude_requester: bool = False
+    quorum: int = 1
+    requirements: tuple[Any, ...] = ()
+    counted: int = 0
+
+
+@dataclass(frozen=True)
+class AskedRule:
+    """The standing rule that an approval asks for; with `four_eyes` another person must activate it."""
+
+    rule_id: str
+    four_eyes: bool = True
+
+
+@dataclass(frozen=True)
 class Recorded:
-    """The answer to a decision: `resolved`, or `recorded` while the quorum is not yet met."""
+    """The answer to a decision: `resolved`, or `recorded` while the quorum is not yet met.
+
+    `next_hold` is there where an edited call is not released yet, and waits for others; `rule` where the decision
+    has a standing rule made.
+    """
 
     status: str
     decision_id: str = ""
+    next_hold: NextHold | None = None
+    rule: AskedRule | None = None
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
@@ -345,7 +378,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A part of a list; `next_cursor` is None at its end.
+    """A part of a list, iterated over like its `items`; `next_cursor` is None at its end.
 
     `cursor` is where the live stream goes on from what the list shows.
     """
@@ -353,3 +386,9 @@ class Page(Generic[T]):
     items: tuple[T, ...]
     next_cursor: str | None = None
     cursor: str | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)

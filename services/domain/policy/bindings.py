@@ -15,13 +15,18 @@ from schemas.limits import JSON_MAX_DEPTH
 from schemas.linear_patterns import bounded_pattern
 from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import MEMORY
+from services.domain.policy.cel_program import (
+    CHECKED_DURATION,
+    CODE_POINTS,
+    RE2_MATCHES,
+    checked_duration,
+    code_points,
+)
 from services.domain.policy.cel_work import Read, Size
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.paths import PathResolver, real_path
 from services.domain.policy.urls import url_host
 
-# What `matches()` is called in a program: the binding has a function of that name already.
-RE2_MATCHES = "re2_matches"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -145,6 +150,8 @@ class Bindings:
             "real_path": partial(self._call, partial(real_path, resolve=self.resolve_path)),
             "sql_kind": partial(self._call, sql_kind),
             RE2_MATCHES: _matches,
+            CODE_POINTS: code_points,
+            CHECKED_DURATION: checked_duration,
         }
 
     def _call(self, function: Callable[..., str], *arguments: Any) -> str | None:

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from schemas.linear_patterns import bounded_pattern
 from schemas.plain_words import did_you_mean
-from services.domain.policy.bindings import RE2_MATCHES, Bindings
+from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel_engine import cel
+from services.domain.policy.cel_failures import first_line, kind_of, reason_of
 from services.domain.policy.cel_memory import without_calls
+from services.domain.policy.cel_program import program_of
 from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, check_words, patterns_of, shape_of
 from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, tokenize
 from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge
@@ -28,17 +29,6 @@ _FUNCTIONS = """
     getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds
     getMilliseconds
 """
-_KINDS: dict[type, str] = {
-    str: "a text",
-    int: "a number",
-    float: "a number",
-    dict: "a map",
-    list: "a list",
-    type(None): "null",
-    bytes: "bytes",
-    datetime: "a time",
-    timedelta: "a duration",
-}
 # What the parser says: where, and what it stumbled on; what it would have expected is a list of its own tokens.
 _SYNTAX = re.compile(r"ERROR: <input>:\d+:(\d+): (?:Syntax error: )?(.*?)(?: expecting \{.*)?$")
 _NAMED_FUNCTIONS = {*_FUNCTIONS.split(), *OWN_FUNCTIONS}
@@ -57,6 +47,7 @@ class CompiledExpression:
     shape: Shape = field(compare=False)
     program: Any = field(compare=False, repr=False)
     functions: tuple[str, ...] = field(compare=False)
+    tokens: tuple[Token, ...] = field(compare=False, repr=False)
 
 
 @lru_cache(maxsize=4096)
@@ -80,34 +71,22 @@ def compile_expression(source: str) -> CompiledExpression:
     used = set(program.functions())
     if unknown := sorted(used - _KNOWN_FUNCTIONS):
         raise DoesNotCompile(f"unknown function {unknown[0]!r}{did_you_mean(unknown[0], _NAMED_FUNCTIONS)}")
-    if "matches" in used:
-        program = cel.compile(_by_re2(tokens))
+    for pattern in patterns_of(tokens):
+        # Compiled where there is time for it, not at the first evaluation.
+        bounded_pattern(pattern)
+    if (as_run := program_of(tokens)) is not None:
+        program = cel.compile(as_run)
     _check_dialects(tokens)
     own = tuple(name for name in OWN_FUNCTIONS if name in used)
-    expression = CompiledExpression(source, shape, program, own)
+    expression = CompiledExpression(source, shape, program, own, tokens)
     if not shape.reads:
         _check_constant(expression)
     return expression
 
 
-def _by_re2(tokens: tuple[Token, ...]) -> str:
-    """The expression with `matches()` by RE2: the binding's own engine compiles a pattern at each evaluation.
-
-    Thirty characters of a pattern may take it half a second, and what RE2 takes for small may be too large for it.
-    """
-    for pattern in patterns_of(tokens):
-        # Compiled where there is time for it, not at the first evaluation.
-        bounded_pattern(pattern)
-    texts = [token.text for token in tokens]
-    for index in range(1, len(texts) - 1):
-        if texts[index - 1 : index + 2] == [".", "matches", "("]:
-            texts[index] = RE2_MATCHES
-    return " ".join(texts)
-
-
 def _plain(error: Exception) -> str:
     """Where the parser stumbled, without the names of its own parts."""
-    found = _SYNTAX.search(said := _first_line(error))
+    found = _SYNTAX.search(said := first_line(error))
     if found is None:
         return said
     place = int(found.group(1))
@@ -117,10 +96,6 @@ def _plain(error: Exception) -> str:
     if "Context`" in stumbled:
         return f"something is missing in what begins at its character {place}"
     return f"it cannot be read from its character {place} on: {stumbled}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
 
 
 def _check_dialects(tokens: tuple[Token, ...]) -> None:
@@ -192,19 +167,10 @@ def run(expression: CompiledExpression, bindings: Bindings) -> bool:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of the Rust binding is no Exception
-        raise EvaluationFailed(_reason(bindings.failures[0] if bindings.failures else error)) from error
+        said = bindings.failures[0] if bindings.failures else error
+        raise EvaluationFailed(reason_of(said, expression.tokens, bindings.values())) from error
     if bindings.failures:
-        raise EvaluationFailed(_reason(bindings.failures[0]))
+        raise EvaluationFailed(reason_of(bindings.failures[0], expression.tokens, bindings.values()))
     if answer is not True and answer is not False:
-        raise EvaluationFailed(f"the answer is {_kind_of(answer)}, neither true nor false")
+        raise EvaluationFailed(f"the answer is {kind_of(answer)}, neither true nor false")
     return answer
-
-
-def _kind_of(answer: Any) -> str:
-    return _KINDS.get(type(answer), "of another kind")
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, KeyError):
-        return f"there is no field {error.args[0]!r}; guard it with has()"
-    return _first_line(error).split(". ")[0] if isinstance(error, Exception) else type(error).__name__

@@ -10,11 +10,21 @@ from dataclasses import dataclass
 from schemas.linear_patterns import PatternRefused, bounded_size
 from schemas.plain_words import did_you_mean, nearest
 from services.domain.policy.cel_memory import MEMORY, argument_of
+from services.domain.policy.cel_program import (
+    checked_values,
+    is_plain_duration,
+    is_size,
+    is_size_of_list,
+    measured_path,
+    path_start,
+)
 from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
 from services.domain.policy.cel_work import (
+    CHECKED_COPIES,
     TEXT_CALLS,
     Read,
     Work,
+    checked_weight,
     copies_of,
     growth_of,
     linear_weight,
@@ -52,6 +62,9 @@ _FOREIGN_WORDS = {
 }
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _LITERAL_KINDS = frozenset({"string", "number"})
+
+# Of what is named, and of what is larger than that: how deep, and how much of it.
+Copies = tuple[list[tuple[int, Read]], list[tuple[int, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +212,7 @@ def _work(tokens: tuple[Token, ...]) -> Work:
                 linear += parts_copied(token.depth, _makes_values(tokens, index))
             makes_ranges = makes_ranges or not _is_path(tokens, index - 2)
         elif is_call and token.text in TEXT_CALLS:
-            calls.append((token.depth, token.text, _program_size(tokens, index)))
+            calls.append((token.depth, _as_run(tokens, index), _program_size(tokens, index)))
         elif _is_linear(tokens, index):
             linear.append((token.depth, linear_weight(token.text)))
         elif token.kind == "name" and _text(tokens, index - 1) != "." and not is_call:
@@ -210,6 +223,9 @@ def _work(tokens: tuple[Token, ...]) -> Work:
                 named.append((token.depth, (token.text, _field(tokens, index))))
         joined += token.text == "+" and _is_linear(tokens, index)
         listed += _listed(tokens, index)
+    steps += [(tokens[start].depth, checked_weight()) for start, _, _ in checked_values(tokens)]
+    for again in _copied_again(tokens, bound):
+        named, linear = named + again[0], linear + again[1]
     lengths = [
         len(token.text)
         for index, token in enumerate(tokens)
@@ -229,6 +245,63 @@ def _work(tokens: tuple[Token, ...]) -> Work:
         makes_ranges=makes_ranges,
         makes_texts=any(name == "string" for _, name, _ in calls),
     )
+
+
+def _as_run(tokens: tuple[Token, ...], index: int) -> str:
+    """Which function takes the place of one that is called here."""
+    name = tokens[index].text
+    if name == "size":
+        if is_size_of_list(tokens, index):
+            return name
+        return "code_points" if measured_path(tokens, index) is None else "size_of_path"
+    is_checked = name == "duration" and not is_plain_duration(tokens, index)
+    return "checked_duration" if is_checked else name
+
+
+def _copied_again(tokens: tuple[Token, ...], bound: set[str]) -> Iterator[Copies]:
+    """What the program copies that is run in place of the expression."""
+    for index in range(len(tokens)):
+        if is_size(tokens, index) and (path := measured_path(tokens, index)) is not None:
+            # It is named twice, once to ask for its type.
+            yield _named_again(tokens, path[0], bound)
+    for start, last, may_be_joined in checked_values(tokens):
+        if may_be_joined:
+            yield _joined_again(tokens, start, last, bound)
+
+
+def _named_again(tokens: tuple[Token, ...], index: int, bound: set[str]) -> Copies:
+    """What it takes to copy once more what is named at the beginning of a path."""
+    first = tokens[index]
+    if first.text in VARIABLES and first.text not in bound:
+        return [(first.depth, (first.text, _field(tokens, index)))], []
+    # All that a comprehension goes through is together no more than what it is in.
+    return [], [(max(first.depth - 1, 0), named_weight())]
+
+
+def _joined_again(tokens: tuple[Token, ...], start: int, last: int, bound: set[str]) -> Copies:
+    """What it takes to see whether a sum is finite: it may be a list or a text, which is copied for that."""
+    named: list[tuple[int, Read]] = []
+    linear: list[tuple[int, float]] = []
+    for first, end in _summands(tokens, start, last):
+        if path_start(tokens, end) == first:
+            again = _named_again(tokens, first, bound)
+            named += again[0] * CHECKED_COPIES
+            linear += again[1] * CHECKED_COPIES
+        elif first != end or tokens[first].kind != "number":
+            linear.append((tokens[start].depth, named_weight() * CHECKED_COPIES))
+    return named, linear
+
+
+def _summands(tokens: tuple[Token, ...], start: int, last: int) -> Iterator[tuple[int, int]]:
+    index = start
+    while index <= last:
+        if tokens[index].mate >= 0:
+            index = tokens[index].mate
+        elif tokens[index].text == "+":
+            yield start, index - 1
+            start = index + 1
+        index += 1
+    yield start, last
 
 
 def _program_size(tokens: tuple[Token, ...], index: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem, warning
 from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
+from services.domain.policy.numbers_in_conditions import doubtful_numbers
 from services.domain.policy.patterns import is_exact, is_usable, like_matcher, matcher
 from services.domain.policy.programs import program_problems
 from services.domain.policy.shadowing import Standing, shadows
@@ -77,6 +78,7 @@ def check(
     if tenant is not None and (foreign := foreign_scope(document, tenant)):
         problems.append(foreign)
     problems.extend(_unreachable(document.rules))
+    problems.extend(doubtful_numbers(document.rules))
     for index, rule in enumerate(document.rules):
         if rule.then == "allow" and _takes_all(rule):
             message = "this rule allows every call that reaches it; narrow it by match or when"

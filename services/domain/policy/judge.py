@@ -218,7 +218,6 @@ def _stricter(one: Effect, other: Effect) -> Effect:
 def _verdict(finding: _Finding) -> Verdict:
     case = finding.case
     label = case.policy.label if case.policy else ""
-    asking = [(f"{label}/{rule.rule.id}", rule.rule.hold or Hold()) for rule in finding.asking]
     return Verdict(
         effect=finding.effect,
         rules=tuple(f"{label}/{rule.rule.id}" for rule in finding.rules),
@@ -227,8 +226,18 @@ def _verdict(finding: _Finding) -> Verdict:
         trust=case.call.trust,
         reason=finding.reason,
         detail=_plain(finding.detail),
-        hold=terms_of_all(asking, case.defaults, case.variables) if finding.effect == "hold" else None,
+        hold=_hold_terms(finding, label) if finding.effect == "hold" else None,
     )
+
+
+def _hold_terms(finding: _Finding, label: str) -> HoldTerms:
+    case = finding.case
+    asking = [(f"{label}/{rule.rule.id}", rule.rule.hold or Hold()) for rule in finding.asking]
+    terms = terms_of_all(asking, case.defaults, case.variables)
+    if finding.reason == "matched" and case.risk.level != "high":
+        return terms
+    # A person is offered only what is taken: of such a call nothing is remembered.
+    return msgspec.structs.replace(terms, remember=None)
 
 
 def _unread(case: _Case, policy: Unreadable) -> Verdict:

@@ -39,6 +39,6 @@ serializer = AvroSerializer(
     client, latest.schema.schema_str, conf={"subject.name.strategy": record_subject_name_strategy}
 )
 context = SerializationContext("placet.commands", MessageField.VALUE)
-body = {"call_id": "c1", "digest": "0" * 64, "attempt_id": "a1"}
+body = {"call_id": "c1", "digest": "0" * 64, "attempt_id": "a1", "grant_id": "g1"}
 framed = serializer(body, context)
 print(framed[:5].hex() == f"{latest.schema_id:010x}", AvroDeserializer(client)(framed, context) == body)

@@ -86,12 +86,12 @@ def test_case_21_policy_error_is_held() -> None:
 
 def test_case_21_nested_all_over_a_thousand_is_held_at_once() -> None:
     policy = rules(NESTED)
-    started = time.perf_counter()
+    started = time.process_time()
     verdict = judge(policy, call(arguments={"l": [1.0] * 1000}), NOW_MS)
 
     assert (verdict.effect, verdict.reason) == ("hold", "policy_error")
     assert "helper" in verdict.detail
-    assert time.perf_counter() - started < 0.2  # evaluating it takes longer than this
+    assert time.process_time() - started < 0.2  # evaluating it takes longer than this
     assert judge(policy, call(arguments={"l": [1.0] * 10}), NOW_MS).effect == "allow"
 
 

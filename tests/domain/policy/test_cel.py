@@ -1,4 +1,5 @@
 import contextlib
+import logging
 import threading
 import time
 from typing import Any
@@ -313,3 +314,9 @@ def test_case_31_pattern_that_is_large_for_other_engines_is_evaluated_at_once() 
 def test_evaluate_matches_of_what_is_no_text_fails() -> None:
     with pytest.raises(EvaluationFailed):
         evaluate("args.n.matches('a')", args={"n": 5})
+
+
+def test_evaluate_function_that_fails_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO), pytest.raises(EvaluationFailed, match="matches"):
+        evaluate("args.s.matches('a')", args={"s": 5})
+    assert caplog.records == []

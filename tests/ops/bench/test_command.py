@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from ops.bench import command
 from ops.bench.load import BenchFailedError, run_load
+from ops.bench.result import Figure, Result
 from tests.servers.stack import COMMAND_TIMEOUT_S, PLACET
 
 FIGURE = {"figure", "value", "unit", "floor", "ratio", "target", "ok"}
@@ -25,6 +30,28 @@ def _bench(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+def test_what_was_measured_is_kept_while_the_rest_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    floor = Result("floor", (Figure("two raw hops, p50", 2.1, "ms"),))
+
+    def stopped_after_the_first(*_: object, **__: object) -> Iterator[tuple[Result, float]]:
+        yield floor, 0.5
+        raise BenchFailedError("The load of gate failed: TimeoutError")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "_results", stopped_after_the_first)
+    app = typer.Typer()
+    app.command()(command.bench)
+    done = CliRunner().invoke(app)
+    assert done.exit_code == 1
+    assert "two raw hops, p50" in done.stdout
+    report = json.loads((tmp_path / ".placet" / "bench.json").read_text(encoding="utf-8"))
+    assert [result["name"] for result in report["results"]] == ["floor"]
+    assert report["missing"] == ["gate", *command.NAMES[2:]]
+    assert not report["ok"]
+
+
 @pytest.mark.stack
 @pytest.mark.broker
 @pytest.mark.timeout(200)
@@ -34,6 +61,7 @@ def test_bench_gate_quick_prints_and_leaves_its_figures(tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert report == json.loads((tmp_path / ".placet" / "bench.json").read_text(encoding="utf-8"))
     assert report["quick"]
+    assert report["missing"] == []
     assert {"cores", "load_average", "python", "packages"} <= set(report["machine"])
     (result,) = report["results"]
     assert result["name"] == "gate"

@@ -24,7 +24,7 @@ def test_table_shows_floor_ratio_target_and_verdict() -> None:
 
 def _printed(result: Result) -> list[str]:
     out = StringIO()
-    Console(file=out, width=80).print(table([result]))
+    Console(file=out, width=80).print(table(result))
     return out.getvalue().splitlines()
 
 

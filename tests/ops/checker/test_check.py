@@ -74,12 +74,60 @@ def test_check_quorum_of_two_people_one_of_them_named_by_the_rule_finds_nothing(
     assert told(story) == []
 
 
-def test_check_command_given_up_after_three_writers_had_tried_it_finds_nothing() -> None:
+@pytest.mark.parametrize("wrong", [wrong for wrong, number in WRONGS if number == "I10"])
+def test_check_wrongs_of_authority_are_told_as_that_alone(wrong: Wrong) -> None:
+    story = Story()
+    wrong(story)
+
+    assert {violation.invariant for violation in told(story)} == {"I10"}
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"roles": ["analyst"]}, {"agents": ["bot"]}], ids=["same", "no role", "own agent"]
+)
+def test_check_run_on_a_verdict_that_asks_nobody_by_then_finds_nothing(document: dict[str, Any]) -> None:
+    story = Story()
+    story.publishes("rita-r", "rita", roles=["reviewer"])
+    story.held(exclude_requester=True)
+    story.says(story.decision(), story.release())
+    story.publishes("rita-r", "rita", **{"roles": ["reviewer"], **document})
+    story.says(story.verdict("allow"), story.consumed())
+    story.says(story.succeeded())
+
+    assert told(story) == []
+
+
+def test_check_vote_of_a_requester_where_requesters_may_decide_finds_nothing() -> None:
+    story = Story()
+    story.publishes("rita-r", "rita", roles=["reviewer"])
+    story.released()
+    story.publishes("rita-r", "rita", roles=["reviewer"], agents=["bot"])
+    story.says(story.consumed())
+
+    assert told(story) == []
+
+
+@pytest.mark.parametrize(("writers", "trials"), [(3, 0), (2, 1), (1, 2), (0, 3)])
+def test_check_command_given_up_after_three_writers_or_children_had_tried_it_finds_nothing(
+    writers: int, trials: int
+) -> None:
     story = Story()
     story.starts()
-    for _ in range(3):
+    for _ in range(writers):
         story.tries_alone(7)
-    gives_up(story)
+    gives_up(story, trials)
+
+    assert told(story) == []
+
+
+@pytest.mark.parametrize("writers", [3, 0], ids=["by writers", "in children"])
+def test_check_command_given_up_by_a_version_that_did_not_tell_its_trials_finds_nothing(writers: int) -> None:
+    """The first version had no children to try in; later ones had, and recorded the same fields."""
+    story = Story()
+    story.starts()
+    for _ in range(writers):
+        story.tries_alone(7)
+    gives_up(story, trials=-1)
 
     assert told(story) == []
 

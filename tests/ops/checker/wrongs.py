@@ -148,10 +148,32 @@ def given_up_after_two_writers_had_tried_it(story: Story) -> None:
     gives_up(story)
 
 
-def gives_up(story: Story) -> None:
+def given_up_after_two_trials(story: Story) -> None:
+    story.starts()
+    gives_up(story, trials=2)
+
+
+def given_up_after_trials_of_which_nothing_was_said_before(story: Story) -> None:
+    story.starts()
+    story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=3, trials=3))
+
+
+def given_up_by_an_earlier_version_that_had_tried_another_command(story: Story) -> None:
+    story.starts()
+    story.tries_alone(8)
+    story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=3))
+
+
+def given_up_by_an_earlier_version_after_two_attempts(story: Story) -> None:
+    story.starts()
+    story.tries_alone(7)
+    story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=2))
+
+
+def gives_up(story: Story, trials: int = 0) -> None:
     """By a writer that says as well which command it takes next, and by its own word does not count."""
     story.tries_alone(7)
-    story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=3))
+    story.says(x.CommandAbandoned(command="ProposeToolCall", command_offset=7, attempts=3, trials=trials))
 
 
 def quorum_of_two_accounts_of_one_person(story: Story) -> None:
@@ -229,6 +251,69 @@ def approved_by_whom_the_agent_acts_for(story: Story) -> None:
     story.says(story.decision(), story.release())
 
 
+def quorum_with_the_voice_of_an_editor_by_another_account(story: Story) -> None:
+    voice_of_an_editor(story, known="before the last vote")
+
+
+def consumed_with_the_voice_of_an_editor_by_another_account(story: Story) -> None:
+    voice_of_an_editor(story, known="before the run")
+
+
+def consumed_with_the_voice_of_who_had_handed_it_to_the_editor(story: Story) -> None:
+    voice_of_an_editor(story, known="before the run", handed=True)
+
+
+def voice_of_an_editor(story: Story, known: str, handed: bool = False) -> None:
+    """A call that `t9` edited, or another for them, and that theo approved, whose account `t9` turns out to be."""
+    story.held(exclude_requester=True)
+    editor, roles = ("zoe", ("analyst",)) if handed else ("t9", ("reviewer",))
+    if handed:
+        story.says(h.HoldDelegated(hold_id="h", by="t9", to="zoe", roles=("reviewer",)))
+    edit = story.decision("edit", by=editor, roles=roles)
+    proposed = story.proposed(2, '{"a":2}', by=editor)
+    hold = story.hold("h2", revision=2, digest=story.digest, exclude_requester=True, quorum=2)
+    story.says(edit, proposed, story.verdict("hold", 2), hold)
+    second = {"hold_id": "h2", "revision": 2, "digest": story.digest}
+    story.says(story.decision(by="theo", resolves=False, **second))
+    if known == "before the last vote":
+        story.publishes("theo-t", "theo", "t9", roles=["reviewer"])
+    story.says(story.decision(by="tina", **second), story.release(revision=2, arguments='{"a":2}'))
+    if known == "before the run":
+        story.publishes("theo-t", "theo", "t9", roles=["reviewer"])
+        story.says(story.consumed(revision=2))
+
+
+def quorum_with_a_voice_for_whom_the_agent_acts_for(story: Story) -> None:
+    story.publishes("mia-m", "mia", roles=["reviewer"])
+    story.held(quorum=2, exclude_requester=True)
+    story.says(h.HoldDelegated(hold_id="h", by="mia", to="zoe", roles=("reviewer",), person="mia-m"))
+    story.says(story.decision(by="zoe", roles=("analyst",), resolves=False))
+    story.publishes("mia-m", "mia", roles=["reviewer"], agents=["bot"])
+    story.says(story.decision(), story.release())
+
+
+def approved_for_whom_the_agent_acts_for(story: Story) -> None:
+    story.publishes("mia-m", "mia", roles=["reviewer"])
+    story.held(exclude_requester=True)
+    story.says(h.HoldDelegated(hold_id="h", by="mia", to="zoe", roles=("reviewer",), person="mia-m"))
+    story.publishes("mia-m", "mia", roles=["reviewer"], agents=["bot"])
+    story.says(story.decision(by="zoe", roles=("analyst",)), story.release())
+
+
+def consumed_with_the_voice_of_somebody_excluded(story: Story) -> None:
+    story.held(excluded=("mallory",))
+    story.says(story.decision(), story.release())
+    story.publishes("mallory", "mallory", "rita", roles=["reviewer"])
+    story.says(story.consumed())
+
+
+def consumed_with_the_voice_of_somebody_who_had_lost_the_role(story: Story) -> None:
+    story.publishes("rita-r", "rita", roles=["reviewer"])
+    story.released()
+    story.publishes("rita-r", "rita", roles=["analyst"])
+    story.says(story.consumed())
+
+
 def rolled_back_what_never_ran(story: Story) -> None:
     story.held(on_reject="rollback")
     denied = c.ToolCallDenied(call_id="c", revision=1, cause="rejected", feedback="", decision_id="d")
@@ -262,6 +347,13 @@ WRONGS: list[tuple[Wrong, str]] = [
     (approved_by_somebody_excluded, "I10"),
     (approved_by_a_reviewer_whom_nobody_named, "I10"),
     (approved_by_whom_the_agent_acts_for, "I10"),
+    (quorum_with_the_voice_of_an_editor_by_another_account, "I10"),
+    (consumed_with_the_voice_of_an_editor_by_another_account, "I10"),
+    (consumed_with_the_voice_of_who_had_handed_it_to_the_editor, "I10"),
+    (quorum_with_a_voice_for_whom_the_agent_acts_for, "I10"),
+    (approved_for_whom_the_agent_acts_for, "I10"),
+    (consumed_with_the_voice_of_somebody_excluded, "I10"),
+    (consumed_with_the_voice_of_somebody_who_had_lost_the_role, "I10"),
     (rolled_back_what_never_ran, "I4"),
     (other_digest_released, "I1"),
     (other_arguments_released, "I1"),
@@ -285,4 +377,8 @@ WRONGS: list[tuple[Wrong, str]] = [
     (time_run_backwards, "I5"),
     (adopted_what_is_not_there, "I7"),
     (given_up_after_two_writers_had_tried_it, "I3"),
+    (given_up_after_two_trials, "I3"),
+    (given_up_after_trials_of_which_nothing_was_said_before, "I3"),
+    (given_up_by_an_earlier_version_that_had_tried_another_command, "I3"),
+    (given_up_by_an_earlier_version_after_two_attempts, "I3"),
 ]

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ class Receiver:
     forged: list[str] = field(default_factory=list)
     port: int = 0
     long_body: bytes = b""
+    hung_up: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:
@@ -102,7 +104,7 @@ def receiving(receiver: Receiver | None = None, port: int = 0) -> Iterator[Recei
             try:
                 self.wfile.write(found.long_body)
             except (BrokenPipeError, ConnectionResetError):
-                found.paths.append("hung up")
+                found.hung_up.set()
 
         def log_message(self, *args: Any) -> None:
             return None

@@ -149,7 +149,7 @@ def test_other_owners_see_nothing_of_ours(filled: Filler, views: Views, tenant: 
     assert ask(views, lambda moment: resources.hold(moment, tenant, project, hold_id)) is None
     found = ask(views, lambda moment: resources.requests(moment, tenant, project, "r1", agent=None, limit=2))
     assert found == []
-    assert ask(views, lambda moment: resources.answer(moment, tenant, project, "propose")) is None
+    assert ask(views, lambda moment: resources.answer(moment, tenant, project, "propose", "")) is None
     assert ask(views, lambda moment: resources.execution(moment, tenant, project, "run-2")) is None
     assert ask(views, lambda moment: resources.call(moment, tenant, project, "run-2", "c1")) is None
     assert ask(views, lambda moment: history.events(moment, tenant, project, "run-2")) == []
@@ -215,7 +215,7 @@ def test_audit_since_a_moment_leaves_out_what_was_before(filled: Filler, views: 
 
 def test_answer_leads_to_exactly_the_events_of_its_command(filled: Filler, views: Views) -> None:
     def events(moment: Moment) -> list[str]:
-        row = resources.answer(moment, *OURS, "propose")
+        row = resources.answer(moment, *OURS, "propose", key_of("run-1").decode())
         assert row is not None
         return [event.type for event in history.events_of_answer(moment, row)]
 
@@ -264,11 +264,12 @@ def test_definitions_are_read_by_version_and_tools_by_their_newest(filler: Fille
     assert [policy_json(row)["document"]["note"] for row in versions] == [2, 1]
     (newest,) = ask(views, lambda moment: definitions.tools(moment, "acme"))
     assert (tool_json(newest)["description"], newest["version"]) == ("v2", 2)
-    published = ask(views, lambda moment: definitions.published_by_command(moment, "acme", "t1"))
+    answer = ask(views, lambda moment: resources.answer(moment, "acme", "main", "t1", ""))
+    assert answer is not None
+    published = ask(views, lambda moment: definitions.published_by_command(moment, answer))
     assert published is not None
     assert published["version"] == 1
     assert ask(views, lambda moment: definitions.tools(moment, "other")) == []
-    assert ask(views, lambda moment: resources.answer(moment, "acme", "main", "t1")) is not None
     assert views.read_now(lambda moment: None)[1].definitions == 5
 
 

@@ -108,9 +108,6 @@ def explained(error: Exception) -> str:
             # Where there is one reason only, the refusal's own sentence is it.
             if line != error.detail and said != error.detail:
                 lines.append(f"  {line}")
-        winner = error.fields.get("winning_decision_id")
-        if winner:
-            lines.append(f"  decided by {winner}")
     return "\n".join(lines)
 
 

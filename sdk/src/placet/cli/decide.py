@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
     IdArgument,
     JsonFlag,
+    check_askable,
     confirm,
     connect,
     console,
@@ -24,6 +26,7 @@ from placet.cli.session import (
     is_interactive,
     print_json,
 )
+from placet.cli.told import what_follows
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
 from placet.models import Hold, Recorded
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 FeedbackOption = Annotated[str, typer.Option("--feedback", help="What the agent should know.")]
 SHORTEST_DIGEST = 8
+# How a person says what a permission without options takes.
+_PERMISSION = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def approve(
@@ -59,8 +64,7 @@ def approve(
     as_json: JsonFlag = False,
 ) -> None:
     """Approve a call with exactly the arguments shown."""
-    if not yes and not is_interactive():
-        raise typer.BadParameter("nobody can be asked here: give --yes", param_hint="--yes")
+    check_askable(yes)
     if group:
         if digest or seen or scope != "once" or uses or lasts or where:
             raise typer.BadParameter("a group is approved once, each by its own digest", param_hint="--group")
@@ -120,12 +124,20 @@ def _check_length(digest: str, hint: str) -> None:
 def edit(
     context: typer.Context,
     id: IdArgument,  # noqa: A002
-    arguments: Annotated[str, typer.Option("--arguments", help="JSON; @FILE reads a file, - the input.")],
+    arguments: Annotated[
+        str,
+        typer.Option(
+            "--arguments",
+            help="All arguments of the call as JSON, in place of its own: what is left out is gone. "
+            "@FILE reads a file, - the input.",
+        ),
+    ],
     feedback: FeedbackOption = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Approve a call with changed arguments; the policy judges them anew, and may deny or ask others."""
+    check_askable(yes)
     edited = _read_object(arguments)
     with connect(context) as placet:
         hold = find_hold(placet, id)
@@ -135,10 +147,9 @@ def edit(
             detail = f"they are the call's own: placet approve {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="--arguments")
         # What is replaced must have been seen as well, where something in it could be overlooked.
-        asks = is_interactive() and not yes
-        shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or asks else ""
+        shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or not yes else ""
         _print_difference(dict(hold.arguments or {}), edited, stderr=as_json)
-        confirm(f"Change {_named(hold)} so, and approve it?", not asks)
+        confirm(f"Change {_named(hold)} so, and approve it?", yes)
         recorded = placet.holds.decide(
             hold.hold_id,
             "edit",
@@ -170,9 +181,15 @@ def answer(
     id: IdArgument,  # noqa: A002
     value: Annotated[
         str | None,
-        typer.Argument(help="One of the options, JSON, or text; - reads the variables of env_var as JSON."),
+        typer.Argument(
+            help="One of the options, yes or no to a permission, JSON, or text; - reads the variables of env_var "
+            "as JSON."
+        ),
     ] = None,
     feedback: FeedbackOption = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask, where a permission is given.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Answer a question. Environment variables are asked for, one by one, and not shown."""
@@ -182,6 +199,8 @@ def answer(
             detail = f"it is a call: placet approve, edit or reject {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="ID")
         said = _variables(hold, value) if hold.kind == "env_var" else _said(hold, value)
+        if hold.kind == "permission" and not hold.call_id and said is not False:
+            confirm(f"Answer {safe.escaped(json.dumps(said, ensure_ascii=False))}?", yes)
         recorded = placet.holds.decide(
             hold.hold_id,
             "respond",
@@ -211,16 +230,28 @@ def revoke(
 def answer_value(hold: Hold, text: str) -> Any:
     """What was meant by an answer: an option as it is, text where text is asked for, else JSON or text."""
     for option in hold.options:
-        if option == text or (
-            isinstance(option, dict) and text in (option.get("value"), option.get("label"))
-        ):
-            return option.get("value", text) if isinstance(option, dict) else option
+        named = named_by(option)
+        if text == named or (isinstance(option, dict) and text == option.get("label")):
+            return named
+    if _is_plain_permission(hold):
+        said = _PERMISSION.get(text.strip().lower())
+        if said is not None:
+            return said
     if (hold.input_schema or {}).get("type") == "string":
         return text
     try:
         return parse_strict(text)
     except MalformedJson:
         return text
+
+
+def _is_plain_permission(hold: Hold) -> bool:
+    return hold.kind == "permission" and not hold.call_id and not hold.options
+
+
+def named_by(option: Any) -> Any:
+    """What an option is answered with: itself, or the id of an object."""
+    return option.get("id") if isinstance(option, dict) else option
 
 
 def _said(hold: Hold, text: str | None) -> Any:
@@ -232,7 +263,12 @@ def _said(hold: Hold, text: str | None) -> Any:
 
 
 def _offered(hold: Hold) -> str:
-    shown = [str(option.get("value")) if isinstance(option, dict) else str(option) for option in hold.options]
+    if hold.raw.get("cause") == "outcome_unknown":
+        # Its options are the decisions that it takes; the answer is what the tool would have put out.
+        return ": the call's output"
+    if _is_plain_permission(hold):
+        return ": yes, no"
+    shown = [str(named_by(option)) for option in hold.options]
     return f": {safe.escaped(', '.join(shown))}" if shown else ""
 
 
@@ -301,4 +337,5 @@ def _print_recorded(
     waits = " (recorded; more votes are needed)" if recorded.status == "recorded" else ""
     name = hold.tool or hold.kind
     digest = f"{edited_digest}, in place of {hold.digest}" if edited_digest else hold.digest
-    console().print(safe.text(f"{done}: {name} {hold.hold_id}{waits}\ndigest {digest}", lines=True))
+    lines = [f"{done}: {name} {hold.hold_id}{waits}", f"digest {digest}", *what_follows(recorded)]
+    console().print(safe.text("\n".join(lines), lines=True))

@@ -68,7 +68,9 @@ class Fetch:
         return {"leaves": total, "heads": count, "directory": str(self.directory), "tenant": head.tenant}
 
     def _begin(self, bundle: Bundle, tenant: str) -> None:
-        (self.directory / "trees").mkdir(parents=True, exist_ok=True)
+        # The records hold what agents proposed, of the whole tenant: a directory that is made is its owner's alone.
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.directory / "trees").mkdir(mode=0o700, exist_ok=True)
         _new(bundle.keys_file).unlink(missing_ok=True)
         about = {"format": FORMAT, "tenant": tenant}
         if bundle.about_file.exists():

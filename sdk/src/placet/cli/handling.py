@@ -12,16 +12,19 @@ from placet.cli.session import IdArgument, JsonFlag, connect, console, find_hold
 from placet.cli.viewing import until
 from placet.models import Hold
 
+CLAIM_MAX = "1h"
+
 
 def claim(
     context: typer.Context,
     id: IdArgument,  # noqa: A002
-    lasts: Annotated[str, typer.Option("--for", help="How long: 90s, 30m, at most 1h.")] = "5m",
+    lasts: Annotated[str, typer.Option("--for", help=f"How long: 90s, 30m, at most {CLAIM_MAX}.")] = "5m",
     as_json: JsonFlag = False,
 ) -> None:
     """Tell the others that you are on a hold, for a while; they may still decide it."""
+    seconds = seconds_of(lasts, at_most=CLAIM_MAX)
     with connect(context) as placet:
-        changed = placet.holds.claim(find_hold(placet, id).hold_id, seconds_of(lasts))
+        changed = placet.holds.claim(find_hold(placet, id).hold_id, seconds)
     _print("claimed", changed, as_json)
 
 
@@ -44,6 +47,11 @@ def delegate(
     with connect(context) as placet:
         changed = placet.holds.delegate(find_hold(placet, id).hold_id, to)
     _print(f"delegated to {to}", changed, as_json)
+    if changed.raw.get("assignee_known") is False:
+        said = (
+            f"! {to} is no published principal, nor an account of one: is the name right? (placet principals)"
+        )
+        console(stderr=True).print(safe.text(said, style="yellow"))
 
 
 def extend(
@@ -53,8 +61,9 @@ def extend(
     as_json: JsonFlag = False,
 ) -> None:
     """Move a hold's deadline, from where it stands."""
+    seconds = seconds_of(by, "DURATION")
     with connect(context) as placet:
-        changed = placet.holds.extend(find_hold(placet, id).hold_id, seconds_of(by, "DURATION"))
+        changed = placet.holds.extend(find_hold(placet, id).hold_id, seconds)
     _print("extended", changed, as_json)
 
 

@@ -8,6 +8,7 @@ import typer
 
 from placet.cli.choices import rule_ids
 from placet.cli.session import JsonFlag, connect, every, print_json, print_table
+from placet.models import ToolCall
 
 
 def impact(
@@ -35,7 +36,7 @@ def impact(
         print_json([call.raw for call in calls])
         return
     print_table(
-        ("execution", "call", "agent", "tool", "status", "decided by", "digest"),
+        ("execution", "call", "agent", "tool", "status", "let go by", "digest"),
         [
             (
                 call.execution_id,
@@ -43,10 +44,20 @@ def impact(
                 call.agent,
                 call.tool,
                 call.status,
-                call.decision.by if call.decision is not None else "policy",
+                _let_go_by(call),
                 call.digest[:12],
             )
             for call in calls
         ],
         "Nothing that ran rested on it.",
     )
+
+
+def _let_go_by(call: ToolCall) -> str:
+    """Who or what released a call: a person, what a person's approval is remembered for, or the policy."""
+    if call.grant is not None and call.grant.rule_id:
+        return f"rule {call.grant.rule_id}"
+    released_by = call.grant.raw.get("released_by") if call.grant is not None else None
+    if call.decision is not None and released_by != "policy":
+        return call.decision.by
+    return "policy"

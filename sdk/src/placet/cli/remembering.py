@@ -80,16 +80,19 @@ def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:
     return tests
 
 
-def seconds_of(text: str, hint: str = "--for") -> int:
+def seconds_of(text: str, hint: str = "--for", at_most: str = "") -> int:
     """A duration in seconds: 90s, 30m, 24h, 7d.
 
     Raises:
-        typer.BadParameter: it cannot be read.
+        typer.BadParameter: it cannot be read, or is longer than `at_most`.
     """
     found = _DURATION.fullmatch(text)
     if found is None or int(found[1]) == 0:
         raise typer.BadParameter("a duration is 90s, 30m, 24h or 7d", param_hint=hint)
-    return int(found[1]) * _SECONDS[found[2]]
+    seconds = int(found[1]) * _SECONDS[found[2]]
+    if at_most and seconds > seconds_of(at_most):
+        raise typer.BadParameter(f"{text} is too long; at most {at_most}", param_hint=hint)
+    return seconds
 
 
 def _value(text: str, test: str, whole: str) -> Any:

@@ -10,7 +10,8 @@ import typer
 from placet.cli import safe
 from placet.cli.choices import rule_ids
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, by_prefix, connect, console, print_json, print_table
+from placet.cli.session import JsonFlag, by_prefix, connect, console, is_whole, print_json, print_table
+from placet.errors import NotAuthorised
 from placet.models import StandingRule
 
 if TYPE_CHECKING:
@@ -94,7 +95,14 @@ def revoke(
 
 
 def _whole(placet: Placet, prefix: str) -> str:
-    known = placet.standing_rules.list().items
+    """A rule's id by its beginning; a whole id as it is, since not all who may change a rule may list the rules."""
+    if is_whole(prefix):
+        return prefix
+    try:
+        known = placet.standing_rules.list().items
+    except NotAuthorised as error:
+        detail = f"you may not list the standing rules ({error.detail}): give the rule's whole id"
+        raise NotAuthorised(error.code, error.status, detail) from error
     return by_prefix(known, prefix, lambda rule: (rule.rule_id,), "standing rule").rule_id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -33,6 +34,7 @@ PATIENCE_S = 5.0
 ANSWER_PATIENCE_S = 20.0
 WIDE = 200
 OTHER_IDS = " (of an execution: placet state EXECUTION; of a call: placet show EXECUTION/CALL)"
+_WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 IdArgument = Annotated[
     str,
@@ -201,6 +203,11 @@ def find_execution(placet: Placet, id_or_prefix: str, at: str | None = None) -> 
         return placet.executions.get(found.execution_id, at=at)
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole id of Placet's own, and not the beginning of one."""
+    return _WHOLE_ID.fullmatch(text) is not None
+
+
 def hold_ids(hold: Hold) -> Sequence[str]:
     """The ids by which a person may name a hold."""
     request_id = hold.raw.get("request_id")
@@ -241,6 +248,16 @@ def read_object(path: Path, hint: str) -> dict[str, Any]:
     return value
 
 
+def check_askable(yes: bool, hint: str = "give --yes") -> None:
+    """Refuse to go on where nobody has said yes, and nobody can be asked.
+
+    Raises:
+        typer.BadParameter: nobody can be asked here.
+    """
+    if not yes and not is_interactive():
+        raise typer.BadParameter(f"nobody can be asked here: {hint}", param_hint="--yes")
+
+
 def confirm(question: str, yes: bool, hint: str = "give --yes") -> None:
     """Ask a person before something is done.
 
@@ -250,7 +267,6 @@ def confirm(question: str, yes: bool, hint: str = "give --yes") -> None:
     """
     if yes:
         return
-    if not is_interactive():
-        raise typer.BadParameter(f"nobody can be asked here: {hint}", param_hint="--yes")
+    check_askable(yes, hint)
     if not typer.confirm(question, err=True):
         raise typer.Exit(1)

@@ -35,12 +35,23 @@ CONFLICTS: Mapping[str, Code] = {
 class Attempt:
     """A grant that was consumed: the tool runs now, and its result is reported (`GatewayConsumer.report`).
 
-    `lease_s` is how long it is believed to run without a sign of life (`GatewayConsumer.renew`).
+    `lease_s` is how long it is believed to run without a sign of life (`GatewayConsumer.renew`). `decision_id` is the
+    decision that released the call.
     """
 
     grant: Grant
     attempt_id: str
     lease_s: float | None = None
+    decision_id: str = ""
+
+    @property
+    def idempotency_key(self) -> str:
+        """What to hand to the outside world so that a repeat is recognised.
+
+        It is the releasing decision's id, and the grant's where a consumer of one's own names no decision. A
+        call's id is unique in its execution only.
+        """
+        return self.decision_id or self.grant.grant_id
 
 
 Consume = Callable[[Grant], Awaitable[Attempt]]
@@ -76,7 +87,7 @@ class GatewayConsumer:
         """
         attempt = new_attempt_id()
         try:
-            request = asks.consume(grant.execution_id, grant.call_id, grant.digest, attempt)
+            request = asks.consume(grant.execution_id, grant.call_id, grant.digest, attempt, grant.grant_id)
         except InvalidId as error:
             raise GrantRefused("malformed", "the grant names no call") from error
         sign = asks.heartbeat(grant.execution_id, grant.call_id, attempt)
@@ -88,7 +99,7 @@ class GatewayConsumer:
             )
         except NotReleased as error:
             raise GrantRefused("not_released", error.detail) from error
-        return Attempt(grant, attempt, lease_of(told))
+        return Attempt(grant, attempt, lease_of(told), _decision_of(told))
 
     async def _consumption(self, request: Request, grant: Grant, attempt: str) -> Mapping[str, Any]:
         answer = await self._answer(request.path, request.body or {})
@@ -198,15 +209,23 @@ def _check_consumed(call: Mapping[str, Any], grant: Grant, attempt_id: str) -> N
         "project": call.get("project"),
         "attempt_id": call.get("attempt_id"),
         "digest": told.get("digest") if isinstance(told, Mapping) else None,
+        "grant_id": told.get("grant_id") if isinstance(told, Mapping) else None,
     }
     wanted = {
         "tenant": grant.tenant,
         "project": grant.project,
         "attempt_id": attempt_id,
         "digest": grant.digest,
+        "grant_id": grant.grant_id,
     }
     if shown != wanted:
-        raise GrantRefused("not_authorised", "the tool server's token is of another project than the grant")
+        raise GrantRefused("not_authorised", "the gateway consumed another release than the grant's")
+
+
+def _decision_of(call: Mapping[str, Any]) -> str:
+    told = call.get("grant")
+    said = told.get("decision_id") if isinstance(told, Mapping) else None
+    return said if isinstance(said, str) else ""
 
 
 def _object(answer: httpx.Response) -> Mapping[str, Any]:

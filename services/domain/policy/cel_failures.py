@@ -1,0 +1,114 @@
+"""What is said of an evaluation that failed: what was given to which function, not how the binding sought it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from services.domain.policy.cel_program import NOT_FINITE, path_start
+from services.domain.policy.cel_tokens import Token, call_arguments, string_value
+
+_KINDS: dict[type, str] = {
+    str: "a text",
+    bool: "a truth value",
+    int: "a number",
+    float: "a number",
+    dict: "a map",
+    list: "a list",
+    type(None): "null",
+    bytes: "bytes",
+    datetime: "a time",
+    timedelta: "a duration",
+}
+# What the binding says of a function that it has, but not for values of this kind.
+_NO_OVERLOAD = re.compile(r"Undefined variable or function: '(\w+)'")
+_TEXTS, _NUMBERS = frozenset({str}), frozenset({str, float, int})
+_TAKEN: dict[str, tuple[str, frozenset[type]]] = {
+    "int": ("numbers and texts", _NUMBERS),
+    "uint": ("numbers and texts", _NUMBERS),
+    "double": ("numbers and texts", _NUMBERS),
+    "string": ("texts, numbers, bytes, times and durations", _NUMBERS),
+    "bytes": ("texts", _TEXTS),
+    "timestamp": ("texts such as '2026-01-05T12:00:00Z'", _TEXTS),
+    # It takes texts, but not every one.
+    "duration": ("texts such as '1h30m'", frozenset()),
+    "size": ("texts, lists, maps and bytes", frozenset({str, list, dict})),
+    "contains": ("texts", _TEXTS),
+    "startsWith": ("texts", _TEXTS),
+    "endsWith": ("texts", _TEXTS),
+}
+# What the binding puts before what a function of Python's own says.
+_OWN = re.compile(r"Function '\w+' error: Python function call failed: \w+: (.*)")
+_NOTHING = object()
+
+Tokens = tuple[Token, ...]
+
+
+def kind_of(value: Any) -> str:
+    """What kind of value it is, in words."""
+    return _KINDS.get(type(value), "of another kind")
+
+
+def reason_of(error: BaseException, tokens: Tokens, values: Mapping[str, Any]) -> str:
+    """Why an expression of these tokens failed on these values."""
+    if isinstance(error, KeyError):
+        return f"there is no field {error.args[0]!r}; guard it with has()"
+    if not isinstance(error, Exception):
+        return type(error).__name__
+    said = first_line(error)
+    missing = _NO_OVERLOAD.match(said)
+    if missing is None:
+        own = _OWN.match(said)
+        return (own.group(1) if own else said).split(". ")[0]
+    name = missing.group(1)
+    if name == NOT_FINITE:
+        return "a number that it computes is not finite, as after a division by zero"
+    return _of_call(name, tokens, values)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first."""
+    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+
+
+def _of_call(name: str, tokens: Tokens, values: Mapping[str, Any]) -> str:
+    if name not in _TAKEN:
+        return f"{name}() was given a value of a kind that it does not take"
+    taken, kinds = _TAKEN[name]
+    for path in _given(name, tokens):
+        value = _value_at(path, values)
+        if value is not _NOTHING and type(value) not in kinds:
+            given = "".join(token.text for token in path)
+            what = "a text that it cannot read" if type(value) is str and "texts" in taken else kind_of(value)
+            return f"{name}() was given {what}, {given}; it takes {taken}"
+    return f"{name}() was given what it does not take; it takes {taken}"
+
+
+def _given(name: str, tokens: Tokens) -> Iterator[Tokens]:
+    """The arguments of the call that some call of a function is made with or on."""
+    for index in range(len(tokens) - 1):
+        if tokens[index].text != name or tokens[index + 1].text != "(":
+            continue
+        ends = [index - 2] if index > 1 and tokens[index - 1].text == "." else []
+        arguments = [argument for argument in call_arguments(tokens, index + 1) if argument]
+        for end in ends:
+            if (start := path_start(tokens, end)) is not None:
+                yield tokens[start : end + 1]
+        for argument in arguments:
+            if path_start(argument, len(argument) - 1) == 0:
+                yield argument
+
+
+def _value_at(path: Tokens, values: Mapping[str, Any]) -> Any:
+    value: Any = values
+    for token in path:
+        if token.kind == "op":
+            continue
+        key = string_value(token.text) if token.kind == "string" else token.text
+        if isinstance(value, list) and token.kind == "number" and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        elif isinstance(value, Mapping) and key in value:
+            value = value[key]
+        else:
+            return _NOTHING
+    return value

@@ -1,0 +1,212 @@
+"""The program that is run for an expression: where the binding's own answers are not CEL's, others take their place.
+
+- What is computed is checked to be finite: minus infinity is under every limit. Of a chain of `+ - * /` without
+  brackets only the result is checked, since no step of it makes an infinite number finite again: what it divides by
+  is a single value, which is a literal, an argument, or checked itself. What is not finite calls a function that does
+  not exist, which is an error of CEL's own and takes no longer than any other.
+- `size()` counts the characters of a text, which the binding counts in bytes.
+- `duration()` takes what CEL defines and no more: the binding reads `nan` as 0, and `1s 99h` as one second.
+- `matches()` is of RE2, since the binding compiles a pattern at each evaluation: thirty characters of one may take
+  it half a second, and what RE2 takes for small may be too large for it.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from services.domain.policy.cel_tokens import Token, call_arguments, string_value
+
+# What these are called in a program: the binding has functions of these names already.
+RE2_MATCHES, CODE_POINTS, CHECKED_DURATION = "re2_matches", "code_points", "checked_duration"
+# No function has this name: `failures` says what it means.
+NOT_FINITE = "number_that_is_not_finite"
+# No type by its name, which a comprehension may have given to a variable.
+_FINITE = f"].map(v, type(v) != type(0.0) || v - v == 0.0 ? v : {NOT_FINITE}(v))[0]"
+_TEXT = "type('')"
+_ARITHMETIC = frozenset("+-*/%")
+_ENDS_CHAIN = frozenset({",", "?", ":", "&&", "||", "==", "!=", "<", "<=", ">", ">="})
+_WHOLE = re.compile(r"0[xX][0-9a-fA-F]+[uU]?|[0-9]+[uU]?")
+_UNITS_NS = {"h": 3_600e9, "m": 60e9, "s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|ms|s|m|h)")
+_MOST_NS = 9.2e18
+_DURATION_MAX_CHARS = 256
+
+Tokens = tuple[Token, ...]
+
+
+@dataclass(slots=True)
+class _Chain:
+    """Values joined by operators, within one pair of brackets."""
+
+    start: int
+    operators: set[str] = field(default_factory=set)
+    # A text or a whole number among the values: no double is joined with these.
+    has_other: bool = False
+
+
+def checked_values(tokens: Tokens) -> list[tuple[int, int, bool]]:
+    """What may be a number that is not finite: its first token, its last, and whether it may be a list or text."""
+    found: list[tuple[int, int, bool]] = []
+    chains = [_Chain(0)]
+    for index, token in enumerate(tokens):
+        if _is_call(tokens, index, "double"):
+            found.append((index, tokens[index + 1].mate, False))
+        if token.kind != "op" and token.text != "in":
+            chains[-1].has_other = chains[-1].has_other or _is_other(tokens, index)
+        elif token.text in _ENDS_CHAIN or token.text == "in":
+            found += _ended(chains.pop(), index - 1)
+            chains.append(_Chain(index + 1))
+        elif token.mate >= 0:
+            chains.append(_Chain(index + 1))
+        elif token.text in ")]}":
+            found += _ended(chains.pop(), index - 1)
+        elif token.text in _ARITHMETIC and _joins(tokens, index, chains[-1].start):
+            chains[-1].operators.add(token.text)
+    return found + _ended(chains.pop(), len(tokens) - 1)
+
+
+def _ended(chain: _Chain, last: int) -> list[tuple[int, int, bool]]:
+    # The binding knows `%` of whole numbers only.
+    if not chain.operators or chain.has_other or "%" in chain.operators:
+        return []
+    return [(chain.start, last, chain.operators == {"+"})]
+
+
+def _joins(tokens: Tokens, index: int, start: int) -> bool:
+    """Whether an operator stands between two values, and is no sign of one."""
+    return index > start and tokens[index - 1].text not in {*_ARITHMETIC, "!"}
+
+
+def _is_other(tokens: Tokens, index: int) -> bool:
+    if tokens[index].kind == "number":
+        return _WHOLE.fullmatch(tokens[index].text) is not None
+    following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+    return tokens[index].kind == "string" and following not in (".", "[")
+
+
+def _is_call(tokens: Tokens, index: int, name: str) -> bool:
+    """Whether a function is called here, and no method."""
+    is_called = index + 1 < len(tokens) and tokens[index + 1].text == "("
+    return is_called and tokens[index].text == name and (index == 0 or tokens[index - 1].text != ".")
+
+
+def measured_path(tokens: Tokens, index: int) -> tuple[int, int] | None:
+    """Where the path begins and ends whose `size` is called at `index`; None where it is of no plain path."""
+    if tokens[index - 1].text == ".":
+        start = path_start(tokens, index - 2)
+        is_alone = tokens[index + 1].mate == index + 2
+        return None if start is None or not is_alone else (start, index - 2)
+    arguments = call_arguments(tokens, index + 1)
+    last = tokens[index + 1].mate - 1
+    return (index + 2, last) if len(arguments) == 1 and path_start(tokens, last) == index + 2 else None
+
+
+def path_start(tokens: Tokens, last: int) -> int | None:
+    """Where `args.a["b"][0]`, which ends here, begins; None where something else ends here."""
+    index = last
+    while index >= 0:
+        if tokens[index].text == "]" and index > 2 and tokens[index - 2].mate == index:
+            if tokens[index - 1].kind not in ("string", "number"):
+                return None
+            index -= 3
+        elif tokens[index].kind != "name":
+            return None
+        elif index == 0 or tokens[index - 1].text != ".":
+            return index if tokens[index].text not in ("in", "true", "false", "null") else None
+        else:
+            index -= 2
+    return None
+
+
+def is_size(tokens: Tokens, index: int) -> bool:
+    """Whether `size` is called here, as a function or as a method."""
+    is_called = index + 1 < len(tokens) and tokens[index + 1].text == "("
+    return is_called and tokens[index].kind == "name" and tokens[index].text == "size"
+
+
+def is_size_of_list(tokens: Tokens, index: int) -> bool:
+    """Whether the `size` that is called here is of what a `map` or `filter` makes, which is no text."""
+    is_method = index > 0 and tokens[index - 1].text == "."
+    last = index - 2 if is_method else tokens[index + 1].mate - 1
+    for at in range(1 if is_method else index + 3, last):
+        if tokens[at].mate == last:
+            return (
+                tokens[at - 1].text in ("map", "filter")
+                and tokens[at - 2].text == "."
+                and (is_method or _is_one_value(tokens, index + 2, at))
+            )
+    return False
+
+
+def _is_one_value(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether no operator stands between these, outside of brackets."""
+    index = start
+    while index < end:
+        if tokens[index].mate >= 0:
+            index = tokens[index].mate
+        elif tokens[index].kind == "op" and tokens[index].text != ".":
+            return False
+        index += 1
+    return True
+
+
+def program_of(tokens: Tokens) -> str | None:
+    """The expression as it is run; None where it is run as it stands."""
+    texts = [token.text for token in tokens]
+    before, after = [""] * len(texts), [""] * len(texts)
+    for start, last, _ in checked_values(tokens):
+        before[start] += "["
+        after[last] += _FINITE
+    for index in range(len(tokens)):
+        if is_size(tokens, index) and not is_size_of_list(tokens, index):
+            _count_characters(tokens, index, texts)
+        elif _is_call(tokens, index, "duration") and not is_plain_duration(tokens, index):
+            texts[index + 1] = f"({CHECKED_DURATION}("
+            texts[tokens[index + 1].mate] = "))"
+        elif texts[index - 1 : index + 2] == [".", "matches", "("] and index:
+            texts[index] = RE2_MATCHES
+    program = " ".join("".join(parts) for parts in zip(before, texts, after, strict=True))
+    return None if program == " ".join(token.text for token in tokens) else program
+
+
+def _count_characters(tokens: Tokens, index: int, texts: list[str]) -> None:
+    """Only a text leaves the binding to be counted, where it is known to be one without computing it twice."""
+    path = measured_path(tokens, index)
+    if path is None:
+        texts[index] = CODE_POINTS
+        return
+    value = " ".join(token.text for token in tokens[path[0] : path[1] + 1])
+    first, last = min(index, path[0]), tokens[index + 1].mate
+    texts[first : last + 1] = [""] * (last + 1 - first)
+    texts[first] = f"(type({value}) == {_TEXT} ? {CODE_POINTS}({value}) : size({value}))"
+
+
+def is_plain_duration(tokens: Tokens, index: int) -> bool:
+    """Whether a duration is called of a literal that is one, so that there is nothing to look at in a call."""
+    arguments = call_arguments(tokens, index + 1)
+    is_text = len(arguments) == 1 and [token.kind for token in arguments[0]] == ["string"]
+    return is_text and checked_duration(string_value(arguments[0][0].text)) is not None
+
+
+def checked_duration(text: object) -> str | None:
+    """The text where it is a duration as CEL defines it, of 292 years at most; no function takes what is none.
+
+    The binding reads `nan` as 0, stops at a space, takes signs in the middle, and answers its largest for more.
+    """
+    if not isinstance(text, str) or len(text) > _DURATION_MAX_CHARS:
+        return None
+    unsigned = text[1:] if text[:1] in ("+", "-") else text
+    if unsigned == "0":
+        return text
+    total, end = 0.0, 0
+    for part in _PART.finditer(unsigned):
+        if part.start() != end:
+            return None
+        total, end = total + float(part.group(1)) * _UNITS_NS[part.group(2)], part.end()
+    return text if 0 < end == len(unsigned) and total < _MOST_NS else None
+
+
+def code_points(value: object) -> int:
+    """`size(value)` with the characters of a text; an error is one of CEL's own, which `error || true` absorbs."""
+    if isinstance(value, str | bytes | list | dict):
+        return len(value)
+    raise TypeError("size() takes texts, lists, maps and bytes")

@@ -1,0 +1,95 @@
+"""Numbers of a condition that compile and fail in each call: whole ones in arithmetic, and those in quotes.
+
+Only what stands right beside an argument (`args.amount * 2`) is looked at: what a function or a bracket answers may
+be of any type.
+"""
+
+import re
+from collections.abc import Iterator
+
+from schemas.policy_document import Rule
+from schemas.policy_problems import Problem, warning
+from services.domain.policy.cel_tokens import Token, Unreadable, string_value, tokenize
+
+_ARGUMENTS = frozenset({"args", "proposed"})
+_ARITHMETIC = frozenset("+-*/%")
+_ORDER = frozenset({"<", "<=", ">", ">="})
+_WHOLE = re.compile(r"[0-9]+")
+_NUMBER = re.compile(r"\s*[-+]?[0-9][0-9_,]*(\.[0-9]+)?\s*")
+
+Tokens = tuple[Token, ...]
+
+
+def doubtful_numbers(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    """A warning for each condition that meets a number of the arguments with one that it cannot be counted with."""
+    for index, rule in enumerate(rules):
+        for message in _messages(rule.when or ""):
+            yield warning(f"rules[{index}].when", "doubtful_number", message)
+
+
+def _messages(condition: str) -> Iterator[str]:
+    try:
+        tokens = tokenize(condition)
+    except Unreadable:
+        # It does not compile, which is told by whoever compiles it.
+        return
+    for index, token in enumerate(tokens):
+        if token.kind != "op":
+            continue
+        for path, literal in _beside(tokens, index):
+            if token.text in _ARITHMETIC and _WHOLE.fullmatch(literal.text):
+                yield _of_arithmetic(path, token.text, literal.text)
+            elif token.text in _ORDER and literal.kind == "string":
+                yield from _of_order(path, string_value(literal.text))
+
+
+def _of_arithmetic(path: str, operator: str, number: str) -> str:
+    advice = f"int({path}) % {number}" if operator == "%" else f"{number}.0"
+    return (
+        f"{path} is a double, as every number of a call, and {operator!r} takes no whole number beside it; "
+        f"this fails in each call, so write {advice}"
+    )
+
+
+def _of_order(path: str, text: str) -> Iterator[str]:
+    if _NUMBER.fullmatch(text):
+        yield (
+            f"{path} is compared with the text {text!r}, which fails where it is a number; "
+            "write the number without quotes"
+        )
+
+
+def _beside(tokens: Tokens, index: int) -> Iterator[tuple[str, Token]]:
+    """An argument on one side of an operator with the literal on its other side."""
+    before, after = _path_before(tokens, index), _path_after(tokens, index)
+    if before and index + 1 < len(tokens):
+        yield before, tokens[index + 1]
+    if after and index > 0:
+        yield after, tokens[index - 1]
+
+
+def _path_before(tokens: Tokens, index: int) -> str:
+    """`args.a[0].b` where it ends right before an operator; empty where something else does."""
+    start = index - 1
+    while start > 0:
+        if tokens[start].text == "]":
+            start = next(at for at in range(start, -1, -1) if tokens[at].mate == start) - 1
+        elif tokens[start].kind == "name" and tokens[start - 1].text == ".":
+            start -= 2
+        else:
+            break
+    return _argument(tokens[max(start, 0) : index])
+
+
+def _path_after(tokens: Tokens, index: int) -> str:
+    """Likewise of what begins right after it."""
+    end = index + 2
+    while end < len(tokens) and tokens[end].text in (".", "["):
+        end = end + 2 if tokens[end].text == "." else tokens[end].mate + 1
+    is_call = end < len(tokens) and tokens[end].text == "("
+    return "" if is_call else _argument(tokens[index + 1 : end])
+
+
+def _argument(path: Tokens) -> str:
+    is_one = len(path) > 1 and path[0].text in _ARGUMENTS and path[0].kind == "name"
+    return "".join(token.text for token in path) if is_one else ""

@@ -1,0 +1,81 @@
+"""Numbers that a condition cannot be counted with are told before each call fails of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from schemas.policy_document import parse_policy
+from services.domain.policy.bindings import Bindings
+from services.domain.policy.cel import compile_expression, evaluate_in_process
+from services.domain.policy.check import check
+from services.domain.policy.failures import EvaluationFailed
+
+
+def told(condition: str) -> list[str]:
+    rules = f"[{{id: a, match: {{tools: [pay]}}, when: {json.dumps(condition)}, then: hold}}]"
+    found = check(parse_policy(f"policy: p\nrules: {rules}"))
+    assert {(problem.code, problem.severity) for problem in found} <= {("doubtful_number", "warning")}
+    return [problem.message for problem in found]
+
+
+def evaluated(condition: str, amount: object) -> bool:
+    expression = compile_expression(condition)
+    variables = {"args": {"amount": amount, "items": [amount]}, "proposed": {"amount": amount}}
+    return evaluate_in_process(expression, Bindings(variables, 0, expression.shape.reads))
+
+
+@pytest.mark.parametrize(
+    ("condition", "advice"),
+    [
+        ("args.amount * 2 > 500.0", "write 2.0"),
+        ("500.0 < 2 * args.amount", "write 2.0"),
+        ("args.amount % 2 == 0.0", "write int(args.amount) % 2"),
+        ("args['amount'] + 1 > 5.0", "write 1.0"),
+        ("args.items[0] - 1 > 5.0", "write 1.0"),
+        ("1 + proposed.amount > 5.0", "write 1.0"),
+    ],
+)
+def test_whole_number_in_arithmetic_with_an_argument_is_told_since_it_always_fails(
+    condition: str, advice: str
+) -> None:
+    (message,) = told(condition)
+    assert message.endswith(advice)
+    for amount in (5, 5.5):
+        with pytest.raises(EvaluationFailed):
+            evaluated(condition, amount)
+
+
+@pytest.mark.parametrize(
+    "condition", ['args.amount > "500"', "'-1.5' <= args.amount", "args.amount < '1_000'"]
+)
+def test_order_against_a_number_in_quotes_is_told(condition: str) -> None:
+    (message,) = told(condition)
+    assert message.endswith("write the number without quotes")
+    with pytest.raises(EvaluationFailed):
+        evaluated(condition, 5)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "args.amount * 2.0 > 5.0",
+        "int(args.amount) % 2 == 1",
+        "args.items.size() + 1 > 1",
+        "1 + args.items.size() > 1",
+        "size(args.items) * 2 > 1",
+        "args.items[0] > 4",
+        "args.amount > -1",
+        "args.amount == args.items[0]",
+        "args.items.exists(one, one > 2)",
+    ],
+)
+def test_numbers_that_can_be_counted_with_are_not_told(condition: str) -> None:
+    assert told(condition) == []
+    assert evaluated(condition, 5)
+
+
+@pytest.mark.parametrize("condition", ["args.zip == '12345'", "args.day > '2026-01-01'", "args.a < args.b"])
+def test_texts_are_compared_without_a_word(condition: str) -> None:
+    assert told(condition) == []

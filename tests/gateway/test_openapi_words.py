@@ -1,0 +1,59 @@
+"""The OpenAPI document leaves nothing without a word: fields, items of lists, headers, what an answer holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gateway.app import routed_app
+from gateway.docs_gen.openapi import openapi_document
+from gateway.rest.documented import bodies
+
+OPENAPI = openapi_document(routed_app())
+
+
+def test_openapi_says_of_every_field_of_a_body_what_it_takes() -> None:
+    """No field, and no item of a list, is any JSON without a word on which."""
+    schemas = OPENAPI["components"]["schemas"]
+    bare = [
+        f"{body.__name__}.{name}"
+        for body in bodies().values()
+        for name, part in schemas[body.__name__]["properties"].items()
+        if not part or (part.get("type") == "array" and not part["items"])
+    ]
+    assert bare == []
+
+
+def test_openapi_arrays_say_what_their_items_are() -> None:
+    assert list(_arrays_without_items(OPENAPI, "")) == []
+
+
+def _arrays_without_items(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        if value.get("type") == "array" and "items" not in value:
+            yield where
+        for name, part in value.items():
+            yield from _arrays_without_items(part, f"{where}/{name}")
+    elif isinstance(value, list):
+        for part in value:
+            yield from _arrays_without_items(part, where)
+
+
+def test_openapi_every_answer_says_its_headers_and_what_it_holds() -> None:
+    wanted = {"401": "WWW-Authenticate", "415": "Accept-Encoding", "429": "Retry-After", "503": "Retry-After"}
+    for path, operations in OPENAPI["paths"].items():
+        for operation in operations.values():
+            for status, answer in operation["responses"].items():
+                assert answer.get("content"), (path, status)
+                if status in wanted and "application/problem+json" in answer["content"]:
+                    assert set(answer["headers"]) == {wanted[status]}, (path, status)
+    metrics = OPENAPI["paths"]["/metrics"]["get"]["responses"]["200"]["content"]
+    assert metrics == {"text/plain": {"schema": {"type": "string"}}}
+
+
+def test_openapi_says_how_long_a_proposal_waits_for_a_person() -> None:
+    paths = OPENAPI["paths"]
+    calls = "/v1/executions/{execution_id}/tool-calls"
+    for operation, default in ((paths[calls]["post"], 5), (paths[f"{calls}/{{call_id}}"]["get"], 0)):
+        wait = next(one for one in operation["parameters"] if one["name"] == "wait")
+        assert wait["schema"]["default"] == default
