@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
+from starlette.websockets import WebSocketDisconnect
 
 import placet
-from placet import Denied, Placet, gated
+from placet import Denied, Placet, gated, sync
 from placet.loopthread import LoopThread, Step, WrongProcess
 from tests.sdk.desk import Desk, ended
-from tests.sdk.scripted import QUICK, Asked, Peer, Scripted
+from tests.sdk.scripted import DEADLINE_S, QUICK, Asked, Peer, Scripted
 from tests.sdk.threaded import serving_thread
 
 
@@ -159,6 +160,40 @@ def test_close_ends_the_thread_and_further_use_says_so() -> None:
         placet_.close()
         with pytest.raises(RuntimeError, match="closed"):
             placet_.holds.get("h1")
+    assert len(placet_threads()) == before
+
+
+def test_close_hides_no_error_of_the_block_where_the_gateway_does_not_answer_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sync, "CLOSE_S", 0.1)
+    frozen, thawed, gone = threading.Event(), threading.Event(), threading.Event()
+
+    async def freeze(peer: Peer, message: dict[str, Any]) -> None:
+        if "ref" in message:
+            await peer.reply(message, {"execution_id": "e1", "status": "running"})
+            # No part of the peer runs, as in a process that was stopped.
+            frozen.set()
+            assert thawed.wait(DEADLINE_S)
+            with pytest.raises(WebSocketDisconnect):
+                await peer.socket.receive_text()
+            gone.set()
+
+    before = len(placet_threads())
+    with serving_thread(Scripted(on_frame=freeze)) as script:
+
+        def fail() -> None:
+            with client(script) as placet_:
+                placet_.executions.start("e1")
+                assert frozen.wait(DEADLINE_S)
+                raise LookupError("of the block")
+
+        try:
+            with pytest.raises(LookupError, match="of the block"):
+                fail()
+        finally:
+            thawed.set()
+            assert gone.wait(DEADLINE_S)
     assert len(placet_threads()) == before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Token
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from placet.client import AsyncPlacet
+from placet.config import shown_address
 from placet.errors import Denied
 from placet.execution import AsyncExecution
 from placet.gate import Proposal
@@ -34,6 +36,7 @@ from placet.vault import AsyncVault
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
@@ -290,7 +293,10 @@ class Placet(_Blocking):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections and the thread; harmless when repeated."""
+        """Let go of the connections and the thread, within seconds also where the gateway does not answer.
+
+        Harmless when repeated.
+        """
         self._lifeline.end()
 
     def execution(
@@ -345,5 +351,9 @@ class _Stream:
 def _shut(inner: AsyncPlacet, thread: LoopThread) -> None:
     try:
         thread.run(inner.close, CLOSE_S)
+    except TimeoutError:
+        # A gateway that does not answer the end of its connection takes nothing from anybody, and an error here
+        # would stand in place of one that the caller's block has raised. Stopping the thread drops the connection.
+        _log.debug("%s did not answer the end of the connection in time", shown_address(inner.url))
     finally:
         thread.stop()

@@ -63,7 +63,11 @@ async def open_socket(url: str, token: TokenSource, open_s: float) -> AsyncItera
         await connection.send(first)
         yield connection
     finally:
-        await connection.close()
+        try:
+            await connection.close()
+        finally:
+            # Closing that is cancelled leaves the TCP connection open.
+            connection.transport.abort()
 
 
 async def _connect(url: str, open_s: float) -> ClientConnection:

@@ -20,7 +20,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
@@ -94,8 +93,8 @@ class WsTransport:
         """Close the connection; requests still open fail as `Unreachable`."""
         if self._runner is not None:
             self._runner.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._runner
+            # Not awaited itself: what it failed with was raised to every sender, and is no fault of closing.
+            await asyncio.wait((self._runner,))
             self._runner = None
         self._fail(Unreachable("the client was closed"))
 
