@@ -135,6 +135,18 @@ async def test_gated_stopped_can_return_the_feedback_to_the_model() -> None:
         assert await send_money("GB29") == "not on Fridays"
 
 
+async def test_gated_stopped_returns_the_calls_to_undo_to_the_model() -> None:
+    desk = Desk(judge=ended(status="denied", feedback="not on Fridays", rollback=["c2", "c1"]))
+    async with running(desk) as run:
+
+        @run.gated(on_denied="return")
+        async def send_money(recipient: str) -> str:
+            raise AssertionError("ran")
+
+        said = await send_money("GB29")
+    assert said == "send_money was denied: not on Fridays; to undo, newest first (rollback): c2, c1"
+
+
 async def test_gated_held_waits_for_the_pushed_decision() -> None:
     desk = Desk(judge=ended(status="held", hold_id="h1"))
     script = desk.scripted()

@@ -70,7 +70,8 @@ class Options:
         call_id: the call's id, or a function of the arguments; by default uuid5(execution, tool,
             arguments' digest, occurrence).
         timeout_s: for the decision; None waits as long as the hold does.
-        on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model.
+        on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model; all of its
+            words where it names calls to undo.
         encode: makes a JSON value of what the function returns, for the record.
         sensitive: the arguments that the tool's published schema marks as sensitive; the call's default id is not
             made of them.
@@ -245,7 +246,8 @@ def _signs_of_life(run: Run, passed: Cleared) -> Callable[[], Stoppable] | None:
 
 def _answer_denied(denied: Denied, options: Options) -> str:
     if options.on_denied == "return":
-        return denied.feedback or str(denied)
+        # Feedback alone would leave out which calls the rule wants undone.
+        return str(denied) if denied.rollback else denied.feedback or str(denied)
     raise denied
 
 

@@ -372,9 +372,9 @@ class AsyncTools:
         """Publish an MCP tool definition {description, inputSchema, annotations, idempotent}."""
         return await self.channel.one(Published, asks.put_tool(name, definition))
 
-    async def list(self, *, cursor: str | None = None) -> Page[Tool]:
-        """All tools."""
-        return await self.channel.page(Tool, asks.read("/tools", cursor=cursor))
+    async def list(self) -> Page[Tool]:
+        """All tools, at their newest versions."""
+        return await self.channel.page(Tool, asks.read("/tools"))
 
 
 @dataclass(frozen=True)
