@@ -91,7 +91,7 @@ def counting(total: int, progress: Progress, say: Console) -> Callable[[Passage]
             return
         progress.advance(calls)
         if (number := next(done)) % each == 0:
-            _log(say, f"{number} of {total} calls")
+            _log(say, f"{number} of the {total} calls that the tasks need")
 
     return tell
 

@@ -19,7 +19,10 @@ def test_counting_says_each_tenth_where_nobody_sees_a_bar() -> None:
     tell = counting(20, Progress(console=log), log)
     for passage in (ASKED, INJECTED, ASKED, ASKED, ASKED):
         tell(passage)
-    assert log.file.getvalue() == "2 of 20 calls\n4 of 20 calls\n"  # type: ignore[attr-defined]
+    assert (
+        log.file.getvalue()
+        == "2 of the 20 calls that the tasks need\n4 of the 20 calls that the tasks need\n"
+    )  # type: ignore[attr-defined]
 
 
 def test_counting_on_a_terminal_is_the_bar_alone() -> None:
