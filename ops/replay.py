@@ -9,15 +9,16 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ops.commands.common import DataDirOption, JsonOption, print_json
+from ops.commands.common import DataDirOption, JsonOption, print_json, print_line
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
 from ops.kafka.acl import READER
 from ops.private import hide_secrets
+from placet.cli import safe
+from placet.cli.session import console
 from projections.audit.settings import AUDIT_ERRORS, signed_heads
 from projections.log_errors import LogError
 from projections.main import GC_THRESHOLD, kafka_address
@@ -62,10 +63,10 @@ def replay(
         plan = Plan(live_url, into or live_url, force, heads, load_seals(settings))
         outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
     except OpsError as error:
-        typer.echo(str(error), err=True)
+        print_line(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
     except (LogError, ViewError, *AUDIT_ERRORS) as error:
-        typer.echo(str(error), err=True)
+        print_line(str(error), err=True)
         raise typer.Exit(EXIT_NOT_REACHABLE) from error
     if json:
         print_json(as_json(outcome))
@@ -109,7 +110,7 @@ def _topics(config: StackConfig) -> Topics:
 def _run(address: KafkaAddress, topics: Topics, plan: Plan, processes: int | None, *, show: bool) -> Outcome:
     gc.set_threshold(GC_THRESHOLD)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
+    with Progress(*columns, console=console(stderr=True), disable=not show) as bar:
         task = bar.add_task("reading the log", total=None)
 
         def told(done: int, of: int) -> None:
@@ -135,24 +136,24 @@ async def _rebuild(
 
 
 def _print(outcome: Outcome, plan: Plan) -> None:
-    console = Console()
     rate = outcome.records / outcome.read_s if outcome.read_s else 0.0
-    console.print(f"{outcome.records:,} records in {outcome.read_s:.1f} s ({rate:,.0f}/s)")
+    print_line(f"{outcome.records:,} records in {outcome.read_s:.1f} s ({rate:,.0f}/s)")
     if outcome.comparison is None:
-        console.print(f"not compared: {outcome.note}")
+        print_line(f"not compared: {outcome.note}")
     else:
-        console.print(_table(outcome))
+        console().print(_table(outcome))
     if outcome.refused:
-        console.print(f"[red]not swapped[/red]: {outcome.refused}")
+        print_line(f"not swapped: {outcome.refused}")
     else:
-        console.print("swapped in" if plan.live_url == plan.target_url else "filled")
+        print_line("swapped in" if plan.live_url == plan.target_url else "filled")
 
 
 def _table(outcome: Outcome) -> Table:
     table = Table("table", "rows", "sha-256", "differing", "first differences")
     for found in [] if outcome.comparison is None else outcome.comparison.tables:
         first = "\n".join(f"{row.key} {row.problem} {' '.join(row.columns)}" for row in found.differences)
-        table.add_row(found.name, f"{found.rows:,}", found.digest[:12], f"{found.differing:,}", first)
+        shown = safe.text(first, lines=True)
+        table.add_row(found.name, f"{found.rows:,}", found.digest[:12], f"{found.differing:,}", shown)
     return table
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ops.bench import machine
 from ops.bench.bench import Bench, opened_bench
 from ops.bench.result import Result
 from ops.bench.table import table
-from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
+from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
 from ops.files import write_json
+from placet.cli.session import console
 
 RESULT = Path(".placet") / "bench.json"
 NAMES = ("floor", "gate", "authority", "holds", "history", "recovery", "rebuild", "sockets", "audit")
@@ -51,14 +51,13 @@ def bench(
     if json:
         print_json(report)
     else:
-        Console().print(f"All figures, and what they were measured on: {RESULT}")
+        print_line(f"All figures, and what they were measured on: {RESULT}")
 
 
 def _print(result: Result) -> None:
-    console = Console()
-    console.print(table(result))
+    console().print(table(result))
     if result.note:
-        console.print(result.note)
+        print_line(result.note)
 
 
 def _chosen(name: str | None) -> tuple[str, ...]:
@@ -81,15 +80,15 @@ def _results(names: tuple[str, ...], *, is_quick: bool, show: bool) -> Iterator[
 @contextmanager
 def _telling(title: str, *, show: bool) -> Iterator[Callable[[str], None]]:
     """How far a benchmark is: a line that moves on a terminal, a line for each step elsewhere."""
-    console = Console(stderr=True)
+    screen = console(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, disable=not show, transient=True) as progress:
+    with Progress(*columns, console=screen, disable=not show, transient=True) as progress:
         task = progress.add_task(title)
 
         def tell(text: str) -> None:
             progress.update(task, description=f"{title}: {text}")
-            if show and not console.is_terminal:
-                console.print(f"{title}: {text}")
+            if show and not screen.is_terminal:
+                print_line(f"{title}: {text}", err=True)
 
         yield tell
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.table import Table
+from rich.text import Text
 
 from ops.bench.result import Figure, Result, rounded
 
@@ -17,8 +18,8 @@ def table(result: Result) -> Table:
     return found
 
 
-def _cells(figure: Figure) -> tuple[str, ...]:
-    verdict = {True: "[green]ok[/green]", False: "[red]short[/red]", None: ""}
+def _cells(figure: Figure) -> tuple[str | Text, ...]:
+    verdict = {True: Text("ok", "green"), False: Text("short", "red"), None: Text()}
     return (
         figure.name,
         f"{_number(figure.value)} {figure.unit}",

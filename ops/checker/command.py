@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ops.checker.check import check_log
 from ops.checker.clients import missing_fields
 from ops.checker.violations import INVARIANTS, Violation
-from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
+from placet.cli.session import console
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import KeysUnreadable
 from schemas.seals import LogSeals, load_seals
@@ -89,7 +89,7 @@ def read_history(path: Path) -> Iterator[dict[str, Any]]:
 def _progress(*, show: bool) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error, and what moves it: records read, of how many."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
+    with Progress(*columns, console=console(stderr=True), disable=not show) as bar:
         task = bar.add_task("reading the log", total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
@@ -121,9 +121,9 @@ def _tell(count: int, violations: Sequence[Violation], notes: Sequence[str], as_
         print_json({"records": count, "violations": told, "notes": list(notes)})
         return
     for text in notes:
-        typer.echo(text)
+        print_line(text)
     for found in violations:
-        typer.echo(str(found))
+        print_line(str(found))
     for number in sorted({found.invariant for found in violations}):
-        typer.echo(f"{number}: {INVARIANTS[number]}")
-    typer.echo(f"{count:,} records read, {len(violations)} violations")
+        print_line(f"{number}: {INVARIANTS[number]}")
+    print_line(f"{count:,} records read, {len(violations)} violations")

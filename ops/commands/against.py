@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from placet.cli.session import Settings, connect
+from ops.commands.common import print_line
+from placet.cli.session import Settings, connect, console
 from placet.sync import Placet
 from schemas.policy_document import policy_value
 from schemas.policy_problems import PolicyRefused
@@ -56,6 +56,6 @@ def print_difference(title: str, found: Mapping[str, Any]) -> None:
         where = f"case {call['case']}: {call['tool']}"
         table.add_row("judged otherwise", where, f"{call['before']} → {call['after']}")
     if table.row_count:
-        Console().print(table)
+        console().print(table)
     else:
-        typer.echo("no difference in meaning")
+        print_line("no difference in meaning")

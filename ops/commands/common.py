@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ops.errors import OpsError
+from placet.cli.safe import escaped
 
 DataDirOption = Annotated[
     Path, typer.Option("--data-dir", envvar="PLACET_DATA_DIR", help="Where the stack keeps everything.")
@@ -24,8 +25,13 @@ def errors_as_exit_codes() -> Iterator[None]:
     try:
         yield
     except OpsError as error:
-        typer.echo(str(error), err=True)
+        print_line(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
+
+
+def print_line(text: str, *, err: bool = False) -> None:
+    """Print a sentence: never broken into lines, and what a log or a path brings into it steers no terminal."""
+    typer.echo(escaped(text, lines=True), err=err)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

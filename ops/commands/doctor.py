@@ -6,13 +6,14 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
 from ops.doctor import FAILED, OK, examine
 from ops.ports import HIGHEST
+from placet.cli import safe
+from placet.cli.session import console
 
 COLOURS = {OK: "green", FAILED: "red"}
 
@@ -34,7 +35,7 @@ def doctor(
         table = Table("check", "state", "detail")
         for found in findings:
             colour = COLOURS.get(found.state, "yellow")
-            table.add_row(found.check, f"[{colour}]{found.state}[/{colour}]", found.detail)
-        Console().print(table)
+            table.add_row(found.check, safe.text(found.state, style=colour), safe.text(found.detail))
+        console().print(table)
     if not healthy:
         raise typer.Exit(1)

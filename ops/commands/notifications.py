@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
+from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
 from schemas.outgoing_tls import TlsRefused, trust_for_libraries
 from services.processors.notifications.apprise_channel import silence_libraries
@@ -53,11 +53,11 @@ def check_command(file: NotificationsFile, json: JsonOption = False) -> None:
         problems = []
         if not json:
             for endpoint in found.endpoints:
-                typer.echo(f"{endpoint.key}: {endpoint.channel.kind}, {', '.join(endpoint.when.events)}")
+                print_line(f"{endpoint.key}: {endpoint.channel.kind}, {', '.join(endpoint.when.events)}")
     if json:
         print_json({"problems": problems})
     for problem in problems if not json else ():
-        typer.echo(f"{file}: {problem['severity']}: {problem['path']}: {problem['message']}")
+        print_line(f"{file}: {problem['severity']}: {problem['path']}: {problem['message']}")
     if problems:
         raise typer.Exit(EXIT_REFUSED)
 
@@ -91,7 +91,7 @@ async def _try(endpoint: Endpoint) -> bool:
     try:
         await endpoint.channel.send(trial(endpoint.key, str(uuid.uuid4()), time.time_ns() // 1_000_000))
     except Undelivered as error:
-        typer.echo(f"{endpoint.key} ({endpoint.channel.kind}): not taken: {error}", err=True)
+        print_line(f"{endpoint.key} ({endpoint.channel.kind}): not taken: {error}", err=True)
         return False
-    typer.echo(f"{endpoint.key} ({endpoint.channel.kind}): taken")
+    print_line(f"{endpoint.key} ({endpoint.channel.kind}): taken")
     return True

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from ops.commands.against import named, print_difference, server
-from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
+from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
 from placet.cli import doubts
 from placet.errors import NotFound
@@ -127,7 +127,7 @@ def _in_force(context: typer.Context, against: str | None, name: str) -> PolicyD
             found = placet.policies.get(name)
     except NotFound as error:
         said = f"nothing of the name {name} is in force to compare with: all of it would be added ({error.detail})"
-        typer.echo(said, err=True)
+        print_line(said, err=True)
         return PolicyDocument(policy=name)
     if found["retired_at"] is not None:
         raise UsageError(
@@ -180,12 +180,12 @@ def _exit_if(refused: bool) -> None:
 def _print_problems(file: Path, problems: list[Problem], verbose: bool) -> None:
     for problem in problems:
         if problem.severity == "error":
-            typer.echo(f"{file}: error: {problem.path}: {problem.message}")
+            print_line(f"{file}: error: {problem.path}: {problem.message}")
     warnings = [problem.model_dump() for problem in problems if problem.severity == "warning"]
     for line in doubts.lines(warnings, verbose=verbose):
-        typer.echo(f"{file}: warning: {line}")
+        print_line(f"{file}: warning: {line}")
     if not problems:
-        typer.echo(f"{file}: nothing to mend")
+        print_line(f"{file}: nothing to mend")
 
 
 def _case_row(result: CaseResult) -> dict[str, Any]:
@@ -194,11 +194,11 @@ def _case_row(result: CaseResult) -> dict[str, Any]:
 
 def _print_results(results: list[CaseResult]) -> None:
     for result in results:
-        typer.echo(f"{'ok    ' if result.passed else 'FAILED'} {result.name}")
+        print_line(f"{'ok    ' if result.passed else 'FAILED'} {result.name}")
         for difference in result.differences:
-            typer.echo(f"       {difference}")
+            print_line(f"       {difference}")
     failed = sum(not result.passed for result in results)
-    typer.echo(f"{len(results) - failed} passed, {failed} failed")
+    print_line(f"{len(results) - failed} passed, {failed} failed")
 
 
 def _diff_row(found: PolicyDiff) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from gateway.settings import (
@@ -16,7 +16,7 @@ from gateway.settings import (
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
-from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE, UsageError
@@ -25,7 +25,7 @@ from ops.ports import HIGHEST, LOOPBACK
 from ops.private import hide_secrets
 from ops.roles import check_tls
 from ops.status import READY, STOPPED, Stack, as_protocol, read_stack
-from placet.cli.session import Settings
+from placet.cli.session import Settings, console
 from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
@@ -145,8 +145,9 @@ def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
         return
     from ops.supervisor import Supervisor  # its imports are a second's work: not for `placet status`
 
-    say = Console(stderr=True).print
-    Supervisor(options, say).run(lambda stack: _announce(stack, options.directory, json=json))
+    Supervisor(options, partial(print_line, err=True)).run(
+        lambda stack: _announce(stack, options.directory, json=json)
+    )
 
 
 def _checked(options: UpOptions) -> UpOptions:
@@ -208,18 +209,17 @@ def _announce(stack: Stack, directory: DataDir, *, json: bool) -> None:
 
 
 def _print_table(stack: Stack, directory: DataDir) -> None:
-    console = Console()
     if stack.state == STOPPED:
-        typer.echo(f"Nothing runs in {directory.root}; --data-dir names another directory.")
-    console.print(
+        print_line(f"Nothing runs in {directory.root}; --data-dir names another directory.")
+    print_line(
         f"{stack.state}: {stack.url or 'no gateway'}, Kafka at {stack.bootstrap_servers or 'no address'}"
     )
     if stack.message:
-        console.print(stack.message)
+        print_line(stack.message)
     table = Table("component", "pid", "state", "address", "restarts")
     for part in stack.components:
         table.add_row(part.name, str(part.pid or ""), part.state, part.address or "", str(part.restarts))
-    console.print(table)
+    console().print(table)
     for part in stack.components:
         if part.reason:
-            console.print(f"{part.name}: {part.reason}")
+            print_line(f"{part.name}: {part.reason}")

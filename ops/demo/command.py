@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
-from ops.commands.common import JsonOption, errors_as_exit_codes, print_json
+from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.config import DataDir
 from ops.demo.access import Access, with_one_token, with_own_tokens
 from ops.demo.passage import Passage
@@ -27,8 +26,11 @@ from ops.demo.suites import SUITES, Job, Office, jobs
 from ops.demo.table import table
 from ops.errors import UsageError
 from ops.files import write_json
-from placet.cli.session import Settings
+from placet.cli.session import Settings, console
 from placet.config import checked_address
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 RESULT = Path(".placet") / "demo.json"
 TASKS_BY_HAND = 4
@@ -66,7 +68,7 @@ def demo(
 
 
 def _show(settings: Settings, data_dir: Path | None, most: int | None, auto: bool) -> list[Outcome]:
-    say = Console(stderr=True)
+    say = console(stderr=True)
     with Progress(console=say, transient=True) as progress, _placet(settings, data_dir) as opened:
         offices, prepared = _prepare(most, progress)
         starting = progress.add_task("Starting Placet", total=None)
@@ -141,24 +143,23 @@ def _introduce(access: Access, say: Console) -> None:
         f"  export PLACET_URL={access.url} PLACET_TOKEN={token}",
         "  placet inbox; placet approve ID; placet reject ID --feedback TEXT",
     ):
-        say.print(line, soft_wrap=True, markup=False, highlight=False)
+        print_line(line, err=True)
 
 
 def _log(say: Console, line: str) -> None:
     """Say where it stands to who reads a log; a terminal has the bar."""
     if not say.is_terminal:
-        say.print(line, markup=False, highlight=False)
+        say.print(line)
 
 
 def _tell(passage: Passage) -> None:
     """One line a call, for whoever watches."""
     word = f"{passage.effect} → {passage.decision or 'policy'} → {passage.status}"
-    Console(highlight=False, markup=False).print(f"  {passage.call.tool}: {word}")
+    print_line(f"  {passage.call.tool}: {word}")
 
 
 def _print(found: Mapping[str, Any], auto: bool) -> None:
-    console = Console()
-    console.print(table(found))
+    console().print(table(found))
     for problem in found["problems"]:
-        console.print(f"! {problem}", style="red" if auto else "yellow")
-    console.print(f"Everything in figures, call by call: {RESULT}")
+        typer.secho(f"! {problem}", fg="red" if auto else "yellow")
+    print_line(f"Everything in figures, call by call: {RESULT}")

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rich.console import Console
-
 from ops.demo.reviewer import GroundTruth, holds
 from ops.demo.terminal import Lines
 from placet import AlreadyDecided, AsyncPlacet, Expired, Hold, Refused
@@ -149,4 +147,4 @@ def _say(text: str) -> None:
 
 
 def _ask(text: str) -> None:
-    Console(highlight=False, markup=False).print(text, end="")
+    console().print(text, end="")

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from ops.errors import DiskFullError, JarError, OpsError
 from ops.kafka.manifest import KAFKA_VERSION, Jar, pinned_jars
+from placet.cli.session import console
 
 PARALLEL_DOWNLOADS = 4
 ATTEMPTS = 2
@@ -77,7 +77,7 @@ def fetch_from_maven(jar: Jar, staging: Path) -> Path:
 def _fetch_all(missing: Sequence[Jar], home: Path, fetch: Fetch) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with (
-        Progress(*columns, console=Console(stderr=True)) as progress,
+        Progress(*columns, console=console(stderr=True)) as progress,
         ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool,
     ):
         task = progress.add_task(f"Apache Kafka {KAFKA_VERSION}", total=sum(jar.size for jar in missing))

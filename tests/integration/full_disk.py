@@ -112,7 +112,7 @@ def full_alone(stack: RunningStack, disk: Path) -> dict[str, Any]:
             wait_for(lambda: client.get("/readyz").status_code, lambda code: code == 503, 30)
             answers: list[tuple[int, list[str]]] = []
             ended = False
-            ends_at = time.monotonic() + 40
+            ends_at = time.monotonic() + 120
             while time.monotonic() < ends_at and not (ended and len(answers) >= 30):
                 body = {"execution_id": f"{disk.name}-{len(answers)}", "agent": "bot"}
                 client.post("/v1/executions", json=body, headers=agent).raise_for_status()

@@ -19,10 +19,8 @@ def test_counting_says_each_tenth_where_nobody_sees_a_bar() -> None:
     tell = counting(20, Progress(console=log), log)
     for passage in (ASKED, INJECTED, ASKED, ASKED, ASKED):
         tell(passage)
-    assert (
-        log.file.getvalue()
-        == "2 of the 20 calls that the tasks need\n4 of the 20 calls that the tasks need\n"
-    )  # type: ignore[attr-defined]
+    said = log.file.getvalue()  # type: ignore[attr-defined]
+    assert said == "2 of the 20 calls that the tasks need\n4 of the 20 calls that the tasks need\n"
 
 
 def test_counting_on_a_terminal_is_the_bar_alone() -> None:
