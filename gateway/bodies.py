@@ -14,10 +14,14 @@ from gateway.problems import invalid
 from schemas import commands as k
 from schemas.command_rules import form_of, limit_of
 from schemas.commands import Decision, Outcome, RequestKind, Scope
-from schemas.limits import COUNT_MAX, ITEMS_MAX
+from schemas.limits import COUNT_MAX, ITEMS_MAX, REQUEST_MAX_BYTES
 from schemas.standing_rule import Asked
 
 SECONDS_MAX = 366 * 24 * 60 * 60
+REQUEST_WORDS = (
+    "What the run was started for, which is shown with each of its holds: any JSON of at most "
+    f"{REQUEST_MAX_BYTES} bytes."
+)
 
 # Something new has a chosen id; what is named may be of an earlier version.
 ChosenId = Annotated[
@@ -63,7 +67,7 @@ class StartExecution(Body):
     agent: ChosenId | None = None
     user: ScopeName = ""
     workspace: ScopeName = ""
-    request: Any = Field(default=None, description="What the run was started for: any JSON.")
+    request: Any = Field(default=None, description=REQUEST_WORDS)
     context: JsonObject = Field(default_factory=dict)
 
 

@@ -65,7 +65,15 @@ def canonical_text(value: Any, name: str) -> str:
     Raises:
         Problem: 413 too_large, naming the field.
     """
-    text = canonical(value)
-    if len(text) > ARGUMENTS_MAX_BYTES // 4 and len(text.encode()) > ARGUMENTS_MAX_BYTES:
-        raise Problem(Refusal.TOO_LARGE, f"{name} is over {ARGUMENTS_MAX_BYTES} bytes of canonical JSON")
+    return within(canonical(value), name, ARGUMENTS_MAX_BYTES, " of canonical JSON")
+
+
+def within(text: str, name: str, most: int, form: str = "") -> str:
+    """A text that has at most so many bytes of UTF-8.
+
+    Raises:
+        Problem: 413 too_large, naming the field.
+    """
+    if len(text) > most // 4 and len(text.encode()) > most:
+        raise Problem(Refusal.TOO_LARGE, f"{name} is over {most} bytes{form}")
     return text

@@ -12,6 +12,7 @@ from schemas.limits import (
     DECISION_MAX_BYTES,
     ID_MAX_CHARS,
     NAME_MAX_CHARS,
+    REQUEST_MAX_BYTES,
     TEXT_MAX_CHARS,
     Form,
     Limit,
@@ -33,6 +34,7 @@ Id = Annotated[str, Limit(ID_MAX_CHARS)]
 Name = Annotated[str, Limit(NAME_MAX_CHARS)]
 Text = Annotated[str, Limit(TEXT_MAX_CHARS)]
 Json = Annotated[str, Limit(ARGUMENTS_MAX_BYTES, "bytes")]
+Request = Annotated[str, Limit(REQUEST_MAX_BYTES, "bytes")]
 # What a definition may be in particular is checked where it is read.
 Document = Annotated[str, Limit(DECISION_MAX_BYTES, "bytes")]
 
@@ -48,7 +50,7 @@ class StartExecution(Message):
     agent: ChosenId
     user: Name = ""
     workspace: Name = ""
-    request: Json = ""
+    request: Request = ""
     context: Json = "{}"
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 ARGUMENTS_MAX_BYTES = 256 * 1024
 TEXT_MAX_CHARS = 16 * 1024
+# What a run was started for is shown with each of its holds: a long one would make each small call as costly.
+REQUEST_MAX_BYTES = 32 * 1024
 JSON_MAX_DEPTH = 64
 ID_MAX_CHARS = 128
 # Whom a token names, and what a run's scope is called.

@@ -12,12 +12,14 @@ from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
-from gateway.strictjson import canonical_text
+from gateway.strictjson import canonical_text, within
 from projections.folds.executions import CLOSED, execution_json
 from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.canonical import canonical
 from schemas.ids import derived_id
+from schemas.limits import REQUEST_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -135,7 +137,8 @@ def _plan(
 def _request_text(request: object) -> str:
     if request is None:
         return ""
-    return request if isinstance(request, str) else canonical_text(request, "request")
+    text = request if isinstance(request, str) else canonical(request)
+    return within(text, "request", REQUEST_MAX_BYTES)
 
 
 def _complete(given: Given) -> Message:

@@ -7,6 +7,7 @@
 "token": [redacted sha256:… sec_…]       a sensitive value: what is written down of it, and no more
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from schemas.sensitive import is_placeholder
 # What fits into so many characters stands on one line; lists of such are filled up to so wide.
 INLINE_MAX_CHARS = 72
 WIDE_CHARS = 100
+NO_CHARS = -math.inf
+DOES_NOT_FIT = (None, math.inf)
 
 
 def lines_of(value: Any, badges: Badges, *, indent: str = "", head: str = "") -> list[str]:
@@ -62,6 +65,7 @@ class _Writer:
     def __init__(self, badges: Badges, lines: list[str]) -> None:
         self._badges = badges
         self._lines = lines
+        self._containers: dict[int, tuple[str | None, float]] = {}
 
     def write(self, value: Any, indent: str, head: str) -> None:
         if isinstance(value, str):
@@ -80,7 +84,7 @@ class _Writer:
         self._lines += [f"{indent}  | {line}".rstrip(" ") for line in shown]
 
     def _container(self, value: Any, indent: str, head: str) -> None:
-        short = self._short(value, INLINE_MAX_CHARS)
+        short = self._short(value)
         if short is not None:
             self._lines.append(indent + head + short)
             return
@@ -99,7 +103,7 @@ class _Writer:
         row: list[str] = []
         width = 0
         for item in items:
-            short = self._short(item, INLINE_MAX_CHARS)
+            short = self._short(item)
             if row and (short is None or width + len(short) > WIDE_CHARS):
                 self._lines.append(indent + ", ".join(row))
                 row, width = [], 0
@@ -111,29 +115,43 @@ class _Writer:
         if row:
             self._lines.append(indent + ", ".join(row))
 
-    def _short(self, value: Any, room: int) -> str | None:
-        """The value on one line, where it fits into the room and has no line breaks."""
-        if isinstance(value, str):
-            if len(value) > room or "\n" in value:
-                return None
-            shown = scalar_text(value, self._badges)
-        elif isinstance(value, dict | list):
-            return self._short_container(value, room)
-        else:
-            shown = canonical(value)
-        return shown if len(shown) <= room else None
+    def _short(self, value: Any) -> str | None:
+        """The value on one line, where it fits and has no line breaks."""
+        return self._fitting(value)[0]
 
-    def _short_container(self, value: Any, room: int) -> str | None:
+    def _fitting(self, value: Any) -> tuple[str | None, float]:
+        """The value on one line, None where it does not fit, and the characters that it needs."""
+        if isinstance(value, str):
+            if len(value) > INLINE_MAX_CHARS or "\n" in value:
+                return DOES_NOT_FIT
+            shown = scalar_text(value, self._badges)
+            return _if_it_fits(shown, max(len(value), len(shown)))
+        if isinstance(value, dict | list):
+            # Once for each: what holds it asks again, and so does what holds that.
+            found = self._containers.get(id(value))
+            if found is None:
+                found = self._containers[id(value)] = self._fitting_container(value)
+            return found
+        shown = canonical(value)
+        return _if_it_fits(shown, len(shown))
+
+    def _fitting_container(self, value: Any) -> tuple[str | None, float]:
         if isinstance(value, dict) and is_placeholder(value):
-            return redacted(value)
+            return redacted(value), NO_CHARS
         parts: list[str] = []
-        room -= 2
+        # What holds nothing needs nothing, and so does what holds only such.
+        taken, needed = 2, NO_CHARS
         for item in value.items() if isinstance(value, dict) else value:
             key = f"{scalar_text(item[0], self._badges)}: " if isinstance(value, dict) else ""
-            shown = self._short(item[1] if isinstance(value, dict) else item, room - len(key))
-            if shown is None:
-                return None
+            shown, chars = self._fitting(item[1] if isinstance(value, dict) else item)
+            needed = max(needed, taken + len(key) + chars)
+            if shown is None or needed > INLINE_MAX_CHARS:
+                return DOES_NOT_FIT
             parts.append(key + shown)
-            room -= len(parts[-1]) + 2
+            taken += len(parts[-1]) + 2
         opening, closing = "{}" if isinstance(value, dict) else "[]"
-        return opening + ", ".join(parts) + closing
+        return opening + ", ".join(parts) + closing, needed
+
+
+def _if_it_fits(shown: str, chars: int) -> tuple[str | None, float]:
+    return (shown, chars) if chars <= INLINE_MAX_CHARS else DOES_NOT_FIT

@@ -47,6 +47,12 @@ def test_every_text_of_every_command_has_a_limit(command: type[Message]) -> None
             "too_large",
             "claims is",
         ),
+        (
+            BOT,
+            k.StartExecution(agent="bot", request="x" * 32_769),
+            "too_large",
+            "request is limited to 32,768",
+        ),
         # What comes before a size in the order of precedence is named first.
         (
             RITA,

@@ -55,6 +55,13 @@ def test_arguments_over_the_limit_are_too_large(bot: Caller, size: int) -> None:
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
+@pytest.mark.parametrize("asked", ["x" * 32_769, {"text": "x" * 32_768}], ids=["text", "object"])
+def test_request_of_a_run_over_its_limit_is_too_large(bot: Caller, asked: Any) -> None:
+    answer = bot.post("/v1/executions", {"request": asked})
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert answer.json()["detail"] == "request is over 32768 bytes"
+
+
 def test_arguments_at_the_limit_pass(bot: Caller) -> None:
     call = bot.propose(bot.execution(), "read_file", arguments={"text": "x" * (256 * 1024 - 11)})
     assert call["status"] == "released"

@@ -1,6 +1,7 @@
 """Holds to be shown, one for each thing that a view may have to say."""
 
 from dataclasses import replace
+from typing import Any
 
 from schemas.canonical import canonical
 from schemas.display.view import Held, Judged
@@ -56,6 +57,15 @@ PLAIN = Held(
     on_reject="feedback",
     remember='{"scopes":["execution"]}',
 )
+
+
+def nested(depth: int, value: Any) -> Any:
+    """A value in so many lists and objects, in turns."""
+    for level in range(depth):
+        value = [value] if level % 3 else {"": value}
+    return value
+
+
 HOSTILE = canonical(
     {
         "body": "Dear all,\n\tsee below" + "\n" * 9 + " " * 60 + "pay mallory  \n",
@@ -65,6 +75,24 @@ HOSTILE = canonical(
         "numbers": list(range(60)),
         "quote \"'\n key": "",
         "token": SECRET,
+    }
+)
+# At the bounds of what stands on one line, and inside of what does not.
+ENDS: tuple[Any, ...] = (1, "a", [], {}, SECRET)
+NESTED = canonical(
+    {
+        "deep": [nested(depth, end) for depth in (1, 2, 34, 35, 36, 37, 60) for end in ENDS],
+        "empty": [[], {}, [[]], [{}] * 40, {"": [[]] * 40}],
+        "keys": [{"k" * count: "v"} for count in (1, 63, 64, 65, 66, 300)],
+        "long": [["x" * count] for count in (66, 67, 68, 69, 70, 71, 72, 73)]
+        + ["x" * 70, "x" * 71, " " * 72],
+        "many": [[number] * 20 for number in range(12)],
+        "mixed": {
+            "a": ["b\nc", {"d": [SECRET, " " * 40]}],
+            "e": {"f": {"g": "h" * 59}},
+            "i": {"j": {"k": "l" * 60}},
+        },
+        "hidden": [["\u200b" * 8], ["\u200b" * 9], {"\u200b" * 8: 1}, {"\u200b" * 9: 1}],
     }
 )
 HELDS: dict[str, Held] = {
@@ -104,6 +132,7 @@ HELDS: dict[str, Held] = {
         question="\u20ddone\n\u0308two\u20e0",
         arguments='{"amount":"1\u03380\u20d2","to":"GB29 e\u0323\u0302"}',
     ),
+    "nested": replace(PLAIN, arguments=NESTED),
     "unknown_outcome": replace(PLAIN, cause="outcome_unknown", judged=None, roles=(), reviewers=(), quorum=1),
     "unknown_tool": replace(
         PLAIN, tool="wire", tool_version="", arguments="{}", judged=replace(JUDGED, trust=None)

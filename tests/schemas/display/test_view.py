@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -6,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.canonical import canonical, sha256_hex
+from schemas.display import values
 from schemas.display.characters import is_hidden
+from schemas.display.escape import Badges
+from schemas.display.values import lines_of, scalar_text
 from schemas.display.view import Difference, Held, Redaction, view_of
-from tests.schemas.display.helds import HELDS, HOSTILE, JUDGED, PLAIN, SECRET
+from tests.schemas.display.helds import HELDS, HOSTILE, JUDGED, PLAIN, SECRET, nested
 
 NAMES = st.sampled_from(["a", "b", 'quote"', "pad" + " " * 40, "line\nbreak", "bidi\u202e", ""])
 VALUES: Any = st.recursive(
@@ -36,6 +40,42 @@ def test_view_of_any_arguments_hides_nothing_and_is_the_same_each_time(one: Any,
 def test_view_of_other_arguments_is_another(one: Any, other: Any) -> None:
     same = canonical(one) == canonical(other)
     assert (view_of(with_arguments(one)).text == view_of(with_arguments(other)).text) == same
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [nested(60, 1) for _ in range(20)],
+        [nested(33, {"\u200b" * 14: 1}) for _ in range(20)],
+        nested(60, list(range(200))),
+        nested(60, [{"key": []}] * 200),
+    ],
+    ids=["numbers", "keys", "a long list", "what holds nothing"],
+)
+def test_case_30_view_of_deep_arguments_looks_at_each_value_and_key_a_few_times(
+    value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    def counted(text: Callable[..., str]) -> Callable[..., str]:
+        def counting(*given: Any) -> str:
+            nonlocal looks
+            looks += 1
+            return text(*given)
+
+        return counting
+
+    monkeypatch.setattr(values, "canonical", counted(canonical))
+    monkeypatch.setattr(values, "scalar_text", counted(scalar_text))
+    lines_of(value, Badges())
+    assert 0 < looks <= 3 * scalars(value)
+
+
+def scalars(value: Any) -> int:
+    """How many keys, and values that hold no others."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(scalars, value.values()))
+    return sum(map(scalars, value)) if isinstance(value, list) else 1
 
 
 CHANGED: dict[str, Any] = {
