@@ -17,11 +17,19 @@ from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.cel_program import (
     CHECKED_DURATION,
+    CHECKED_TIMESTAMP,
     CODE_POINTS,
+    DOUBLE_TEXT,
+    IN_ZONE,
     RE2_MATCHES,
+    SPAN_TEXT,
+    TIME_TEXT,
+    WHOLE_SECONDS,
     checked_duration,
     code_points,
 )
+from services.domain.policy.cel_texts import double_text, span_text, time_text
+from services.domain.policy.cel_times import checked_timestamp, in_zone, whole_seconds
 from services.domain.policy.cel_work import Read, Size
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.paths import PathResolver, real_path
@@ -152,6 +160,12 @@ class Bindings:
             RE2_MATCHES: _matches,
             CODE_POINTS: code_points,
             CHECKED_DURATION: checked_duration,
+            CHECKED_TIMESTAMP: checked_timestamp,
+            WHOLE_SECONDS: whole_seconds,
+            IN_ZONE: in_zone,
+            DOUBLE_TEXT: double_text,
+            TIME_TEXT: time_text,
+            SPAN_TEXT: span_text,
         }
 
     def _call(self, function: Callable[..., str], *arguments: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ from services.domain.policy.cel_failures import first_line, kind_of, reason_of
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_program import program_of
 from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, check_words, patterns_of, shape_of
+from services.domain.policy.cel_times import ACCESSORS, zone_of, zones_of
 from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, tokenize
 from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge
 from services.domain.policy.sql_dialects import OFFERED
@@ -26,12 +28,10 @@ _OPERATORS = """
 """
 _FUNCTIONS = """
     size contains startsWith endsWith matches int uint double string bytes timestamp duration type dyn
-    getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds
-    getMilliseconds
 """
 # What the parser says: where, and what it stumbled on; what it would have expected is a list of its own tokens.
 _SYNTAX = re.compile(r"ERROR: <input>:\d+:(\d+): (?:Syntax error: )?(.*?)(?: expecting \{.*)?$")
-_NAMED_FUNCTIONS = {*_FUNCTIONS.split(), *OWN_FUNCTIONS}
+_NAMED_FUNCTIONS = {*_FUNCTIONS.split(), *ACCESSORS, *OWN_FUNCTIONS}
 _KNOWN_FUNCTIONS = {*_OPERATORS.split(), *_NAMED_FUNCTIONS}
 
 
@@ -74,6 +74,9 @@ def compile_expression(source: str) -> CompiledExpression:
     for pattern in patterns_of(tokens):
         # Compiled where there is time for it, not at the first evaluation.
         bounded_pattern(pattern)
+    for zone in zones_of(tokens):
+        with suppress(ValueError):
+            zone_of(zone)
     if (as_run := program_of(tokens)) is not None:
         program = cel.compile(as_run)
     _check_dialects(tokens)

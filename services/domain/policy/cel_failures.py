@@ -1,11 +1,12 @@
 """What is said of an evaluation that failed: what was given to which function, not how the binding sought it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from services.domain.policy.cel_program import NOT_FINITE, path_start
+from services.domain.policy.cel_program import NOT_FINITE, checked_duration, path_start
+from services.domain.policy.cel_times import checked_timestamp
 from services.domain.policy.cel_tokens import Token, call_arguments, string_value
 
 _KINDS: dict[type, str] = {
@@ -24,13 +25,13 @@ _KINDS: dict[type, str] = {
 _NO_OVERLOAD = re.compile(r"Undefined variable or function: '(\w+)'")
 _TEXTS, _NUMBERS = frozenset({str}), frozenset({str, float, int})
 _TAKEN: dict[str, tuple[str, frozenset[type]]] = {
-    "int": ("numbers and texts", _NUMBERS),
+    "int": ("numbers and texts, and times", _NUMBERS),
     "uint": ("numbers and texts", _NUMBERS),
     "double": ("numbers and texts", _NUMBERS),
-    "string": ("texts, numbers, bytes, times and durations", _NUMBERS),
+    "string": ("texts, numbers, truth values, bytes, times and durations", _NUMBERS | {bool}),
     "bytes": ("texts", _TEXTS),
-    "timestamp": ("texts such as '2026-01-05T12:00:00Z'", _TEXTS),
-    # It takes texts, but not every one.
+    # They take texts, but not every one.
+    "timestamp": ("texts such as '2026-01-05T12:00:00Z' and whole seconds such as int(args.n)", frozenset()),
     "duration": ("texts such as '1h30m'", frozenset()),
     "size": ("texts, lists, maps and bytes", frozenset({str, list, dict})),
     "contains": ("texts", _TEXTS),
@@ -39,6 +40,10 @@ _TAKEN: dict[str, tuple[str, frozenset[type]]] = {
 }
 # What the binding puts before what a function of Python's own says.
 _OWN = re.compile(r"Function '\w+' error: Python function call failed: \w+: (.*)")
+_READ: dict[str, Callable[[object], str | None]] = {
+    "timestamp": checked_timestamp,
+    "duration": checked_duration,
+}
 _NOTHING = object()
 
 Tokens = tuple[Token, ...]
@@ -77,6 +82,8 @@ def _of_call(name: str, tokens: Tokens, values: Mapping[str, Any]) -> str:
     taken, kinds = _TAKEN[name]
     for path in _given(name, tokens):
         value = _value_at(path, values)
+        if type(value) is str and name in _READ and _READ[name](value) is not None:
+            continue
         if value is not _NOTHING and type(value) not in kinds:
             given = "".join(token.text for token in path)
             what = "a text that it cannot read" if type(value) is str and "texts" in taken else kind_of(value)

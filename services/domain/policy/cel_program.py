@@ -6,22 +6,37 @@
   not exist, which is an error of CEL's own and takes no longer than any other.
 - `size()` counts the characters of a text, which the binding counts in bytes.
 - `duration()` takes what CEL defines and no more: the binding reads `nan` as 0, and `1s 99h` as one second.
+- `string()` writes what CEL writes, `timestamp()` takes what CEL takes and makes it UTC, `int()` is of times too, and
+  what a time is asked (`getHours`) may be asked of a zone (`cel_texts`, `cel_times`). Where a value's kind decides
+  what is done, it is bound by a `map` of one value, so that it is computed once.
 - `matches()` is of RE2, since the binding compiles a pattern at each evaluation: thirty characters of one may take
   it half a second, and what RE2 takes for small may be too large for it.
 """
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from services.domain.policy.cel_tokens import Token, call_arguments, string_value
+from services.domain.policy.cel_times import checked_timestamp, has_zone
+from services.domain.policy.cel_tokens import Token, bound_names, call_arguments, string_value
 
 # What these are called in a program: the binding has functions of these names already.
 RE2_MATCHES, CODE_POINTS, CHECKED_DURATION = "re2_matches", "code_points", "checked_duration"
+CHECKED_TIMESTAMP, WHOLE_SECONDS, IN_ZONE = "checked_timestamp", "whole_seconds", "in_zone"
+DOUBLE_TEXT, TIME_TEXT, SPAN_TEXT = "double_text", "time_text", "span_text"
 # No function has this name: `failures` says what it means.
 NOT_FINITE = "number_that_is_not_finite"
 # No type by its name, which a comprehension may have given to a variable.
 _FINITE = f"].map(v, type(v) != type(0.0) || v - v == 0.0 ? v : {NOT_FINITE}(v))[0]"
 _TEXT = "type('')"
+_TIME, _NO_SPAN = "type(timestamp('1970-01-01T00:00:00Z'))", "duration('0s')"
+_OF_JSON = f"type(v) == type(0.0) ? {DOUBLE_TEXT}(v) : type(v) == type(true) ? (v ? 'true' : 'false') : "
+_OF_SPAN = f"{SPAN_TEXT}(v, string(v), string({_NO_SPAN} - v))"
+_OF_TIMES = f"type(v) == {_TIME} ? {TIME_TEXT}(string(v)) : type(v) == type({_NO_SPAN}) ? {_OF_SPAN} : "
+_AS_TIME = f"type(v) == {_TEXT} || type(v) == type(0) ? timestamp({CHECKED_TIMESTAMP}(v)) : timestamp(v)"
+_AS_INT = f"type(v) == {_TIME} ? {WHOLE_SECONDS}(v) : int(v)"
+# What may be a time, beside what is made of it.
+_TIMES = frozenset({"now", "timestamp"})
 _ARITHMETIC = frozenset("+-*/%")
 _ENDS_CHAIN = frozenset({",", "?", ":", "&&", "||", "==", "!=", "<", "<=", ">", ">="})
 _WHOLE = re.compile(r"0[xX][0-9a-fA-F]+[uU]?|[0-9]+[uU]?")
@@ -152,6 +167,7 @@ def _is_one_value(tokens: Tokens, start: int, end: int) -> bool:
 def program_of(tokens: Tokens) -> str | None:
     """The expression as it is run; None where it is run as it stands."""
     texts = [token.text for token in tokens]
+    kinds = kinds_of(tokens)
     before, after = [""] * len(texts), [""] * len(texts)
     for start, last, _ in checked_values(tokens):
         before[start] += "["
@@ -162,10 +178,58 @@ def program_of(tokens: Tokens) -> str | None:
         elif _is_call(tokens, index, "duration") and not is_plain_duration(tokens, index):
             texts[index + 1] = f"({CHECKED_DURATION}("
             texts[tokens[index + 1].mate] = "))"
+        elif (body := by_kind(tokens, index, kinds)) is not None:
+            texts[index], texts[tokens[index + 1].mate] = "[", f")].map(v, {body})[0]"
+        elif has_zone(tokens, index):
+            texts[index : index + 2] = [IN_ZONE, f"('{tokens[index].text}',"]
         elif texts[index - 1 : index + 2] == [".", "matches", "("] and index:
             texts[index] = RE2_MATCHES
     program = " ".join("".join(parts) for parts in zip(before, texts, after, strict=True))
     return None if program == " ".join(token.text for token in tokens) else program
+
+
+class Kinds(NamedTuple):
+    """What tells which values of an expression may be times."""
+
+    bound: set[str]
+    has_times: bool
+
+
+def kinds_of(tokens: Tokens) -> Kinds:
+    """Looked at once an expression."""
+    has_times = any(token.text in _TIMES and token.kind == "name" for token in tokens)
+    return Kinds(bound_names(tokens), has_times)
+
+
+def by_kind(tokens: Tokens, index: int, kinds: Kinds) -> str | None:
+    """What is done with the argument `v` of a call of `string`, `timestamp` or `int` here; None where it stays so."""
+    name = tokens[index].text
+    if name not in ("string", "timestamp", "int") or not _is_call(tokens, index, name):
+        return None
+    arguments = call_arguments(tokens, index + 1)
+    if len(arguments) != 1:
+        return None
+    if name == "timestamp":
+        return None if _is_plain_timestamp(arguments[0]) else _AS_TIME
+    is_json = _is_json(arguments[0], kinds.bound)
+    if name == "string":
+        return _OF_JSON + ("" if is_json else _OF_TIMES) + "string(v)"
+    return _AS_INT if kinds.has_times and not is_json else None
+
+
+def _is_json(value: Tokens, bound: set[str]) -> bool:
+    """Whether a value is surely no time and no duration: a literal, or what is read of the call."""
+    if len(value) == 1 and value[0].kind != "name":
+        return True
+    return path_start(value, len(value) - 1) == 0 and value[0].text != "now" and value[0].text not in bound
+
+
+def _is_plain_timestamp(value: Tokens) -> bool:
+    """Whether it is a literal that is a time in UTC."""
+    if [token.kind for token in value] != ["string"]:
+        return False
+    text = string_value(value[0].text)
+    return checked_timestamp(text) == text
 
 
 def _count_characters(tokens: Tokens, index: int, texts: list[str]) -> None:

@@ -11,14 +11,25 @@ from schemas.linear_patterns import PatternRefused, bounded_size
 from schemas.plain_words import did_you_mean, nearest
 from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_program import (
+    Kinds,
+    by_kind,
     checked_values,
     is_plain_duration,
     is_size,
     is_size_of_list,
+    kinds_of,
     measured_path,
     path_start,
 )
-from services.domain.policy.cel_tokens import MACROS, Token, Unreadable, call_arguments, string_value
+from services.domain.policy.cel_times import has_zone
+from services.domain.policy.cel_tokens import (
+    MACROS,
+    Token,
+    Unreadable,
+    bound_names,
+    call_arguments,
+    string_value,
+)
 from services.domain.policy.cel_work import (
     CHECKED_COPIES,
     TEXT_CALLS,
@@ -81,7 +92,7 @@ def check_words(tokens: tuple[Token, ...]) -> None:
     Raises:
         Unreadable: with what to write instead.
     """
-    bound = _bound_names(tokens)
+    bound = bound_names(tokens)
     for index, token in enumerate(tokens):
         is_own = token.kind == "name" and token.text not in bound and _text(tokens, index - 1) != "."
         if is_own and (instead := _FOREIGN_WORDS.get(token.text)) is not None:
@@ -94,7 +105,7 @@ def shape_of(tokens: tuple[Token, ...]) -> Shape:
     Raises:
         Unreadable: an unknown name or field, or a call in a form that is not read.
     """
-    bound = _bound_names(tokens)
+    bound = bound_names(tokens)
     reads: set[Read] = set()
     for index, token in enumerate(tokens):
         if token.kind != "name" or token.text in _WORDS or _is_member(tokens, index):
@@ -168,15 +179,6 @@ def _check_call(tokens: tuple[Token, ...], index: int) -> None:
         raise Unreadable(f"{name}() takes the dialect as a string in quotes")
 
 
-def _bound_names(tokens: tuple[Token, ...]) -> set[str]:
-    names: set[str] = set()
-    for index, token in enumerate(tokens):
-        if token.text in MACROS and _text(tokens, index + 1) == "(" and _text(tokens, index - 1) == ".":
-            first = call_arguments(tokens, index + 1)[:1]
-            names.update(argument[0].text for argument in first if len(argument) == 1)
-    return names
-
-
 def _field(tokens: tuple[Token, ...], index: int) -> str | None:
     name = tokens[index].text
     if name == MEMORY:
@@ -199,7 +201,8 @@ def _work(tokens: tuple[Token, ...]) -> Work:
     linear: list[tuple[int, float]] = []
     calls: list[tuple[int, str, int]] = []
     named: list[tuple[int, Read]] = []
-    bound = _bound_names(tokens)
+    kinds = kinds_of(tokens)
+    bound = kinds.bound
     joined = listed = 0
     makes_ranges = False
     for index, token in enumerate(tokens):
@@ -212,7 +215,11 @@ def _work(tokens: tuple[Token, ...]) -> Work:
                 linear += parts_copied(token.depth, _makes_values(tokens, index))
             makes_ranges = makes_ranges or not _is_path(tokens, index - 2)
         elif is_call and token.text in TEXT_CALLS:
-            calls.append((token.depth, _as_run(tokens, index), _program_size(tokens, index)))
+            calls.append((token.depth, _as_run(tokens, index, kinds), _program_size(tokens, index)))
+        elif has_zone(tokens, index):
+            is_now = path_start(tokens, index - 2) == index - 2 and _text(tokens, index - 2) == "now"
+            is_now = is_now and "now" not in bound
+            calls.append((token.depth, "in_zone_of_now" if is_now else "in_zone", 0))
         elif _is_linear(tokens, index):
             linear.append((token.depth, linear_weight(token.text)))
         elif token.kind == "name" and _text(tokens, index - 1) != "." and not is_call:
@@ -224,7 +231,7 @@ def _work(tokens: tuple[Token, ...]) -> Work:
         joined += token.text == "+" and _is_linear(tokens, index)
         listed += _listed(tokens, index)
     steps += [(tokens[start].depth, checked_weight()) for start, _, _ in checked_values(tokens)]
-    for again in _copied_again(tokens, bound):
+    for again in _copied_again(tokens, kinds):
         named, linear = named + again[0], linear + again[1]
     lengths = [
         len(token.text)
@@ -243,30 +250,34 @@ def _work(tokens: tuple[Token, ...]) -> Work:
         growth=growth_of(joined + listed, has_map),
         lengthening=growth_of(joined, has_map),
         makes_ranges=makes_ranges,
-        makes_texts=any(name == "string" for _, name, _ in calls),
+        makes_texts=any(name == "string_by_kind" for _, name, _ in calls),
     )
 
 
-def _as_run(tokens: tuple[Token, ...], index: int) -> str:
+def _as_run(tokens: tuple[Token, ...], index: int, kinds: Kinds) -> str:
     """Which function takes the place of one that is called here."""
     name = tokens[index].text
     if name == "size":
         if is_size_of_list(tokens, index):
             return name
         return "code_points" if measured_path(tokens, index) is None else "size_of_path"
+    if by_kind(tokens, index, kinds) is not None:
+        return f"{name}_by_kind"
     is_checked = name == "duration" and not is_plain_duration(tokens, index)
     return "checked_duration" if is_checked else name
 
 
-def _copied_again(tokens: tuple[Token, ...], bound: set[str]) -> Iterator[Copies]:
+def _copied_again(tokens: tuple[Token, ...], kinds: Kinds) -> Iterator[Copies]:
     """What the program copies that is run in place of the expression."""
     for index in range(len(tokens)):
         if is_size(tokens, index) and (path := measured_path(tokens, index)) is not None:
             # It is named twice, once to ask for its type.
-            yield _named_again(tokens, path[0], bound)
+            yield _named_again(tokens, path[0], kinds.bound)
+        elif by_kind(tokens, index, kinds) is not None:
+            yield _joined_again(tokens, index + 2, tokens[index + 1].mate - 1, kinds.bound)
     for start, last, may_be_joined in checked_values(tokens):
         if may_be_joined:
-            yield _joined_again(tokens, start, last, bound)
+            yield _joined_again(tokens, start, last, kinds.bound)
 
 
 def _named_again(tokens: tuple[Token, ...], index: int, bound: set[str]) -> Copies:
@@ -279,7 +290,7 @@ def _named_again(tokens: tuple[Token, ...], index: int, bound: set[str]) -> Copi
 
 
 def _joined_again(tokens: tuple[Token, ...], start: int, last: int, bound: set[str]) -> Copies:
-    """What it takes to see whether a sum is finite: it may be a list or a text, which is copied for that."""
+    """What it takes to ask for the kind of a value or sum: it may be a list or a text, which is copied for that."""
     named: list[tuple[int, Read]] = []
     linear: list[tuple[int, float]] = []
     for first, end in _summands(tokens, start, last):
@@ -357,5 +368,5 @@ def _is_literal_list(tokens: tuple[Token, ...], index: int) -> bool:
     if _text(tokens, index) != "[":
         return False
     inside = tokens[index + 1 : tokens[index].mate]
-    plain = TYPES - _bound_names(tokens)
+    plain = TYPES - bound_names(tokens)
     return all(token.kind in _LITERAL_KINDS or token.text == "," or token.text in plain for token in inside)

@@ -114,6 +114,16 @@ def call_arguments(tokens: tuple[Token, ...], opening: int) -> list[tuple[Token,
     return [*arguments, tokens[start:end]] if end > start else arguments
 
 
+def bound_names(tokens: tuple[Token, ...]) -> set[str]:
+    """The names that comprehensions give to what they go through."""
+    names: set[str] = set()
+    for index in range(1, len(tokens) - 1):
+        if tokens[index].text in MACROS and tokens[index + 1].text == "(" and tokens[index - 1].text == ".":
+            first = call_arguments(tokens, index + 1)[:1]
+            names.update(argument[0].text for argument in first if len(argument) == 1)
+    return names
+
+
 _ESCAPE = re.compile(
     r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))", re.DOTALL
 )

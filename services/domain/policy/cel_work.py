@@ -116,9 +116,14 @@ def _call(name: str, program: int, characters: float, values: float, is_odd: boo
             return 3 + values + characters * _SEARCHED
         case "duration" | "timestamp":
             return 5 + characters * _PARSED
+        case "string_by_kind" | "int_by_kind" | "in_zone_of_now":
+            return _CALLED + 2 * _CHECKED + characters * _CHARACTERS
+        case "timestamp_by_kind":
+            # It reads no text of more than 60 characters, but each is handed over.
+            return 2 * _CALLED + 2 * _CHECKED + characters * _DECODED
         case "size_of_path":
             return _TYPE_ASKED + characters * (_DECODED if is_odd else _CHARACTERS)
-        case "code_points":
+        case "code_points" | "in_zone":
             return _CALLED + characters * _DECODED + values * _HANDED
         case "checked_duration":
             # It reads no text of more than 256 characters.

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem, warning
+from services.domain.policy.calls_that_fail import failing_calls
 from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
 from services.domain.policy.numbers_in_conditions import doubtful_numbers
 from services.domain.policy.patterns import is_exact, is_usable, like_matcher, matcher
@@ -75,6 +76,7 @@ def check(
         compile_policy(document)
     except PolicyRefused as error:
         problems.extend(error.problems)
+    problems.extend(failing_calls(document.rules))
     if tenant is not None and (foreign := foreign_scope(document, tenant)):
         problems.append(foreign)
     problems.extend(_unreachable(document.rules))

@@ -320,3 +320,11 @@ def test_evaluate_function_that_fails_logs_nothing(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.INFO), pytest.raises(EvaluationFailed, match="matches"):
         evaluate("args.s.matches('a')", args={"s": 5})
     assert caplog.records == []
+
+
+def test_exists_ends_with_the_error_of_a_value_before_the_one_that_is_found() -> None:
+    """CEL would go on; docs/policy.md says so."""
+    items = [{"free": True}, {"limit": 2}]
+    assert evaluate("args.l.exists(x, has(x.limit) && x.limit > 1.0)", args={"l": items}) is True
+    with pytest.raises(EvaluationFailed):
+        evaluate("args.l.exists(x, x.limit > 1.0)", args={"l": items})

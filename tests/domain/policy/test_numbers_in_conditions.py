@@ -79,3 +79,47 @@ def test_numbers_that_can_be_counted_with_are_not_told(condition: str) -> None:
 @pytest.mark.parametrize("condition", ["args.zip == '12345'", "args.day > '2026-01-01'", "args.a < args.b"])
 def test_texts_are_compared_without_a_word(condition: str) -> None:
     assert told(condition) == []
+
+
+@pytest.mark.parametrize("condition", ["args.amount in {1: 1, 3: 1}", "proposed.amount in {1.0: true}"])
+def test_number_among_the_keys_of_a_map_is_told_since_it_always_fails(condition: str) -> None:
+    path = condition.split()[0]
+    (message,) = told(condition)
+    assert message.endswith(f"write a list: {path} in [1, 3]")
+    if "1.0" not in condition:
+        with pytest.raises(EvaluationFailed):
+            evaluated(condition, 3)
+    assert evaluated("args.amount in [1, 3]", 3)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "string(args.amount) == '12345678'",
+        "'12345678' != string(args.amount)",
+        "args.a == 1.0 || string(args.items[0]) == '-1000000' && true",
+    ],
+)
+def test_text_that_no_number_of_a_call_is_written_as_is_told(condition: str) -> None:
+    (message,) = told(condition)
+    assert message.endswith("write string(int(…)) for a whole number")
+
+
+def test_whole_number_is_written_with_its_digits() -> None:
+    assert not evaluated("string(args.amount) == '12345678'", 12_345_678)
+    assert evaluated("string(int(args.amount)) == '12345678'", 12_345_678)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "string(args.amount) == '123456'",
+        "string(int(args.amount)) == '12345678'",
+        "string(args.amount) == args.a",
+        "args.amount == '12345678'",
+        "args.amount in {'a': 1} || int(args.amount) in {1: 1} || args.a in [1, 3]",
+        "'12345678' == args.a",
+    ],
+)
+def test_texts_and_keys_that_may_be_found_are_not_told(condition: str) -> None:
+    assert told(condition) == []

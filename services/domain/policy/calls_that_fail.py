@@ -1,0 +1,63 @@
+"""Calls in a condition that compile and fail whatever the call is: publishing refuses them.
+
+What is in force is not looked at: a policy that an earlier version published with one stays readable, and holds.
+"""
+
+from collections.abc import Iterator
+
+from schemas.plain_words import nearest
+from schemas.policy_document import Rule
+from schemas.policy_problems import Problem
+from services.domain.policy.cel_program import checked_duration
+from services.domain.policy.cel_times import ACCESSORS, checked_timestamp, zone_names, zone_of
+from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, string_value, tokenize
+
+_TEXTS = {
+    "timestamp": (checked_timestamp, "time", "2026-01-05T12:00:00Z"),
+    "duration": (checked_duration, "duration", "1h30m"),
+}
+
+Tokens = tuple[Token, ...]
+
+
+def failing_calls(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    """A problem for each time, duration and zone in quotes that is none, and each zone that is not in quotes."""
+    for index, rule in enumerate(rules):
+        for message in _messages(rule.when or ""):
+            yield Problem(path=f"rules[{index}].when", code="invalid", message=message)
+
+
+def _messages(condition: str) -> Iterator[str]:
+    try:
+        tokens = tokenize(condition)
+    except Unreadable:
+        # It does not compile, which is told by whoever compiles it.
+        return
+    for index in range(len(tokens) - 1):
+        if tokens[index + 1].text == "(" and tokens[index].kind == "name":
+            is_method = index > 0 and tokens[index - 1].text == "."
+            yield from (_of_zone if is_method else _of_text)(tokens, index)
+
+
+def _of_text(tokens: Tokens, index: int) -> Iterator[str]:
+    name, arguments = tokens[index].text, call_arguments(tokens, index + 1)
+    if name in _TEXTS and [[token.kind for token in part] for part in arguments] == [["string"]]:
+        read, what, example = _TEXTS[name]
+        if read(text := string_value(arguments[0][0].text)) is None:
+            yield f"{text!r} is no {what}; write it as {name}('{example}')"
+
+
+def _of_zone(tokens: Tokens, index: int) -> Iterator[str]:
+    name, arguments = tokens[index].text, call_arguments(tokens, index + 1)
+    if name not in ACCESSORS or not arguments:
+        return
+    if [[token.kind for token in part] for part in arguments] != [["string"]]:
+        yield f"{name}() takes a zone as one text in quotes, such as {name}('Europe/Berlin') or {name}('+01:00')"
+        return
+    zone = string_value(arguments[0][0].text)
+    try:
+        zone_of(zone)
+    except ValueError:
+        near = nearest(zone, zone_names())
+        advice = f"did you mean {near!r}?" if near else "write one such as 'Europe/Berlin' or '+01:00'"
+        yield f"there is no time zone {zone!r}; {advice}"

@@ -1,0 +1,55 @@
+"""What `string()` writes, as CEL writes it: the binding writes doubles, times and durations in other ways."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+# From these powers of ten on, and below, a double is written with its exponent: as Go writes the shortest form.
+_LARGE, _SMALL = 6, -4
+# The nanoseconds of a duration are a whole number of 64 bits.
+_LONGEST_US = 2**63 // 1000
+_PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(h|ms|m|s|µs|us|ns)")
+_UNIT_NS = {"h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "µs": 10**3, "us": 10**3, "ns": 1}
+
+
+def double_text(value: float) -> str:
+    """A double in the fewest digits that read as the same one: `98.7`, `500`, `1e+06`, `1e-07`."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        raise TypeError("string() was given a number that is not finite")
+    before = "-" if sign else ""
+    power = len(digits) - 1 + exponent
+    if value and not _SMALL <= power < _LARGE:
+        first, *others = map(str, digits)
+        return f"{before}{first}{'.' if others else ''}{''.join(others)}e{'-' if power < 0 else '+'}{abs(power):02}"
+    return before + format(abs(Decimal("".join(map(str, digits))).scaleb(exponent)), "f")
+
+
+def time_text(written: str) -> str:
+    """A time in UTC with `Z`, from the binding's text of it: its fraction has no zeros at the end."""
+    at, _, fraction = written.removesuffix("Z").removesuffix("+00:00").partition(".")
+    return at + _fraction(fraction) + "Z"
+
+
+def span_text(span: timedelta, written: str, turned: str) -> str:
+    """A duration in seconds, from the binding's texts of it and of its opposite, which have its nanoseconds.
+
+    Python's own has none; and of the binding's the one with a sign is wrong.
+
+    Raises:
+        ValueError: it is longer than a duration of CEL can be; the binding's text would be of another one.
+    """
+    if abs(span) // timedelta(microseconds=1) >= _LONGEST_US:
+        raise ValueError("string() was given a duration of more than 292 years")
+    is_negative = written.startswith("-")
+    nanoseconds = 0
+    for part in _PART.finditer(turned if is_negative else written):
+        whole, fraction, unit = int(part.group(1)), part.group(2) or "", _UNIT_NS[part.group(3)]
+        nanoseconds += whole * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{'-' if is_negative else ''}{seconds}{_fraction(f'{rest:09}')}s"
+
+
+def _fraction(digits: str) -> str:
+    shown = digits.rstrip("0")
+    return f".{shown}" if shown else ""
