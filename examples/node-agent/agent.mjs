@@ -25,6 +25,23 @@ async function ask(method, path, body) {
   }
 }
 
+// The leave to run now: the answer to the consumption. Its lease runs from the gateway's decision on, so an answer that took
+// longer than half of it (a proxy, a repeat, a machine that slept) may be about a call that is a person's to settle by now.
+// Then a sign of life is given first, which renews the lease, and is measured likewise. A refusal throws: nothing runs.
+async function leaveToRun({ call_id, grant: { digest, grant_id } }, attempt_id) {
+  let granted, [step, body] = ["consume", { digest, grant_id, attempt_id }];
+  for (let late = 0; late <= 3; late++) {
+    const askedAt = performance.now();
+    const run = await ask("POST", `${calls}/${call_id}/${step}`, body);
+    if (run.status !== "consumed" || run.attempt_id !== attempt_id) throw new Error(`${call_id} is ${run.status}: nothing runs`);
+    granted ??= run;
+    const { lease_seconds } = granted;
+    if (!lease_seconds || performance.now() - askedAt < 1000 * lease_seconds / 2) return granted;
+    [step, body] = ["heartbeat", { attempt_id }];
+  }
+  throw new Error(`${call_id}: answers take longer than half of the call's lease: nothing runs`);
+}
+
 const { execution_id } = await ask("POST", "/v1/executions", { request: "Pay the March invoice" });
 const calls = `/v1/executions/${execution_id}/tool-calls`;
 // Not waited for here (wait=0): a held call is said to be held at once.
@@ -39,7 +56,7 @@ if (call.status !== "released") {
 }
 // One attempt, with an id that this process made: whoever else tries hears 409 already_consumed.
 const attempt_id = randomUUID();
-const { approved_arguments } = await ask("POST", `${calls}/${call.call_id}/consume`, { digest: call.grant.digest, attempt_id });
+const { approved_arguments } = await leaveToRun(call, attempt_id);
 console.log("pay", JSON.stringify(approved_arguments));
 await ask("POST", `${calls}/${call.call_id}/result`, { attempt_id, outcome: "succeeded", output: { paid: true } });
 await ask("POST", `/v1/executions/${execution_id}/complete`, {});

@@ -150,7 +150,8 @@ AGENT_FLOW = """
    a reply of 200, and with `approved_arguments`, never with your own. The same attempt that asks again, with the same
    `ref` or another, gets 200 while it has the call: until its result, the end of its lease, or a person's word about
    an unknown outcome. Then, and for another attempt, it is 409 (`already_consumed`, `not_released`): do not run. A
-   second run that a person releases needs an `attempt_id` of its own.
+   second run that a person releases needs an `attempt_id` of its own. Where the reply took longer than half of its
+   `lease_seconds`, measured from before you asked, send a `heartbeat` first: run after a 200 that came sooner.
 5. `result` with the same `attempt_id`. A call that was consumed and never reported becomes `outcome_unknown` and
    waits for a person.
 6. `finish_execution`.

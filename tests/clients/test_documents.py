@@ -16,12 +16,15 @@ from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.openapi import openapi_document
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from schemas.registry import builtin
+from tests.clients.late import late_proxy
 from tests.clients.tools import ROOT, run_tool, start_tool, with_packages
-from tests.gateway.conftest import Doors
+from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import running_stack, wait_for
 
 PROGRAMS = Path(__file__).parent / "programs"
 # The tools are started one after the other on a machine that may be busy.
+# The shortest that a tool may have.
+LEASE_S = 5
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -173,17 +176,44 @@ def test_confluents_client_looks_schemas_up_and_writes_records_with_them(
     ]
 
 
+AGENT = ROOT / "examples" / "node-agent" / "agent.mjs"
+
+
+def _approved(reviewer: Caller) -> dict[str, Any]:
+    """The hold of the agent's call, once a person has approved it."""
+    holds = wait_for(lambda: reviewer.get("/v1/holds?status=open&agent=billing").json()["items"], bool)
+    hold: dict[str, Any] = holds[0]
+    view = reviewer.get(f"/v1/holds/{hold['hold_id']}/view").json()
+    word = {"decision": "approve", "digest": hold["digest"], "view_digest": view["view_digest"]}
+    assert reviewer.post(f"/v1/holds/{hold['hold_id']}/decision", word).status_code == 200
+    return hold
+
+
 @pytest.mark.stack
 def test_node_agent_of_the_documents_pays_once_it_is_approved(doors: Doors) -> None:
     agent, reviewer = doors.caller("bot", "agent", agent="billing"), doors.caller("anna", "reviewer")
-    script = ROOT / "examples" / "node-agent" / "agent.mjs"
-    with start_tool("node", script, PLACET_URL=doors.url, PLACET_TOKEN=agent.token) as running:
-        hold = wait_for(lambda: reviewer.get("/v1/holds?status=open&agent=billing").json()["items"], bool)[0]
-        view = reviewer.get(f"/v1/holds/{hold['hold_id']}/view").json()
-        word = {"decision": "approve", "digest": hold["digest"], "view_digest": view["view_digest"]}
-        assert reviewer.post(f"/v1/holds/{hold['hold_id']}/decision", word).status_code == 200
+    with start_tool("node", AGENT, PLACET_URL=doors.url, PLACET_TOKEN=agent.token) as running:
+        hold = _approved(reviewer)
         said, wrong = running.communicate(timeout=60)
     assert (running.returncode, wrong) == (0, "")
     assert said.splitlines()[-1] == 'pay {"amount":98.7,"recipient":"GB29…"}'
     call = agent.get(f"/v1/executions/{hold['execution_id']}/tool-calls/{hold['call_id']}").json()
     assert (call["status"], call["output"]) == ("succeeded", {"paid": True})
+
+
+@pytest.mark.stack
+def test_node_agent_of_the_documents_pays_nothing_after_its_lease_has_ended(doors: Doors) -> None:
+    agent, reviewer = doors.caller("bot", "agent", agent="billing"), doors.caller("anna", "reviewer")
+    operator = doors.caller("olga", "operator")
+    assert operator.call("PUT", "/v1/tools/send_money", {"lease_seconds": LEASE_S}).status_code == 200
+    with (
+        late_proxy(doors.url, LEASE_S + 5) as (proxy, url),
+        start_tool("node", AGENT, PLACET_URL=url, PLACET_TOKEN=agent.token) as running,
+    ):
+        hold = _approved(reviewer)
+        said, wrong = running.communicate(timeout=60)
+    assert "pay" not in said
+    assert (running.returncode, proxy.asked[-2:]) == (1, ["consume", "heartbeat"])
+    assert "not_released" in wrong
+    call = agent.get(f"/v1/executions/{hold['execution_id']}/tool-calls/{hold['call_id']}").json()
+    assert call["status"] == "outcome_unknown"

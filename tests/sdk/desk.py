@@ -27,7 +27,7 @@ def released(desk: Desk, call: Resource) -> Resource:
 
 
 def granted(call: Resource, arguments: Any, **more: Any) -> Resource:
-    grant = {"digest": digest_of(call, arguments), "decision_id": "d1", "token": None}
+    grant = {"digest": digest_of(call, arguments), "grant_id": "g1", "decision_id": "d1", "token": None}
     return {**call, "status": "released", "approved_arguments": arguments, "grant": grant, **more}
 
 
