@@ -223,7 +223,10 @@ class DecideHold(Body):
     """Decide a hold on exactly the digest that was seen. `remember` belongs to scope execution or rule."""
 
     decision: Decision
-    digest: Annotated[str, Field(max_length=64)] = ""
+    digest: Annotated[str, Field(max_length=64)] = Field(
+        default="",
+        description="The hold's `digest`, of exactly what was shown. Left out for a question alone, which has none.",
+    )
     edited_arguments: JsonObject | None = None
     feedback: Text = ""
     value: Any = Field(

@@ -161,6 +161,7 @@ def _decision_problem(
         or remember_role_problem(hold, command, ctx)
         or _first(
             content_problem(hold, call, command, ctx),
+            _names_no_digest(hold, command),
             _not_seen_whole(hold, command),
             remember_problem(state, hold, call, command, ctx),
         )
@@ -210,6 +211,13 @@ def _already_voted(
     if command.decision == "approve" and is_spoken_for(hold, own, ctx.actor, people):
         return Refusal.ALREADY_VOTED, "who handed the hold on and their delegate count once"
     return None
+
+
+def _names_no_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
+    # A question has no digest: it is not asked anew with other words.
+    if command.digest or not hold.call_id:
+        return None
+    return Refusal.INVALID, "digest: send the hold's digest, of exactly the arguments that were shown"
 
 
 def _not_seen_whole(hold: Hold, command: k.DecideHold) -> Problem | None:

@@ -114,7 +114,7 @@ def test_case_17_nested_and_long_arguments_are_approved_only_with_their_view(ten
 def test_case_17_approval_that_nobody_confirmed_decides_nothing(site: Site, tenant: Tenant) -> None:
     execution_id, call = tenant.held()
     assert terminal(tenant, "approve", call["hold_id"]).returncode == 2
-    assert refused(tenant.decide(call | {"digest": ""})) == (409, "digest_mismatch")
+    assert refused(tenant.decide(call | {"digest": ""})) == (422, "invalid")
     assert tenant.call(execution_id)["status"] == "held"
 
 

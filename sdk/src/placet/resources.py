@@ -167,7 +167,7 @@ class AsyncHolds:
         scope: str = "once",
         remember: Object | None = None,
     ) -> Recorded:
-        """Approve, edit, reject or respond, on exactly the digest that was seen.
+        """Approve, edit, reject or respond, on exactly the digest that was seen (`Hold.digest`); a question has none.
 
         With scope `execution` an approval also counts for calls like it in the run, with `rule` a standing rule is
         made of it; `remember` says for which arguments, how long and how often (docs/standing-rules.md).
@@ -178,6 +178,7 @@ class AsyncHolds:
             AlreadyDecided: somebody was faster; `fields["winning_decision_id"]` names the decision.
             DigestMismatch: the hold is about other arguments now: look again.
             Expired: too late.
+            Refused: `invalid`, such as a decision on a call without its digest.
         """
         body: dict[str, Any] = {"decision": decision, "digest": digest, "scope": scope}
         if edited_arguments is not None:
