@@ -177,10 +177,12 @@ PEOPLE_FLOW = """
 2. `tool_call_pending_review` and `hitl_requested` add to it, `hold_changed` replaces, `hold_resolved` removes.
 3. Decide with the `digest` that was shown. It names the exact arguments: whatever changed meanwhile is refused with
    `digest_mismatch`, and a decision that came second with `already_decided` and the `winning_decision_id`.
+   Without it a decision on a call is `invalid`; a question has none.
 4. Of a hold with `must_read` fetch `GET /v1/holds/{hold_id}/view`, show its `text` whole, and send its `view_digest`
    with the approval or edit. The digest comes with the view alone; in every message it is null.
 5. Read `next_hold` in the answer to an edit: where it is not null, the edited call is not released and waits
-   for other people as that hold. `rule` in the answer to an approval with scope `rule` names the standing rule
+   for other people as that hold. `edited_digest` is what would run: do not compute it, since sensitive values are
+   sealed first. `rule` in the answer to an approval with scope `rule` names the standing rule
    that it asks for.
 
 ```json

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from schemas.events.calls import ToolCallProposed
 from schemas.events.executions import CommandAbandoned, CommandRefused
 from schemas.events.holds import DecisionRecorded, DecisionRefused, HoldOpened
 from schemas.events.rules import RuleAsked
@@ -36,6 +37,7 @@ class Outcome:
         body: its first fact, where the log told it just now; what the views keep of it is less.
         decision_id: of the decision that it recorded.
         resolves: whether that decision ended its hold.
+        edited_digest: of what would run now, where the decision is an edit.
         opened: the hold that the decision opened, as an edit does that waits for another person.
         counted: how many votes that hold has at once.
         asked_rule: the standing rule that the decision asks for.
@@ -50,6 +52,7 @@ class Outcome:
     body: Message | None = None
     decision_id: str = ""
     resolves: bool = False
+    edited_digest: str = ""
     opened: HoldOpened | None = None
     counted: int = 0
     asked_rule: RuleAsked | None = None
@@ -64,6 +67,7 @@ def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
     decisions = [event.body for event in events if isinstance(event.body, DecisionRecorded)]
     decision = decisions[0] if decisions else None
     opened = next((event.body for event in events if decision and isinstance(event.body, HoldOpened)), None)
+    revised = (event.body for event in events if isinstance(event.body, ToolCallProposed))
     first, last = events[0], events[-1]
     return Outcome(
         first.meta.command_digest,
@@ -72,6 +76,7 @@ def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
         first.body,
         decision.decision_id if decision else "",
         decision.resolves if decision else False,
+        next((body.digest for body in revised if decision), ""),
         opened,
         len(decisions) - 1 if opened else 0,
         next((event.body for event in events if isinstance(event.body, RuleAsked)), None),

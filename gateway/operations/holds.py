@@ -178,6 +178,7 @@ def decision_reply(gate: Gate, row: Row, outcome: Outcome) -> Reply:
         "status": status,
         "decision_id": decision_id,
         "hold": hold_json(row),
+        "edited_digest": outcome.edited_digest or None,
         "next_hold": None if opened is None else _next_hold_json(opened, outcome.counted),
         "rule": None if rule is None else _rule_json(rule),
     }

@@ -199,6 +199,7 @@ class AskedRule(Resource):
 class Recorded(Resource):
     """The answer to a decision: `recorded` while the quorum is not met.
 
+    `edited_digest` is that of what an edit put in place of the hold's arguments, as the log has it, else null.
     `next_hold` is there where an edit is not released and waits for others, `rule` where the decision has a standing
     rule made.
     """
@@ -206,6 +207,7 @@ class Recorded(Resource):
     status: Literal["resolved", "recorded"]
     decision_id: str
     hold: Hold
+    edited_digest: str | None
     next_hold: NextHold | None
     rule: AskedRule | None
     cursor: str

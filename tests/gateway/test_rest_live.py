@@ -102,6 +102,7 @@ def test_whole_loop_runs_once_with_exactly_what_was_approved(bot: Caller, anna: 
     assert recorded.status_code == 200, recorded.text
     r.Recorded.model_validate(recorded.json())
     released = bot.get(where).json()
+    assert recorded.json()["edited_digest"] == released["digest"]
     assert released["status"] == "released"
     assert released["approved_arguments"] == {"amount": 4}
     assert released["digest"] != call["digest"]
@@ -119,6 +120,17 @@ def test_whole_loop_runs_once_with_exactly_what_was_approved(bot: Caller, anna: 
     done = bot.post(f"/v1/executions/{execution_id}/complete", {"result": "paid"})
     assert done.json()["state"] == "completed"
     assert _code(bot.post("/v1/executions", {"execution_id": execution_id})) == (409, "execution_closed")
+
+
+@pytest.mark.parametrize("more", [{}, {"digest": ""}])
+def test_decision_on_a_call_without_its_digest_is_invalid_and_says_what_to_send(
+    bot: Caller, anna: Caller, more: dict[str, str]
+) -> None:
+    call = bot.propose(bot.execution())
+    for word in ({"decision": "approve"}, {"decision": "reject", "feedback": "no"}):
+        answer = anna.post(f"/v1/holds/{call['hold_id']}/decision", {**word, **more})
+        assert _code(answer) == (422, "invalid")
+        assert "send the hold's digest" in answer.json()["detail"]
 
 
 def test_consume_before_the_release_may_be_asked_again_after_it(bot: Caller, anna: Caller) -> None:

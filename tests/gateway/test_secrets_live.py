@@ -192,9 +192,12 @@ def test_edit_keeps_a_sensitive_value_unread_or_gives_another(bot: Caller, anna:
         anna, call, "edit", edited_arguments={**edited, "logins": [{"pin": edited["logins"][0]["pin"]}] * 2}
     )
     assert refused(stolen) == (422, "invalid_arguments")
-    assert decided(anna, call, "edit", edited_arguments=edited).status_code == 200
+    said = decided(anna, call, "edit", edited_arguments=edited)
+    assert said.status_code == 200
     now = bot.get(path_of(call)).json()
 
+    assert said.json()["edited_digest"] == now["digest"]
+    assert now["digest"] != call_digest("acme", "billing", TOOL, now["tool_version"], canonical(edited))
     assert (now["status"], now["revision"], now["arguments"]["to"]) == ("released", 2, "dev")
     assert now["arguments"]["logins"] == call["arguments"]["logins"]
     assert now["arguments"]["token"] != call["arguments"]["token"]

@@ -264,12 +264,13 @@ class AskedRule:
 class Recorded:
     """The answer to a decision: `resolved`, or `recorded` while the quorum is not yet met.
 
-    `next_hold` is there where an edited call is not released yet, and waits for others; `rule` where the decision
-    has a standing rule made.
+    `edited_digest` is that of what an edit put in place of the hold's arguments; `next_hold` is there where an edited
+    call is not released yet, and waits for others; `rule` where the decision has a standing rule made.
     """
 
     status: str
     decision_id: str = ""
+    edited_digest: str = ""
     next_hold: NextHold | None = None
     rule: AskedRule | None = None
     cursor: str = ""
