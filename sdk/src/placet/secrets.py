@@ -15,6 +15,8 @@ from placet.canonical import canonical
 
 Path = tuple[Any, ...]
 HIDDEN = "[sensitive]"
+# In a tool's inputSchema: what is given here is sensitive.
+MARK = "x-placet-sensitive"
 # Shorter texts stand in many others by accident.
 SHORTEST_HIDDEN = 4
 
@@ -81,6 +83,88 @@ def hidden(text: str, values: Sequence[str]) -> str:
     for value in values:
         text = text.replace(value, HIDDEN)
     return text
+
+
+def plain_places(schema: Any, public: Any, given: Any) -> list[Path]:
+    """Where arguments give something sensitive itself, and not what stands for it.
+
+    Args:
+        schema: the tool's inputSchema, which marks the places.
+        public: the call's arguments as the log has them: what stands for a sensitive value shows its place as well.
+        given: the arguments to look through.
+    """
+    return list(_plain_places(schema, public, given, ()))
+
+
+def covered(value: Any, places: Sequence[Path]) -> Any:
+    """A value that shows nothing of what stands at some places."""
+    return _covered(value, frozenset(places), ())
+
+
+def pointer(path: Path) -> str:
+    """A path as a JSON pointer (RFC 6901)."""
+    return "".join(f"/{_escaped(str(step))}" for step in path)
+
+
+def _plain_places(schema: Any, public: Any, given: Any, path: Path) -> Iterator[Path]:
+    if is_placeholder(given):
+        return
+    if is_placeholder(public) or _is_marked(schema):
+        yield path
+    elif isinstance(given, Mapping) and _is_object(schema, public):
+        for name, part in given.items():
+            yield from _plain_places(_property(schema, name), _at(public, name), part, (*path, name))
+    elif isinstance(given, list) and _is_array(schema, public):
+        for index, part in enumerate(given):
+            yield from _plain_places(_of(schema, "items"), _at(public, index), part, (*path, index))
+    elif given is not None and (has_placeholder(public) or _has_marks(schema)):
+        # It does not lead to the sensitive values below, so that any part of it may be one.
+        yield path
+
+
+def _covered(value: Any, places: frozenset[Path], path: Path) -> Any:
+    if path in places:
+        return HIDDEN
+    if isinstance(value, Mapping):
+        return {name: _covered(part, places, (*path, name)) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_covered(part, places, (*path, index)) for index, part in enumerate(value)]
+    return value
+
+
+def _of(schema: Any, keyword: str) -> Any:
+    return schema.get(keyword) if isinstance(schema, Mapping) else None
+
+
+def _property(schema: Any, name: str) -> Any:
+    return _of(_of(schema, "properties"), name)
+
+
+def _at(public: Any, step: Any) -> Any:
+    if isinstance(public, Mapping):
+        return public.get(step)
+    return public[step] if isinstance(public, list) and isinstance(step, int) and step < len(public) else None
+
+
+def _is_object(schema: Any, public: Any) -> bool:
+    return isinstance(_of(schema, "properties"), Mapping) or isinstance(public, Mapping)
+
+
+def _is_array(schema: Any, public: Any) -> bool:
+    return isinstance(_of(schema, "items"), Mapping) or isinstance(public, list)
+
+
+def _is_marked(schema: Any) -> bool:
+    return _of(schema, MARK) is True
+
+
+def _has_marks(schema: Any) -> bool:
+    """Whether anything is marked where `properties` and `items` lead, the only places of marks."""
+    if not isinstance(schema, Mapping):
+        return False
+    properties = schema.get("properties")
+    parts = [schema.get("items"), *(properties.values() if isinstance(properties, Mapping) else ())]
+    return _is_marked(schema) or any(map(_has_marks, parts))
 
 
 def _restored(public: Any, by_path: dict[str, Mapping[str, Any]], path: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.canonical import MalformedJson, call_digest, parse_strict
+from placet.canonical import MalformedJson, call_digest, canonical, parse_strict
 from placet.cli import safe
 from placet.cli.choices import call_ids, execution_ids
 from placet.cli.groups import approve_group
@@ -30,6 +30,7 @@ from placet.cli.told import what_follows
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
 from placet.models import Hold, Recorded
+from placet.secrets import covered, plain_places, pointer
 
 if TYPE_CHECKING:
     from placet.sync import Placet
@@ -64,14 +65,15 @@ def approve(
     as_json: JsonFlag = False,
 ) -> None:
     """Approve a call with exactly the arguments shown."""
-    check_askable(yes)
     if group:
         if digest or seen or scope != "once" or uses or lasts or where:
             raise typer.BadParameter("a group is approved once, each by its own digest", param_hint="--group")
+        check_askable(yes)
         with connect(context) as placet:
             approve_group(placet, id, feedback, yes, as_json)
         return
     remember = remember_of(scope, uses, lasts, where or ())
+    check_askable(yes)
     with connect(context) as placet:
         hold = find_hold(placet, id)
         if not hold.call_id and hold.kind != "permission":
@@ -129,7 +131,7 @@ def edit(
         typer.Option(
             "--arguments",
             help="All arguments of the call as JSON, in place of its own: what is left out is gone. "
-            "@FILE reads a file, - the input.",
+            "@FILE reads a file, - the input: so is a new sensitive value given.",
         ),
     ],
     feedback: FeedbackOption = "",
@@ -137,18 +139,18 @@ def edit(
     as_json: JsonFlag = False,
 ) -> None:
     """Approve a call with changed arguments; the policy judges them anew, and may deny or ask others."""
-    check_askable(yes)
     edited = _read_object(arguments)
+    check_askable(yes)
     with connect(context) as placet:
         hold = find_hold(placet, id)
-        digest = _digest_with(hold, edited)
+        shows = _without_secrets(hold, edited, on_command_line=not _is_read(arguments))
         # Python takes 1 for true: only the canonical text tells what is the same.
-        if digest and digest == hold.digest:
+        if hold.arguments is not None and canonical(edited) == canonical(dict(hold.arguments)):
             detail = f"they are the call's own: placet approve {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="--arguments")
         # What is replaced must have been seen as well, where something in it could be overlooked.
         shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or not yes else ""
-        _print_difference(dict(hold.arguments or {}), edited, stderr=as_json)
+        _print_difference(dict(hold.arguments or {}), shows, stderr=as_json)
         confirm(f"Change {_named(hold)} so, and approve it?", yes)
         recorded = placet.holds.decide(
             hold.hold_id,
@@ -158,7 +160,21 @@ def edit(
             edited_arguments=edited,
             feedback=feedback,
         )
-    _print_recorded(hold, "edited", recorded, as_json, digest)
+    _print_recorded(hold, "edited", recorded, as_json)
+
+
+def _without_secrets(hold: Hold, edited: dict[str, Any], *, on_command_line: bool) -> Any:
+    """Edited arguments that show nothing of the sensitive values that they give.
+
+    Raises:
+        typer.BadParameter: such a value stands on the command line.
+    """
+    places = plain_places(hold.input_schema, hold.arguments, edited)
+    if places and on_command_line:
+        named = safe.escaped(", ".join(map(pointer, places)))
+        detail = f"{named}: a secret on the command line is seen by all: give - or @FILE, or leave what stands for it"
+        raise typer.BadParameter(detail, param_hint="--arguments")
+    return covered(edited, places)
 
 
 def reject(
@@ -199,6 +215,7 @@ def answer(
             detail = f"it is a call: placet approve, edit or reject {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="ID")
         said = _variables(hold, value) if hold.kind == "env_var" else _said(hold, value)
+        _check_option(hold, said)
         if hold.kind == "permission" and not hold.call_id and said is not False:
             confirm(f"Answer {safe.escaped(json.dumps(said, ensure_ascii=False))}?", yes)
         recorded = placet.holds.decide(
@@ -245,6 +262,21 @@ def answer_value(hold: Hold, text: str) -> Any:
         return text
 
 
+def _check_option(hold: Hold, said: Any) -> None:
+    """Refuse what is no answer to a permission, before anybody is asked whether to give it.
+
+    Raises:
+        typer.BadParameter: it is neither yes, no nor one of the options.
+    """
+    if hold.kind != "permission" or hold.call_id:
+        return
+    # Python takes 1 for true: only the canonical text tells what is the same.
+    known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}
+    if canonical(said) not in known:
+        shown = safe.escaped(json.dumps(said, ensure_ascii=False))
+        raise typer.BadParameter(f"{shown} is none of the answers{_offered(hold)}", param_hint="VALUE")
+
+
 def _is_plain_permission(hold: Hold) -> bool:
     return hold.kind == "permission" and not hold.call_id and not hold.options
 
@@ -283,6 +315,11 @@ def _variables(hold: Hold, text: str | None) -> dict[str, Any]:
         raise typer.BadParameter("nobody can be asked here: give - and a JSON object", param_hint="VALUE")
     names = [str(name) for name in hold.raw.get("fields") or ()]
     return {name: typer.prompt(safe.escaped(name), hide_input=True, err=True) for name in names}
+
+
+def _is_read(text: str) -> bool:
+    """Whether an option names what has its value: a file, or the standard input."""
+    return text == "-" or text.startswith("@")
 
 
 def _read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
@@ -328,14 +365,19 @@ def _print_difference(before: Any, after: Any, *, stderr: bool = False) -> None:
         console(stderr=stderr).print(safe.text(line, style=style))
 
 
-def _print_recorded(
-    hold: Hold, done: str, recorded: Recorded, as_json: bool, edited_digest: str = ""
-) -> None:
+def _print_recorded(hold: Hold, done: str, recorded: Recorded, as_json: bool) -> None:
     if as_json:
         print_json({"hold_id": hold.hold_id, "digest": hold.digest, **recorded.raw})
         return
     waits = " (recorded; more votes are needed)" if recorded.status == "recorded" else ""
     name = hold.tool or hold.kind
-    digest = f"{edited_digest}, in place of {hold.digest}" if edited_digest else hold.digest
-    lines = [f"{done}: {name} {hold.hold_id}{waits}", f"digest {digest}", *what_follows(recorded)]
+    lines = [f"{done}: {name} {hold.hold_id}{waits}", _digests(hold, done, recorded), *what_follows(recorded)]
     console().print(safe.text("\n".join(lines), lines=True))
+
+
+def _digests(hold: Hold, done: str, recorded: Recorded) -> str:
+    """What was decided on; of an edit what would run now, as the server says: sensitive values are sealed there."""
+    if done != "edited":
+        return f"digest {hold.digest}"
+    edited = recorded.edited_digest or (recorded.next_hold.digest if recorded.next_hold else "")
+    return f"digest {edited}, in place of {hold.digest}" if edited else f"in place of digest {hold.digest}"
