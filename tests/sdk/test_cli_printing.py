@@ -1,6 +1,7 @@
 """What the command prints where a terminal, a text or a moment is unusual."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -47,6 +48,33 @@ def test_question_that_is_cut_ends_with_an_ellipsis(terminal: Terminal) -> None:
     said = terminal.out.replace("\n", "").replace(" ", "")
     assert "x" * 100 in said
     assert "y" * 99 + "…" in said
+
+
+@pytest.mark.parametrize(("columns", "below"), [(60, True), (89, True), (120, False)])
+def test_inbox_of_a_narrow_terminal_has_the_question_below_the_row_and_breaks_no_word(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int, below: bool
+) -> None:
+    holds = terminal.script.on_http
+    request = "Please look at the invoices of March " * 11
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path == "/v1/holds":
+            items = [{**HOLD, "question": "Pay 98.70 to GB29?", "request": request}, OTHER]
+            return JSONResponse({"items": items, "next_cursor": None})
+        return await holds(asked)
+
+    terminal.script.on_http = answer
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert terminal("inbox") == 0
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", terminal.out).splitlines()]
+    assert all(len(line) <= columns for line in lines)
+    assert ("  Pay 98.70 to GB29?" in lines) is below
+    if below:
+        assert {"invoices", "send_money", "billing-bot"} <= {word for line in lines for word in line.split()}
+        assert len(lines) <= 12
+    assert sum("…" in line for line in lines) == 1, "the request is cut"
 
 
 def test_digest_that_is_too_short_is_told_so(terminal: Terminal) -> None:

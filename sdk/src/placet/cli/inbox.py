@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 SHORT = 8
 LINE_CHARS = 100
+# In fewer columns the question would break words: it gets lines of its own.
+NARROW = 90
+COLUMNS = ("id", "agent", "tool", "risk", "waits until")
 HOLD_EVENTS = ("tool_call_pending_review", "hitl_requested", "hold_changed", "hold_resolved")
 
 
@@ -71,14 +74,36 @@ def inbox(
 def print_inbox(holds: Sequence[Hold]) -> None:
     """The table of open holds, oldest deadline first."""
     short = shortener([hold.hold_id for hold in holds])
-    print_table(
-        ("id", "agent", "tool", "risk", "waits until", "question"),
-        [
-            (short(hold.hold_id), hold.agent, hold.tool or hold.kind, risk_of(hold), until(hold), _asks(hold))
-            for hold in holds
-        ],
-        "Nothing waits.",
-    )
+    rows = [
+        (short(hold.hold_id), hold.agent, hold.tool or hold.kind, risk_of(hold), until(hold))
+        for hold in holds
+    ]
+    questions = [_asks(hold) for hold in holds]
+    if holds and console().width < NARROW:
+        _print_narrow(rows, questions)
+        return
+    shown = [(*row, question) for row, question in zip(rows, questions, strict=True)]
+    print_table((*COLUMNS, "question"), shown, "Nothing waits.")
+
+
+def _print_narrow(rows: Sequence[Sequence[str]], questions: Sequence[Text]) -> None:
+    """The table with each question below its row; side by side, as far as the terminal is wide enough for that."""
+    from rich.cells import cell_len, set_cell_size
+    from rich.padding import Padding
+    from rich.text import Text
+
+    screen = console()
+    cells = [COLUMNS, *([safe.escaped(cell) for cell in row] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    fits = sum(widths) + 2 * (len(widths) - 1) <= screen.width
+    lines = [
+        "  ".join(map(set_cell_size, row, widths)).rstrip() if fits else "  ".join(filter(None, row))
+        for row in cells
+    ]
+    screen.print(Text(lines[0], style="bold"))
+    for line, question in zip(lines[1:], questions, strict=True):
+        screen.print(Text(line))
+        screen.print(Padding(question, (0, 0, 0, 2)))
 
 
 def _print_groups(groups: Sequence[HoldGroup], as_json: bool) -> None:
