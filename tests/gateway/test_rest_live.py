@@ -122,17 +122,6 @@ def test_whole_loop_runs_once_with_exactly_what_was_approved(bot: Caller, anna: 
     assert _code(bot.post("/v1/executions", {"execution_id": execution_id})) == (409, "execution_closed")
 
 
-@pytest.mark.parametrize("more", [{}, {"digest": ""}])
-def test_decision_on_a_call_without_its_digest_is_invalid_and_says_what_to_send(
-    bot: Caller, anna: Caller, more: dict[str, str]
-) -> None:
-    call = bot.propose(bot.execution())
-    for word in ({"decision": "approve"}, {"decision": "reject", "feedback": "no"}):
-        answer = anna.post(f"/v1/holds/{call['hold_id']}/decision", {**word, **more})
-        assert _code(answer) == (422, "invalid")
-        assert "send the hold's digest" in answer.json()["detail"]
-
-
 def test_consume_before_the_release_may_be_asked_again_after_it(bot: Caller, anna: Caller) -> None:
     execution_id = bot.execution()
     call = bot.propose(execution_id)
