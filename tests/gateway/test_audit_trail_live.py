@@ -130,9 +130,11 @@ def test_proof_of_one_decision_is_verified_by_itself_and_against_an_earlier_head
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    proof_of(analyst, an_entry(bot, analyst))
     earlier = tmp_path / "earlier.jsonl"
-    earlier.write_text(json.dumps(analyst.get("/v1/audit/head").json()["head"]) + "\n")
+    with earlier.open("w") as file:
+        for _ in range(2):
+            proof_of(analyst, an_entry(bot, analyst))
+            file.write(json.dumps(analyst.get("/v1/audit/head").json()["head"]) + "\n")
     event_id = an_entry(bot, analyst)
     proof_of(analyst, event_id)
     out = tmp_path / "proof.json"
@@ -151,6 +153,11 @@ def test_fetch_and_prove_say_what_keeps_them(
 ) -> None:
     assert placet("prove", "no-such-event") == 1
     assert "no such audit entry" in capsys.readouterr().err
+    many = tmp_path / "many.jsonl"
+    head = {"number": 1, "tenant": "acme", "previous": "", "trees": []}
+    many.write_text("".join(json.dumps(head | {"number": 1 + number}) + "\n" for number in range(101)))
+    assert placet("prove", "no-such-event", "--since-head", many) == 2
+    assert "tail -n 100" in capsys.readouterr().err
     as_reviewer = ["--url", anna.url, "--token", anna.token, "audit", "fetch", "--out", str(tmp_path / "x")]
     assert run(as_reviewer) == 1
     assert run(["--url", "http://127.0.0.1:9", "--token", "t", "audit", "prove", "e"]) == 3

@@ -17,9 +17,10 @@ from placet.audit import Unreadable, read_heads, read_keys, verify_path, verify_
 from placet.cli.fetching import Fetch
 from placet.errors import PlacetError
 from projections.audit.tiles import Tiles
-from schemas.audit import Head, record_leaf
+from schemas.audit import Head, TreeHead, record_leaf, sign_head
 from schemas.merkle import root_and_paths
-from tests.sdk.audit_bundles import KEYS, record_at
+from schemas.record import RawRecord
+from tests.sdk.audit_bundles import EVERY, KEY, KEYS, record_at, root_of
 from tests.sdk.test_audit_merkle import shown
 from tests.sdk.test_audit_verify import PLACES, SIZE, TRAIL, kept
 
@@ -52,26 +53,99 @@ def test_proof_is_verified_and_no_other_record_fits_it(index: int) -> None:
         assert not verify_proof(proof | change, KEYS).is_verified
 
 
-def test_proof_is_held_against_a_head_kept_elsewhere_by_consistency() -> None:
-    old, new = TRAIL.heads[0], TRAIL.heads[-1]
-    leaves = b"".join(record_leaf("executions", record) for record in TRAIL.records)
+def consistency_of(old: Head, new: Head = TRAIL.heads[-1], records: list[RawRecord] = TRAIL.records) -> Any:
+    leaves = b"".join(record_leaf("executions", record) for record in records)
     path = Tiles(lambda level, number: leaves).consistency(old.trees[1].size, new.trees[1].size)
     steps = [step.hex() for step in path]
     sizes = {"first_size": old.trees[1].size, "second_size": new.trees[1].size}
     shown_path: dict[str, Any] = {"topic": "executions", "partition": 3, "path": steps} | sizes
     still = {"topic": "definitions", "partition": 0, "path": [], "first_size": 1, "second_size": 1}
-    consistency = {
-        "first": json.loads(old.line),
-        "second": json.loads(new.line),
-        "proofs": [shown_path, still],
-    }
-    proof = proof_of(20) | {"consistency": consistency}
-    assert verify_proof(proof, KEYS, [kept(old)]).is_verified
-    assert verify_proof(proof, KEYS, [kept(new)]).is_verified
+    return {"first": json.loads(old.line), "second": json.loads(new.line), "proofs": [shown_path, still]}
+
+
+def test_proof_is_held_against_a_head_kept_elsewhere_by_consistency() -> None:
+    old, new = TRAIL.heads[0], TRAIL.heads[-1]
+    consistency = consistency_of(old)
+    # Earlier versions wrote the one consistency proof without a list around it.
+    for written in (consistency, [consistency]):
+        proof = proof_of(20) | {"consistency": written}
+        assert verify_proof(proof, KEYS, [kept(old)]).is_verified
+        assert verify_proof(proof, KEYS, [kept(new)]).is_verified
     assert "--since-head" in verify_proof(proof_of(20), KEYS, [kept(old)]).findings[0].detail
-    shown_path["path"] = steps[:-1]
+    consistency["proofs"][0]["path"].pop()
     (found,) = verify_proof(proof, KEYS, [kept(old)]).findings
     assert (found.kind, found.tree) == ("not_the_signed_root", "executions/3")
+
+
+def test_proof_is_verified_against_all_heads_that_were_kept_elsewhere() -> None:
+    first, second, third, newest = TRAIL.heads
+    all_kept = [kept(head) for head in TRAIL.heads]
+    shown = [consistency_of(head) for head in (first, second, third)]
+    for written in (shown, [*shown, consistency_of(newest)], shown[::-1]):
+        report = verify_proof(proof_of(20) | {"consistency": written}, KEYS, all_kept)
+        assert report.is_verified, report.findings
+    (found,) = verify_proof(proof_of(20) | {"consistency": shown[:1]}, KEYS, all_kept).findings
+    # What the proof says nothing of is no tampering, and is not verified either.
+    assert (found.kind, found.head) == ("not_shown", 2)
+    assert "and 1 more" in found.detail
+    assert "--since-head" in found.detail
+
+
+def rewritten() -> tuple[list[RawRecord], Head]:
+    """What who has the key makes of the trail after its first head: another second head that links to the first."""
+    records = [*TRAIL.records[:EVERY], *(record_at(index) for index in range(100, 100 + EVERY))]
+    trees = [
+        TreeHead("executions", 3, records[-1].offset, len(records), root_of("executions", records)),
+        TRAIL.heads[0].trees[0],
+    ]
+    return records, sign_head(KEY, "acme", "2026-01-01T00:00:00.000Z", TRAIL.heads[0], trees)
+
+
+def test_case_34_kept_head_that_contradicts_is_a_broken_chain_and_never_verified() -> None:
+    first, second, third, newest = TRAIL.heads
+    records, forged = rewritten()
+    leaves = [record_leaf("executions", record) for record in records]
+    proof = proof_of(3) | {
+        "tree_size": len(records),
+        "path": [step.hex() for step in root_and_paths(leaves)[1][3]],
+        "head": json.loads(forged.line),
+        "consistency": [consistency_of(first, forged, records)],
+    }
+    # The forged history begins as the kept one did, so its first head alone cannot tell.
+    assert verify_proof(proof, KEYS, [kept(first)]).is_verified
+    for others in ([second], [third], [second, third, newest]):
+        report = verify_proof(proof, KEYS, [kept(first), *map(kept, others)])
+        assert {found.kind for found in report.findings} <= {"broken_chain", "tail_cut"}
+        assert not report.is_verified
+    # Two kept heads of one number, both of which the forger could link to what came before.
+    honest = proof_of(20) | {"consistency": [consistency_of(head) for head in (first, second, third)]}
+    for heads in ([forged, second], [first, forged, third], [forged]):
+        kinds = [found.kind for found in verify_proof(honest, KEYS, list(map(kept, heads))).findings]
+        assert kinds
+        assert set(kinds) == {"broken_chain"}
+
+
+def test_case_34_link_of_kept_heads_is_no_proof_that_the_trees_of_one_begin_with_the_other() -> None:
+    """The key's owner signs a head that names the one before, of trees that do not hold it."""
+    other = [record_at(index) for index in range(100, 150)]
+    heads: list[Head] = [TRAIL.heads[0]]
+    for size in (20, 50):
+        tree = TreeHead("executions", 3, other[size - 1].offset, size, root_of("executions", other[:size]))
+        trees = [tree, TRAIL.heads[0].trees[0]]
+        heads.append(sign_head(KEY, "acme", "2026-01-01T00:00:00.000Z", heads[-1], trees))
+    leaves = [record_leaf("executions", record) for record in other]
+    proof = {
+        "event_id": "e103",
+        "record": shown(other[3]),
+        "leaf_index": 3,
+        "tree_size": 50,
+        "path": [step.hex() for step in root_and_paths(leaves)[1][3]],
+        "head": json.loads(heads[2].line),
+        "consistency": [consistency_of(heads[1], heads[2], other)],
+    }
+    assert verify_proof(proof, KEYS, [kept(heads[1])]).is_verified
+    (found,) = verify_proof(proof, KEYS, list(map(kept, heads))).findings
+    assert (found.kind, found.head) == ("not_shown", 1)
 
 
 def test_what_is_no_bundle_key_or_proof_is_unreadable(tmp_path: Path) -> None:

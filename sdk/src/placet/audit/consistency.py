@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from placet.audit.findings import Finding
@@ -17,26 +17,18 @@ TREE_MEMBERS = frozenset({"topic", "partition", "first_size", "second_size", "pa
 
 @dataclass(frozen=True)
 class Consistency:
-    """What a proof brings to show that an earlier head came before its own; `first` is None where it brings none."""
+    """What a proof brings to show that an earlier head came before its own."""
 
-    first: Head | None = None
-    second: Head | None = None
-    steps: Mapping[TreeName, Sequence[bytes]] = field(default_factory=dict)
-
-    def heads(self) -> list[Head]:
-        """The heads whose signatures must be good."""
-        return [head for head in (self.first, self.second) if head is not None]
-
-    def begins_with(self, head: Head) -> bool:
-        """Whether the earlier head is this one."""
-        return self.first is not None and self.first.line == head.line
+    first: Head
+    second: Head
+    steps: Mapping[TreeName, Sequence[bytes]]
 
     def wrong(self, head: Head) -> list[Finding]:
         """What keeps the first head from being an earlier one of this."""
-        if self.first is None or self.second is None:
-            return []
         if self.second.line != head.line:
             return [_broken("the consistency proof leads to another head than the proof's", self.first)]
+        if self.first.tenant != head.tenant or self.first.number > head.number:
+            return [_broken("the consistency proof begins with no earlier head of this tenant", self.first)]
         if set(self.steps) != set(self.first.trees):
             return [_broken("the consistency proof is of other trees than the earlier head's", self.first)]
         findings = []
@@ -47,6 +39,15 @@ class Consistency:
                 tree = f"{name[0]}/{name[1]}"
                 findings.append(Finding("not_the_signed_root", problem, tree, head=self.first.number))
         return findings
+
+
+def consistencies_of(value: Any) -> list[Consistency]:
+    """The consistency proofs in a proof: one of each earlier head, or, as earlier versions wrote it, a single one.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    return [consistency_of(one) for one in (items(value) if type(value) is list else [value])]
 
 
 def consistency_of(value: Any) -> Consistency:

@@ -16,6 +16,7 @@ Kind = Literal[
     "not_the_signed_root",
     "unsigned",
     "hidden",
+    "not_shown",
 ]
 
 

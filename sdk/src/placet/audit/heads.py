@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -133,6 +133,25 @@ def check_chain(heads: Sequence[Head]) -> list[Finding]:
     return findings
 
 
+def check_order(heads: Iterable[Head]) -> list[Finding]:
+    """What keeps heads of one tenant, some of them perhaps missing between, from being of one history."""
+    findings = []
+    in_order = sorted({head.line: head for head in heads}.values(), key=lambda head: head.number)
+    for before, head in pairwise(in_order):
+        problem = _contradiction(before, head)
+        if problem:
+            findings.append(Finding("broken_chain", problem, head=head.number))
+    return findings
+
+
+def _contradiction(before: Head, head: Head) -> str:
+    if head.number == before.number:
+        return "there is another head of this number"
+    if head.number == before.number + 1:
+        return _problem(before, head)
+    return _shrunk(before, head)
+
+
 def _problem(before: Head, head: Head) -> str:
     if head.number != before.number + 1:
         return f"it follows head {before.number}"
@@ -140,6 +159,10 @@ def _problem(before: Head, head: Head) -> str:
         return f"it is of the tenant {head.tenant[:40]}"
     if head.previous != before.digest:
         return f"it was signed after another head {before.number}"
+    return _shrunk(before, head)
+
+
+def _shrunk(before: Head, head: Head) -> str:
     for name, old in before.trees.items():
         new = head.trees.get(name)
         if new is None or new.size < old.size or new.last_offset < old.last_offset:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from placet.audit.bundle import Bundle, Unreadable, keys_of, read_fetched_heads, read_keys, read_proof
-from placet.audit.consistency import Consistency, consistency_of
+from placet.audit.consistency import Consistency, consistencies_of
 from placet.audit.findings import Finding, Report
 from placet.audit.heads import (
     MALFORMED,
@@ -17,6 +17,7 @@ from placet.audit.heads import (
     TreeName,
     TreeState,
     check_chain,
+    check_order,
     check_signature,
     head_of,
 )
@@ -118,14 +119,16 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
         offset = record["offset"]
         event_id = text(proof["event_id"])
         own = keys_of(proof["keys"]) if "keys" in proof else None
-        consistency = consistency_of(proof["consistency"]) if "consistency" in proof else Consistency()
+        shown = consistencies_of(proof["consistency"]) if "consistency" in proof else []
     except MALFORMED as error:
         raise Unreadable(f"This is no proof ({error}): make one with placet audit prove.") from error
     report = Report(heads=1, leaves=1, records=1, tenant=head.tenant)
     believed = _believed(report, keys, own)
+    earlier = [one for consistency in shown for one in (consistency.first, consistency.second)]
     if own is not None:
-        report.findings += _foreign_keys(IN_PROOF, own, believed, [head, *consistency.heads()])
-    _signed(report, [head, *kept, *consistency.heads()], believed)
+        report.findings += _foreign_keys(IN_PROOF, own, believed, [head, *earlier])
+    # A head that is kept and comes along is one head.
+    _signed(report, list({one.line: one for one in (head, *kept, *earlier)}.values()), believed)
     tree = f"{name[0]}/{name[1]}"
     if says != event_id:
         report.findings.append(
@@ -137,15 +140,36 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
         report.findings.append(
             Finding("not_the_signed_root", problem, tree, index, None, offset, head.number)
         )
-    report.findings += _forks([head], kept)
-    report.findings += consistency.wrong(head)
-    for other in kept:
-        if other.number != head.number and not consistency.begins_with(other):
-            problem = (
-                "nothing shows that the head kept elsewhere came before: fetch the proof with --since-head"
-            )
-            report.findings.append(Finding("broken_chain", problem, head=other.number))
+    report.findings += _against_kept(head, shown, kept)
     return report
+
+
+def _against_kept(head: Head, shown: Sequence[Consistency], kept: Sequence[Head]) -> list[Finding]:
+    """What keeps a proof's head from being a later one of the heads kept elsewhere, and of those that came along.
+
+    That a head names the one before by `previous` shows that it was signed after it, not that its trees begin with
+    that one's: whoever has the key signs both. So each kept head needs a consistency proof of its own.
+    """
+    findings = _forks([head], kept)
+    wrong = {consistency.first.line: consistency.wrong(head) for consistency in shown}
+    for consistency in shown:
+        findings += consistency.wrong(head)
+    told = {finding.head for finding in findings}
+    firsts = [consistency.first for consistency in shown]
+    findings += check_order([head, *(one for one in (*kept, *firsts) if one.number not in told)])
+    told |= {finding.head for finding in findings}
+    open_ = {one.number for one in kept if one.line not in {head.line, *wrong} and one.number not in told}
+    if open_:
+        problem = (
+            f"nothing in the proof shows that {_heads(open_)} kept elsewhere came before: make the proof again, with "
+            "`placet audit prove --since-head` and the same file"
+        )
+        findings.append(Finding("not_shown", problem, head=min(open_)))
+    return findings
+
+
+def _heads(numbers: Collection[int]) -> str:
+    return "this head" if len(numbers) == 1 else f"this head and {len(numbers) - 1} more"
 
 
 def _believed(report: Report, keys: Keys | None, own: Keys | None) -> Keys:

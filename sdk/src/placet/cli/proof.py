@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +29,8 @@ app = audit_app
 app.command()(impact)
 NOT_VERIFIED, USAGE = 1, 2
 TRIES = 3
+# A question for each; a longer file is what `fetch` is for.
+SINCE_MAX = 100
 # A head is signed some seconds after what it covers; nothing is to be done about it but to wait.
 HEAD_WITHIN_S, LOOK_EVERY_S = 60.0, 1.0
 
@@ -62,14 +64,25 @@ def prove(
     event_id: Annotated[str, typer.Argument(metavar="ID", help="An event id that `placet audit` shows.")],
     out: Annotated[Path | None, typer.Option(help="Where to write the proof; else it is printed.")] = None,
     since_head: Annotated[
-        Path | None, typer.Option(help="A head kept elsewhere; the proof shows that it came before.")
+        Path | None,
+        typer.Option(
+            help="Heads that were kept elsewhere, one a line: the proof shows that each came before.",
+            dir_okay=False,
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Get the proof that an event is in the log that was signed."""
-    earlier = _read_heads(since_head)
+    since = sorted({head.number for head in _read_heads(since_head)})
+    if len(since) > SINCE_MAX:
+        print(
+            f"{safe.escaped(str(since_head))} holds {len(since):,} heads, and a proof takes at most {SINCE_MAX}: "
+            f"give the newest (tail -n {SINCE_MAX}) here and to verify, or fetch the trail, held against all",
+            file=sys.stderr,
+        )
+        raise typer.Exit(USAGE)
     with connect(context) as placet:
-        proof = _once_signed(lambda: _proof(placet, event_id, earlier[0].number if earlier else None))
+        proof = _once_signed(lambda: _proof(placet, event_id, since))
     text = json.dumps(proof, indent=1)
     if out is not None:
         out.write_text(f"{text}\n", "utf-8")
@@ -134,16 +147,22 @@ def _once_signed(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         time.sleep(LOOK_EVERY_S)
 
 
-def _proof(placet: Placet, event_id: str, since: int | None) -> dict[str, Any]:
+def _proof(placet: Placet, event_id: str, since: Sequence[int]) -> dict[str, Any]:
     for _ in range(TRIES):
         proof = _only(PROOF_MEMBERS, placet.fetch(f"/audit/{event_id}/proof"))
         proof["keys"] = placet.fetch("/audit/keys")["keys"]
-        if since is None:
+        if not since:
             return proof
-        answer = placet.fetch("/audit/consistency", **{"from": str(since)})
-        proof["consistency"] = _only(CONSISTENCY_MEMBERS, answer)
-        # A head may be signed between the two questions.
-        if proof["consistency"]["second"] == proof["head"]:
+        # A head that is newer than the server's newest has no proof, and verifying says what that means.
+        numbers = [number for number in since if number <= proof["head"]["number"]]
+        proof["consistency"] = shown = []
+        for number in numbers:
+            answer = placet.fetch("/audit/consistency", **{"from": str(number)})
+            shown.append(_only(CONSISTENCY_MEMBERS, answer))
+            # A head may be signed between two questions.
+            if answer["second"] != proof["head"]:
+                break
+        else:
             return proof
     raise Unavailable("unavailable", 503, "heads are signed faster than they can be asked for: try again")
 
