@@ -23,15 +23,18 @@ from gateway.operations.calls import (
     subject_of,
     undecided_reply,
 )
+from gateway.problems import Problem
 from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import read_execution
-from gateway.rest.parameters import AFTER, WAIT, WAIT_OF_PROPOSAL
+from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
 from gateway.undecided import row_or_proposal
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
 from projections.queries import lists
+from projections.queries.paging import BadCursor
 from schemas.commands import ProposeToolCall
+from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions/{execution_id}/tool-calls", tags=["tool calls"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -64,20 +67,27 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
 @router.get(
     "",
     operation_id="listToolCalls",
-    responses=answers({200: r.Page[r.ToolCall]}, 403, 404),
-    openapi_extra=documented(parameters=(AFTER,)),
+    responses=answers({200: r.Page[r.ToolCall]}, 403, 404, 422),
+    openapi_extra=documented(parameters=(CURSOR, AFTER)),
 )
 async def list_calls(door: AtDoor, execution_id: str) -> Response:
-    """All calls of an execution, in the order in which they were proposed; without the grants' tokens."""
+    """All calls of an execution, in the order in which they were proposed; without the grants' tokens.
+
+    They are one page, unless they are so large that a page is cut.
+    """
     await door.settle_after()
     actor = door.actor
     check_sees(actor, await door.gate.reader.read(executions.subject_of(actor, execution_id)))
-    rows = await read_execution(
-        door,
-        execution_id,
-        lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id),
-    )
-    return await door.listed(rows, call_json)
+    cursor = door.query(CURSOR.name)
+    try:
+        page = await read_execution(
+            door,
+            execution_id,
+            lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id, cursor),
+        )
+    except BadCursor as error:
+        raise Problem(Refusal.INVALID, str(error)) from error
+    return await door.page(page, call_json)
 
 
 @router.get(

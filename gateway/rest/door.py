@@ -6,7 +6,9 @@ import asyncio
 import math
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -35,6 +37,8 @@ OWNER = "owner"
 _SECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,3})?")
 AFTER_WAIT_S = 3.0
 VIEWS_LOOK_S = 0.05
+# A page ends here, well below what may wait for one subject: a larger one could never be sent.
+PAGE_BYTES = 8 * 1024 * 1024
 
 
 class Door(NamedTuple):
@@ -80,11 +84,11 @@ class Door(NamedTuple):
         return key
 
     def query(self, name: str) -> str | None:
-        """A query parameter; None where it is missing or empty."""
-        return self.request.query_params.get(name) or None
+        """A query parameter; None where it is missing."""
+        return self.request.query_params.get(name)
 
     def one_of(self, word: Word) -> str | None:
-        """A query parameter that is one of some words; None where it is missing or empty.
+        """A query parameter that is one of some words; None where it is missing.
 
         Raises:
             Problem: 422, it is another.
@@ -114,7 +118,7 @@ class Door(NamedTuple):
         return self.number(LIMIT)
 
     def number(self, parameter: Number) -> int | None:
-        """A query parameter that is a whole number; None where it is missing or empty.
+        """A query parameter that is a whole number; None where it is missing.
 
         Raises:
             Problem: 422, not a number that it takes.
@@ -222,16 +226,39 @@ class Door(NamedTuple):
 
     async def page(self, page: Page, item: Callable[[dict[str, Any]], dict[str, Any]]) -> Response:
         """A page of rows as a list answer."""
-        return await self.listed(page.rows, item, page.next_cursor)
+        return await self.listed(page.rows, item, page.next_cursor, page.cursor_after)
 
     async def listed(
-        self, rows: Iterable[T], item: Callable[[T], dict[str, Any]], next_cursor: str | None = None
+        self,
+        rows: Iterable[T],
+        item: Callable[[T], dict[str, Any]],
+        next_cursor: str | None = None,
+        cursor_after: Callable[[T], str] | None = None,
     ) -> Response:
-        """A list answer, written in slices that let others through."""
+        """A list answer, written in slices that let others through.
+
+        Args:
+            rows: what it lists.
+            item: how a row is shown.
+            next_cursor: where the next page begins.
+            cursor_after: where it begins if this one ends with a row: at so many bytes it does.
+        """
         work, owner = self.gateway.work, owner_of(self.actor)
         cursor = self.gate.live.position.cursor()
-        async with work.turn(owner):
-            items = [written async for written in work.written(owner, rows, item)]
+        items: list[bytes] = []
+        size, last = 0, deque[T](maxlen=2)
+
+        def noted(row: T) -> dict[str, Any]:
+            last.append(row)
+            return item(row)
+
+        async with work.turn(owner), aclosing(work.written(owner, rows, noted)) as written:
+            async for one in written:
+                size += len(one)
+                if size > PAGE_BYTES and items and cursor_after is not None:
+                    next_cursor = cursor_after(last[0])
+                    break
+                items.append(one)
         tail = b'],"next_cursor":%b,"cursor":"%b"}' % (orjson.dumps(next_cursor), cursor.encode())
         return answer(Reply(200, b'{"items":[' + b",".join(items) + tail))
 
@@ -249,12 +276,13 @@ def _have_reached(positions: Positions, vector: Vector) -> bool:
 
 
 def word_in(request: Request, word: Word) -> str | None:
-    """A request's query parameter that is one of some words; None where it is missing or empty.
+    """A request's query parameter that is one of some words; None where it is missing.
 
     Raises:
-        Problem: 422, it is another.
+        Problem: 422, it is another, empty or there twice.
     """
-    found = request.query_params.get(word.name) or None
+    _check_said_once(request, word.name)
+    found = request.query_params.get(word.name)
     if found is None and word.required:
         raise Problem(Refusal.INVALID, f"{word.name} is needed: one of {', '.join(word.words)}")
     if found is not None and found not in word.words:
@@ -272,7 +300,8 @@ async def door_of(request: Request) -> Door:
 
     Raises:
         Problem: 401 unauthenticated; 429 quota, the subject asks too often; 503 unavailable, whether the token is
-            good, or which roles its subject has, cannot be told now; 422 invalid, a parameter that is not taken here.
+            good, or which roles its subject has, cannot be told now; 422 invalid, a parameter that is not taken here,
+            is empty or stands there twice.
     """
     door = await door_for(request, request.headers)
     _check_parameters(request)
@@ -289,6 +318,17 @@ def _check_parameters(request: Request) -> None:
     if unknown is not None:
         only = f"only {', '.join(taken)}" if taken else "none"
         raise Problem(Refusal.INVALID, f"{unknown}: this takes no such parameter, {only}")
+    for name in request.query_params:
+        _check_said_once(request, name)
+
+
+def _check_said_once(request: Request, name: str) -> None:
+    """Refuse what would be answered with all, or by one of two values: an unset variable in a script, two filters."""
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise Problem(Refusal.INVALID, f"{name} is given {len(values)} times: give it once")
+    if "" in values:
+        raise Problem(Refusal.INVALID, f"{name} is empty: give it a value, or leave it out")
 
 
 async def door_for(request: Request, headers: Mapping[str, str]) -> Door:

@@ -14,7 +14,7 @@ from gateway.identity.doors import check_reads, check_sees, reads_project
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, change, documented
-from gateway.rest.door import Door, answer, door_of, listed
+from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import Moment, event_page, read_execution, read_moment
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
 from projections.folds.executions import execution_json
@@ -106,8 +106,7 @@ async def list_events(door: AtDoor, execution_id: str) -> Response:
     await door.settle_after()
     row = await door.gate.reader.read(subject_of(door.actor, execution_id))
     check_sees(door.actor, row)
-    items, next_cursor = await event_page(door, execution_id)
-    return answer(listed(door.gate, items, next_cursor))
+    return await event_page(door, execution_id)
 
 
 def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:

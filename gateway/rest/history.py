@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
+
+from starlette.responses import Response
 
 from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.rest.door import Door
+from projections.folds.rows import Row
 from projections.queries import history
 from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
@@ -53,8 +56,8 @@ def read_time(text: str, name: str, otherwise: str = "") -> int:
         raise Problem(Refusal.INVALID, f"{name} must be an RFC 3339 time with a zone{otherwise}") from error
 
 
-async def event_page(door: Door, execution_id: str) -> tuple[list[dict[str, Any]], str | None]:
-    """A page of an execution's events by the query's cursor and limit, and where the next page begins.
+async def event_page(door: Door, execution_id: str) -> Response:
+    """A page of an execution's events by the query's cursor and limit.
 
     Raises:
         Problem: 422, a wrong cursor; 503, the views are behind for too long.
@@ -69,10 +72,12 @@ async def event_page(door: Door, execution_id: str) -> tuple[list[dict[str, Any]
             moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
         ),
     )
-    more = len(rows) > count
-    return [history.event_json(row) for row in rows[:count]], str(
-        rows[count - 1]["log_offset"]
-    ) if more else None
+    found, more = rows[:count], len(rows) > count
+    return await door.listed(found, history.event_json, _offset_of(found[-1]) if more else None, _offset_of)
+
+
+def _offset_of(row: Row) -> str:
+    return str(row["log_offset"])
 
 
 async def read_execution(door: Door, execution_id: str, ask: Callable[[ViewMoment], T]) -> T:

@@ -52,6 +52,7 @@ FILTERS = (
 )
 # Of how many of the project's pages one page of somebody who may see few of them is made.
 PAGES_MAX = 4
+ORDER = ("opened_at_ms", "hold_id")
 
 
 @router.get(
@@ -211,11 +212,11 @@ async def _seen_page(
         page = await _read_page(door, filters, status, cursor, MAX_LIMIT)
         seen += [row for row in page.rows if sees_hold(live, row, actor)]
         if len(seen) > limit:
-            return page_of(seen[: limit + 1], limit, "opened_at_ms", "hold_id")
+            return page_of(seen[: limit + 1], limit, *ORDER)
         cursor = page.next_cursor
         if cursor is None:
             break
-    return Page(seen, cursor)
+    return Page(seen, cursor, ORDER)
 
 
 def _open_page(rows: list[Row], filters: dict[str, str | None], cursor: str | None, limit: int) -> Page:
@@ -223,7 +224,7 @@ def _open_page(rows: list[Row], filters: dict[str, str | None], cursor: str | No
     mark = read_cursor(cursor)
     found = [row for row in rows if _fits(row, filters) and (mark is None or _place(row) > tuple(mark))]
     found.sort(key=_place)
-    return page_of(found[: limit + 1], limit, "opened_at_ms", "hold_id")
+    return page_of(found[: limit + 1], limit, *ORDER)
 
 
 def _place(row: Row) -> tuple[int, str]:

@@ -19,7 +19,7 @@ NUMBER_MAX = 2**53 - 1
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that takes any text."""
+    """A parameter that takes any text; in the query none that is empty."""
 
     name: str
     description: str
@@ -29,7 +29,7 @@ class Parameter:
     @property
     def schema(self) -> Mapping[str, Any]:
         """What it takes, as JSON Schema."""
-        return {"type": "string"}
+        return {"type": "string", "minLength": 1} if self.where == "query" else {"type": "string"}
 
 
 @dataclass(frozen=True)

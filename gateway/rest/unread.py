@@ -50,9 +50,7 @@ class Unread:
             if owner is not None and size > LARGE_BYTES:
                 if not self.budget.has_room(owner, size):
                     is_refused = True
-                    detail = "too many answers of this subject wait unread: read them first"
-                    problem = Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
-                    await response(problem)(scope, receive, send)
+                    await response(self._problem(size))(scope, receive, send)
                     return
                 taken = size
                 self.budget.take(owner, taken)
@@ -66,6 +64,17 @@ class Unread:
         finally:
             if taken:
                 self.budget.give_back(scope["state"][OWNER], taken)
+
+    def _problem(self, size: int) -> Problem:
+        if self.budget.ever_has_room(size):
+            detail = "too many answers of this subject wait unread: read them first"
+            return Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
+        # Waiting would not help. Pages end before they are so large; this is a list that has none.
+        detail = (
+            f"the answer has {size:,} bytes, more than may wait for one subject: ask for fewer with limit or a "
+            "filter where the route takes one, or for each by its name"
+        )
+        return Problem(Refusal.INVALID, detail)
 
     async def _wait_until_read(self, scope: Scope) -> None:
         visitor = visitor_of(scope)

@@ -29,6 +29,10 @@ class Budget:
             return False
         return self.bytes + size <= self._total or wanted <= self._total // (2 * len(self._waiting))
 
+    def ever_has_room(self, size: int) -> bool:
+        """Whether so many bytes may wait for a subject for which nothing else does."""
+        return size <= self._each
+
     def take(self, owner: Owner, size: int) -> None:
         """So many bytes more wait."""
         self._waiting[owner] += size

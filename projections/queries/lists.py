@@ -87,10 +87,23 @@ def holds(
     return _page(moment, HOLDS, (tenant, project), predicates, order, cursor, limit, is_open)
 
 
-def calls(moment: Moment, tenant: str, project: str, execution_id: str) -> list[Row]:
-    """All calls of an execution, in the order in which they were proposed."""
-    tail = 'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? ORDER BY "proposed_at_ms", "call_id"'
-    return moment.select(TOOL_CALLS, tail, (tenant, project, execution_id))
+def calls(moment: Moment, tenant: str, project: str, execution_id: str, cursor: str | None = None) -> Page:
+    """All calls of an execution behind the cursor, in the order in which they were proposed.
+
+    Raises:
+        BadCursor: the cursor is not one of this list.
+    """
+    order = ("proposed_at_ms", "call_id")
+    condition, values = where(
+        [
+            ('"tenant" = ?', tenant),
+            ('"project" = ?', project),
+            ('"execution_id" = ?', execution_id),
+            ('("proposed_at_ms", "call_id") > (?, ?)', read_cursor(cursor)),
+        ]
+    )
+    tail = f'{condition} ORDER BY "proposed_at_ms", "call_id"'
+    return Page(moment.select(TOOL_CALLS, tail, _flat(values)), None, order)
 
 
 def audit(

@@ -21,10 +21,20 @@ class BadCursor(ValueError):
 
 
 class Page(NamedTuple):
-    """Rows of a list, and where the next page begins (None at the end)."""
+    """Rows of a list, and where the next page begins (None at the end).
+
+    `order` is the columns that the list is ordered by, its time and its id.
+    """
 
     rows: list[Row]
     next_cursor: str | None
+    order: tuple[str, str]
+
+    def cursor_after(self, row: Row) -> str:
+        """Where the next page begins if this one ends with a row."""
+        at, row_id = self.order
+        text = json.dumps([row[at], row[row_id]], separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 class Mark(NamedTuple):
@@ -55,11 +65,8 @@ def read_cursor(cursor: str | None) -> Mark | None:
 
 def page_of(rows: list[Row], limit: int, at: str, row_id: str) -> Page:
     """A page made of up to `limit + 1` rows, by the columns that the list is ordered by."""
-    if len(rows) <= limit:
-        return Page(rows, None)
-    last = rows[limit - 1]
-    text = json.dumps([last[at], last[row_id]], separators=(",", ":"))
-    return Page(rows[:limit], base64.urlsafe_b64encode(text.encode()).decode().rstrip("="))
+    page = Page(rows[:limit], None, (at, row_id))
+    return page if len(rows) <= limit else page._replace(next_cursor=page.cursor_after(rows[limit - 1]))
 
 
 def bounded(limit: int | None) -> int:

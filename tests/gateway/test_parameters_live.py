@@ -11,6 +11,7 @@ import pytest
 from gateway.app import routed_app
 from gateway.docs_gen.openapi import openapi_document
 from gateway.rest.parameters import IDEMPOTENCY_KEY, KEY_MAX_CHARS, LAST_EVENT_ID, PROJECT
+from placet.cli.app import run
 from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
@@ -164,3 +165,52 @@ def test_parameter_that_a_route_does_not_take_is_refused(admin: Caller, path: st
     answer = admin.get(path)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert answer.json()["detail"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/v1/holds?status=", "status is empty: "),
+        ("/v1/holds?status=open&agent=", "agent is empty: "),
+        ("/v1/holds?decidable=", "decidable is empty: "),
+        ("/v1/holds?limit", "limit is empty: "),
+        ("/v1/executions?cursor=", "cursor is empty: "),
+        ("/v1/executions?after=", "after is empty: "),
+        ("/v1/holds/groups?agent=", "agent is empty: "),
+        ("/v1/audit?subject=", "subject is empty: "),
+        ("/v1/events/stream?channels=", "channels is empty: "),
+        ("/v1/holds?status=open&status=resolved", "status is given 2 times: "),
+        ("/v1/executions?agent=nobody&agent=bot", "agent is given 2 times: "),
+        ("/v1/executions?limit=1&limit=1&limit=1", "limit is given 3 times: "),
+        ("/v1/events/stream?channels=events&channels=holds", "channels is given 2 times: "),
+        ("/readyz?part=", "part is empty: "),
+        ("/readyz?part=gateway&part=gateway", "part is given 2 times: "),
+    ],
+)
+def test_parameter_that_is_empty_or_given_twice_is_refused_and_named(
+    admin: Caller, path: str, said: str
+) -> None:
+    answer = admin.get(path)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert answer.json()["detail"].startswith(said)
+
+
+def test_every_query_parameter_of_every_route_is_refused_empty_and_twice(admin: Caller) -> None:
+    asked = 0
+    for path, operations in DOCUMENT["paths"].items():
+        for method, operation in operations.items():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] != "query":
+                    continue
+                asked += 1
+                name = parameter["name"]
+                for query in (f"{name}=", f"{name}=1&{name}=2"):
+                    answer = admin.call(method.upper(), re.sub(r"{[^}]*}", "x", path) + f"?{query}")
+                    assert answer.status_code == 422, (path, query, answer.text)
+                    assert answer.json()["detail"].startswith(f"{name} is "), (path, query, answer.text)
+    assert asked > 30
+
+
+def test_command_with_an_empty_filter_is_refused(anna: Caller, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--url", anna.url, "--token", anna.token, "inbox", "--agent", ""]) == 1
+    assert "agent is empty" in capsys.readouterr().err

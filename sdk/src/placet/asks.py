@@ -17,7 +17,8 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _params(**fields: Any) -> dict[str, str]:
-    return {name: str(value) for name, value in fields.items() if value not in (None, "")}
+    # An empty one is sent, and refused: left out, the filter of an unset variable would be answered with all.
+    return {name: str(value) for name, value in fields.items() if value is not None}
 
 
 def _id(text: str, what: str) -> str:
@@ -246,9 +247,9 @@ def policy_versions(name: str) -> Request:
     return Request("GET", f"/policies/{segment(name)}/versions")
 
 
-def list_calls(execution_id: str) -> Request:
+def list_calls(execution_id: str, cursor: str | None = None) -> Request:
     """The calls of an execution."""
-    return Request("GET", f"{_execution(execution_id)}/tool-calls")
+    return Request("GET", f"{_execution(execution_id)}/tool-calls", params=_params(cursor=cursor))
 
 
 def read(path: str, **params: Any) -> Request:

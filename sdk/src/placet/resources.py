@@ -79,9 +79,9 @@ class AsyncExecutions:
         """What happened in an execution, as the log has it."""
         return await self.channel.objects(asks.execution_events(execution_id, cursor))
 
-    async def calls(self, execution_id: str) -> Page[ToolCall]:
-        """All calls of an execution, in the order in which they were proposed."""
-        return await self.channel.page(ToolCall, asks.list_calls(execution_id))
+    async def calls(self, execution_id: str, *, cursor: str | None = None) -> Page[ToolCall]:
+        """All calls of an execution, in the order in which they were proposed; more pages only of very large ones."""
+        return await self.channel.page(ToolCall, asks.list_calls(execution_id, cursor))
 
     async def pause(self, execution_id: str, reason: str = "") -> Execution:
         """Let nothing more be judged or run until it is resumed."""

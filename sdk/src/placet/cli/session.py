@@ -185,7 +185,7 @@ def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
 def find_call(placet: Placet, execution_id: str, call_id: str) -> ToolCall:
     """A call by the ids of its execution and its own, or by their beginnings."""
     execution = find_execution(placet, execution_id)
-    calls = placet.executions.calls(execution.execution_id).items
+    calls = every(lambda cursor: placet.executions.calls(execution.execution_id, cursor=cursor))
     found = by_prefix(calls, call_id, lambda call: (call.call_id,), "call of this execution")
     return placet.call(found.execution_id, found.call_id)
 
