@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gateway.docs_gen.commands import command_sections
 from gateway.docs_gen.tables import message_section, refusal_table
-from gateway.sockets.close import NOT_AUTHENTICATED, RESTARTING, TOO_FAST, TRY_LATER
+from gateway.sockets.close import NOT_AUTHENTICATED, NOT_AUTHORISED, RESTARTING, TOO_FAST, TRY_LATER
 from gateway.sockets.protocol import (
     ANSWERS,
     FOR_AGENTS,
@@ -55,7 +55,11 @@ the gateway does not know, are refused before the socket opens.
 Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one closes the socket with 1009. Close code
 {NOT_AUTHENTICATED} means that the token was missing, not believed, or has expired: get a new one and connect again.
 An open socket, too, is closed with it once its token's key is withdrawn or its subject has other roles, whether or
-not anything is sent. 1007 means that a text frame was no UTF-8.
+not anything is sent. Where the `error` before it has the code `invalid`, the first message (or the header
+`Placet-Project` beside it) is wrong: put it right first. {NOT_AUTHORISED} means that the token is believed, and may
+not work in the `project` that `authenticate` or the header names (the `error` before it is 403 `not_authorised`):
+leave the project out, or get a token of that project or of the whole tenant; the same again ends the same way.
+1007 means that a text frame was no UTF-8.
 {TOO_FAST} means too many messages, or answers that are not read. {TRY_LATER} means try again in a moment.
 {RESTARTING} means that the gateway is stopping: connect again at once, to any gateway, with your cursor.
 
@@ -144,7 +148,8 @@ AGENT_FLOW = """
 1. `start_execution` once. The same id and body again is the same execution.
 2. `propose`. The reply has the verdict: `status` 200 with `released` or `denied`, or 202 with `held` (a person
    decides) or `proposed` (nobody has judged it yet; it stays in the log).
-3. A held call's decision comes as `tool_call_decided` on the socket that proposed it, without a subscription. After a
+3. A held call's decision comes as `tool_call_decided` on the socket that proposed it, without a subscription; its end
+   without one, too: `status` is then `expired`, and it does not run. After a
    reconnect propose again with the same `call_id` and body: the reply says how it stands, and the push follows.
 4. `consume` with the released `digest` and an `attempt_id` that is random for each process. Run the tool only after
    a reply of 200, and with `approved_arguments`, never with your own. The same attempt that asks again, with the same

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-NOT_AUTHENTICATED, TOO_FAST, TRY_LATER = 4401, 1008, 1013
+NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER = 4401, 4403, 1008, 1013
 # What the server says by itself when it ends (gateway/server/websocket.py).
 RESTARTING = 1012

@@ -233,8 +233,9 @@ class HoldResolved(Received, r.Hold):
 
 
 class ToolCallDecided(Answered, r.ToolCall):
-    """A call was released, denied, cancelled or revoked. Whoever proposed it gets it unasked.
+    """A call was released, denied, cancelled or revoked, or is `expired`. Whoever proposed it gets it unasked.
 
+    `expired` is the status where nobody decided in time, and where a release was not used in time: it does not run.
     `grant.token` is there for who may consume the grant; it is null for others, and in replayed messages.
     """
 

@@ -26,7 +26,7 @@ from gateway.problems import Problem, message_of, response
 from gateway.rates import Buckets
 from gateway.server.visitors import greet
 from gateway.service import Gateway
-from gateway.sockets.close import NOT_AUTHENTICATED, TOO_FAST, TRY_LATER
+from gateway.sockets.close import NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
 from gateway.sockets.verbs import Frame
@@ -36,6 +36,12 @@ from schemas.refusals import Refusal
 
 SUBPROTOCOL = "placet.v1"
 FRAME_MAX_BYTES = 1024 * 1024
+# What a socket is closed with for a refusal; for any other, with what says that no token was believed.
+CODES = {
+    Refusal.NOT_AUTHORISED: NOT_AUTHORISED,
+    Refusal.QUOTA: TRY_LATER,
+    Refusal.UNAVAILABLE: TRY_LATER,
+}
 CLOSE_REASON_BYTES = 100
 # A flood is answered with refusals for a while; one that does not stop is cut off.
 FLOOD_REFUSALS_MAX = 1_000
@@ -110,7 +116,7 @@ async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
 
 
 async def _close(websocket: WebSocket, problem: Problem) -> None:
-    code = TRY_LATER if problem.code in (Refusal.QUOTA, Refusal.UNAVAILABLE) else NOT_AUTHENTICATED
+    code = CODES.get(problem.code, NOT_AUTHENTICATED)
     # A frame takes so many bytes, and no half of a character.
     reason = problem.detail.encode()[:CLOSE_REASON_BYTES].decode(errors="ignore")
     await websocket.close(code, reason)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from placet.errors import Unauthenticated, Unreachable
+from placet.errors import NotAuthorised, Unauthenticated, Unreachable
 from placet.models import Event
 from placet.transport.auto import Mode
 from placet.transport.feed import feed
@@ -121,6 +121,19 @@ async def test_feed_where_sockets_are_refused_reads_server_sent_events() -> None
         found = await follow(script, 3)
     assert [(event.type, event.cursor) for event in found] == [("hold_resolved", str(n)) for n in (1, 2, 3)]
     assert script.asked[0].params == {"channels": "holds"}
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_feed_with_a_token_of_another_project_is_not_authorised_at_once(is_told: bool) -> None:
+    async def refuse(peer: Peer, message: dict[str, Any]) -> None:
+        if is_told:
+            await peer.say(type="error", code="not_authorised", status=403, detail="of another project")
+        await peer.end(4403, "of another project")
+
+    async with serving(Scripted(on_frame=refuse)) as script:
+        with pytest.raises(NotAuthorised, match="of another project"):
+            await follow(script, 1)
+    assert len(script.peers) == 1
 
 
 @pytest.mark.parametrize("mode", ["ws", "rest"])

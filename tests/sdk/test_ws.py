@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 from placet import asks
-from placet.errors import Unauthenticated, Unreachable
+from placet.errors import NotAuthorised, Unauthenticated, Unreachable
 from placet.transport.auto import AutoTransport
 from placet.transport.port import Reply, Request
 from placet.transport.socket import NoWebSocket
@@ -132,6 +132,17 @@ async def test_send_with_a_token_that_is_not_believed_is_unauthenticated_at_once
 
     async with serving(Scripted(on_frame=refuse)) as script, connected(script) as transport:
         with pytest.raises(Unauthenticated, match="expired"):
+            await transport.send(propose())
+    assert len(script.peers) == 1
+
+
+async def test_send_with_a_token_of_another_project_is_not_authorised_at_once() -> None:
+    async def refuse(peer: Peer, message: dict[str, Any]) -> None:
+        await peer.say(type="error", code="not_authorised", status=403, detail="of another project", ref=None)
+        await peer.end(4403, "of another project")
+
+    async with serving(Scripted(on_frame=refuse)) as script, connected(script) as transport:
+        with pytest.raises(NotAuthorised, match="of another project"):
             await transport.send(propose())
     assert len(script.peers) == 1
 

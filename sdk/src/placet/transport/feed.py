@@ -39,6 +39,7 @@ async def feed(
     Raises:
         Unreachable: nobody answers: at first for `Patience.request_s`, later for `Patience.outage_s`.
         Unauthenticated: the token is not believed.
+        NotAuthorised: it may not work in the project that is named.
     """
     clock = asyncio.get_running_loop().time
     heard_at, heard, by_sse = clock(), False, mode == "rest"

@@ -18,7 +18,7 @@ from websockets.exceptions import (
 from websockets.typing import Subprotocol
 
 from placet.config import NotConfigured, shown_address
-from placet.errors import PlacetError, Unauthenticated, is_passing
+from placet.errors import NotAuthorised, PlacetError, Unauthenticated, is_passing
 from placet.tls import tls_for
 from placet.transport.bearer import authenticate_message
 from placet.transport.port import ConnectionLost, TokenSource
@@ -27,7 +27,8 @@ from placet.transport.rest import UNUSABLE_PROXY
 SUBPROTOCOL = Subprotocol("placet.v1")
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 # 1008 is the protocol's own "policy violation"; 4401 and 4403 are what applications say for 401 and 403.
-_AUTHENTICATION_CLOSES = frozenset({1008, 4401, 4403})
+_AUTHENTICATION_CLOSES = frozenset({1008, 4401})
+_NOT_AUTHORISED_CLOSE = 4403
 
 
 class NoWebSocket(PlacetError):
@@ -110,6 +111,9 @@ def closed_error(closed: ConnectionClosed, served: bool) -> PlacetError:
             that was never believed by this.
     """
     frame = closed.rcvd
+    if frame is not None and frame.code == _NOT_AUTHORISED_CLOSE:
+        # Another token would not be let in either, nor would the next try.
+        return NotAuthorised("not_authorised", 403, frame.reason or "the token may not work in this project")
     if not served and frame is not None and frame.code in _AUTHENTICATION_CLOSES:
         return Unauthenticated("unauthenticated", 401, frame.reason or "the token was not accepted")
     return ConnectionLost(f"the connection ended: {closed}")

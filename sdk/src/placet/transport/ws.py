@@ -26,7 +26,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from placet.config import NotConfigured, shown_address
-from placet.errors import PlacetError, Unauthenticated, Unreachable
+from placet.errors import NotAuthorised, PlacetError, Unauthenticated, Unreachable
 from placet.models import PENDING
 from placet.transport.mailbox import Mailbox
 from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
@@ -147,7 +147,7 @@ class WsTransport:
         while True:
             await self._wanted.wait()
             served, error = await self._connect_once()
-            if isinstance(error, NoWebSocket | Unauthenticated | NotConfigured):
+            if isinstance(error, NoWebSocket | Unauthenticated | NotAuthorised | NotConfigured):
                 self._fail(error)
                 return
             self._lost = str(error)
