@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import yaml
 
 from services.processors.notifications.config import load_notifications
 from services.processors.notifications.document import (
+    Delivery,
     NotificationsRefused,
     link_to,
     parse_notifications,
     read_document,
 )
+from tests.house.sources import ROOT
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 
@@ -176,3 +179,10 @@ def test_read_file_that_is_not_there_says_so(tmp_path: Path) -> None:
 def test_link_to_hold_is_the_gateways_or_a_page_of_ones_own() -> None:
     assert link_to("https://p.example.com/", "h1") == "https://p.example.com/holds/h1"
     assert link_to("https://c.example.com/console#/{hold_id}", "h1") == "https://c.example.com/console#/h1"
+
+
+def test_page_names_what_delivery_takes_at_most() -> None:
+    page = (ROOT / "docs/notifications.md").read_text("utf-8")
+    for name, schema in Delivery.model_json_schema()["properties"].items():
+        assert re.search(rf"`{name}`[^;).]*\b{schema['maximum']}\b", page), name
+        assert re.search(rf"\b{name}: {schema['default']}\b", page), name
