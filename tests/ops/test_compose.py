@@ -201,5 +201,6 @@ def test_dockerfile_copies_every_room_and_only_what_exists() -> None:
         "ops",
         "sdk/src",
         "requirements/server.lock",
+        "LICENSE",
     } <= copied
     assert all((ROOT / path).exists() for path in copied)
