@@ -89,6 +89,13 @@ class CommandIds:
         public = derived_id(*name.parts, *body, *([attempt] if attempt else []))
         return secret_id(self.secret, public)
 
+    def attempt_of(self, name: CommandName) -> str:
+        """The attempt of a consumption that names none: the same for its repeat, whose body it is a part of."""
+        if name.parts is None:
+            return str(uuid.uuid4())
+        # Two parts, which no command's name has: an attempt's id is shown, a command's must not be known before.
+        return secret_id(self.secret, derived_id("attempt", derived_id(*name.parts)))
+
 
 def name_of(
     actor: Actor, route: str, key: str | None, subjects: tuple[str, ...] | None = None
@@ -112,6 +119,7 @@ class Ask(NamedTuple):
     """A command that somebody wants decided.
 
     `anew` where an acceptance from before the asking says nothing of now: it is confirmed first.
+    `dwell_ms` goes with a decision and is no part of its body, which another gateway must be able to say again.
     """
 
     body: Message
@@ -121,6 +129,7 @@ class Ask(NamedTuple):
     partitions: int
     name: CommandName
     anew: bool = False
+    dwell_ms: int | None = None
 
 
 class Answers(Protocol):
@@ -231,7 +240,7 @@ class Asker:
         if ask.name.parts is not None:
             self._again[name] = (ask, attempt)
             wait.answered.append(self._forget(name))
-        draft = Draft(ask.body, actor, name.command_id, ask.key)
+        draft = Draft(ask.body, actor, name.command_id, ask.key, ask.dwell_ms)
         left, failed = partial(self._left, wait), partial(self._failed, name)
         self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, left, failed))
 

@@ -184,8 +184,10 @@ class ExtendHold(Message):
 class DecideHold(Message):
     """Decide a hold on exactly the digest that was seen.
 
-    `edited_arguments` and `value` are canonical JSON. `view_digest` names what was shown, and `dwell_ms` how long the
-    door had it on show. `remember` is canonical JSON of what `scope` is to remember: services/domain/remembering.py.
+    `edited_arguments` and `value` are canonical JSON. `view_digest` names what was shown. How long the door had it on
+    show is in the header `placet_dwell_ms`, so that the same word is the same body at every door; earlier
+    doors have said it in `dwell_ms`. `remember` is canonical JSON of what `scope` is to remember:
+    services/domain/remembering.py.
     """
 
     hold_id: Id

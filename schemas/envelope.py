@@ -5,7 +5,8 @@ it is over the size and root of an RFC 6962 tree whose leaves are the commands, 
 own audit path. One signature costs some 300 µs to make and check; shared by 64 commands it is 5 µs each.
 
 Headers: `placet_envelope` (JSON of the actor), `placet_signature` (`kid.size.index.path.signature`, the last
-two base64url without padding).
+two base64url without padding). Beside them, not signed, `placet_dwell_ms`: what a gateway has measured of
+a decision. It is no part of the body, since another gateway that is asked the same has measured something else.
 
 A decider signs so, with a key of its own, what it carries from one partition to another; neither key is believed
 for what the other may ask.
@@ -15,6 +16,7 @@ decider, and may ask only for what an agent does. docs/log-contract.md says all 
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -30,6 +32,7 @@ from schemas.batch_signature import parse_proof, sign_batch
 from schemas.commands import (
     COMMANDS,
     ConsumeGrant,
+    DecideHold,
     ExpireDue,
     MakeRule,
     ProposeToolCall,
@@ -41,6 +44,7 @@ from schemas.commands import (
     SuspendRule,
 )
 from schemas.ids import DECIDER_IDS, TIMER_IDS, is_client_id, split_execution_key
+from schemas.limits import COUNT_MAX
 from schemas.message import Message
 from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRecord, headers_by_name
 
@@ -65,16 +69,21 @@ def no_keys(kid: str) -> Ed25519PublicKey | None:
 
 
 _COMMAND_TYPES = frozenset(COMMANDS)
+_COUNT = re.compile(rb"[0-9]{1,16}")
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A command that is about to be signed."""
+    """A command that is about to be signed.
+
+    `dwell_ms`: of a decision, how long its gateway had the hold on show; None where it does not know.
+    """
 
     body: Message
     actor: Actor
     command_id: str
     key: bytes
+    dwell_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +134,7 @@ class Verifier:
         _check_scope(headers, actor, body, signatory)
         _check_id(command_id, body, signatory)
         return Command(
-            body=body,
+            body=_with_dwell(body, headers),
             actor=actor,
             command_id=command_id,
             digest=command_digest(raw.value),
@@ -219,6 +228,8 @@ def _timer_of(key: bytes) -> Actor:
 def _unsigned(draft: Draft, source: bytes) -> OutRecord:
     envelope = draft.actor.model_dump_json().encode()
     headers = (*_labels(draft, source), ("placet_envelope", envelope))
+    if draft.dwell_ms is not None:
+        headers = (*headers, ("placet_dwell_ms", b"%d" % draft.dwell_ms))
     return OutRecord(draft.key, codec.encode(draft.body), headers)
 
 
@@ -268,6 +279,18 @@ def _check_labels(raw: RawRecord, headers: Mapping[str, bytes], actor: Actor, bo
     for name, expected in labels.items():
         if headers.get(name, expected) != expected:
             raise UnreadableRecord("malformed", f"{name} does not fit the record")
+
+
+def _with_dwell(body: Message, headers: Mapping[str, bytes]) -> Message:
+    """A decision with what its gateway has measured; one of an earlier gateway has it in its body.
+
+    It is advice, so what is no such number is not known, and costs nobody a decision.
+    """
+    text = headers.get("placet_dwell_ms", b"")
+    if not isinstance(body, DecideHold) or body.dwell_ms is not None or not _COUNT.fullmatch(text):
+        return body
+    dwell_ms = int(text)
+    return body if dwell_ms > COUNT_MAX else body.model_copy(update={"dwell_ms": dwell_ms})
 
 
 def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message, signatory: Signatory) -> None:

@@ -252,6 +252,11 @@ _COMMAND_HEADERS: Part = {
     },
     "placet_signature": {"type": "string", "description": "kid.size.index.path.signature"},
     "placet_token": {"type": "string", "description": "in their place, by a service: its agent token"},
+    "placet_dwell_ms": {
+        "type": "string",
+        "pattern": "^[0-9]{1,16}$",
+        "description": "beside a DecideHold of a gateway: how long it had the hold on show, in ms; not signed",
+    },
 }
 _EVENT_HEADERS: Part = {
     **_COMMON,
@@ -264,7 +269,7 @@ _EVENT_HEADERS: Part = {
     "placet_tenant": _TEXT,
 }
 _TRUST_HEADERS: Part = {**_COMMON, "ce_time": {"type": "string", "format": "date-time"}}
-_OPTIONAL = frozenset({"placet_envelope", "placet_signature", "placet_token"})
+_OPTIONAL = frozenset({"placet_envelope", "placet_signature", "placet_token", "placet_dwell_ms"})
 
 
 def _headers(properties: Part) -> Part:

@@ -14,7 +14,7 @@ from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
-from gateway.operations.executions import agent_of, fresh_id, made_id
+from gateway.operations.executions import agent_of, made_id
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
 from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
@@ -131,14 +131,14 @@ def plan_consume(
     row = gate.row(subject)
     check_runs(actor, row)
     body = read_body(bodies.ConsumeGrant, given())
+    name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume", key)
     command = k.ConsumeGrant(
         call_id=call_id,
         digest=body.digest,
-        attempt_id=body.attempt_id or fresh_id(),
+        attempt_id=body.attempt_id or gate.asker.ids.attempt_of(name),
         grant_id=body.grant_id or "",
     )
-    route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
-    ask = gate.execution_ask(execution_id, command, actor, name_of(actor, route, key))._replace(anew=True)
+    ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=True)
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
         check_has(row or {}, command.attempt_id, Refusal.ALREADY_CONSUMED)

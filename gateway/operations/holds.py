@@ -20,10 +20,8 @@ from gateway.strictjson import canonical_text
 from gateway.vault.vault import Owner
 from projections.folds.holds import hold_json, requirements_json
 from projections.folds.rows import Row, json_value
-from schemas import codec
 from schemas import commands as k
 from schemas.actor import Actor
-from schemas.canonical import sha256_hex
 from schemas.events.holds import HoldOpened
 from schemas.events.rules import RuleAsked
 from schemas.message import Message
@@ -151,13 +149,12 @@ def _plan_sealed(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, na
         view_digest=body.view_digest,
         remember=_remember(body),
     )
-    word = name, sha256_hex(codec.encode(command))
-    command = command.model_copy(update={"dwell_ms": gate.looks.dwell_ms(actor, row, word)})
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
         return decision_reply(gate, row or {}, outcome)
 
-    ask = gate.execution_ask(row["execution_id"], command, actor, name)
+    dwell_ms = gate.looks.dwell_ms(actor, row["hold_id"])
+    ask = gate.execution_ask(row["execution_id"], command, actor, name)._replace(dwell_ms=dwell_ms)
     return Plan(ask, subject_of(actor, row["hold_id"]), render)
 
 

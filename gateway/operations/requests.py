@@ -10,7 +10,7 @@ from gateway.identity.doors import check_acts
 from gateway.live.outcome import Outcome
 from gateway.live.reader import REQUESTS_MAX, Named, Subject
 from gateway.live.waiters import reused
-from gateway.operations.executions import agent_of, fresh_id, made_id, plan_start
+from gateway.operations.executions import agent_of, made_id, plan_start
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem, not_found
 from gateway.strictjson import canonical_text
@@ -70,7 +70,7 @@ async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) 
             "an env_var request takes neither options nor a default: they would be written down",
         )
     actor = claims.actor
-    request_id = body.request_id or (made_id(actor, ROUTE, key) if key else fresh_id())
+    request_id = body.request_id or made_id(actor, ROUTE, key)
     execution_id = body.execution_id
     if execution_id is None:
         # Each agent has its own: nobody takes another's by choosing the id first.

@@ -14,6 +14,7 @@ from schemas.actor import Actor, system_actor
 from schemas.commands import (
     COMMANDS,
     ClaimHold,
+    ConsumeGrant,
     DecideHold,
     ExpireDue,
     ProposeToolCall,
@@ -93,6 +94,35 @@ def test_read_of_signed_commands_proves_each_sender(bodies: list[Message]) -> No
         Command(d.body, ANN, d.command_id, command_digest(codec.encode(d.body)), KEY, 2, 40, AT_MS)
         for d in drafts
     ]
+
+
+def test_read_of_a_decision_has_what_was_measured_and_the_digest_of_its_body_alone() -> None:
+    bare = draft()
+    read = [verifier().read(raw_of(GATEWAY.sign([replace(bare, dwell_ms=at)])[0])) for at in (None, 0, 4711)]
+    assert [one.body for one in read] == [
+        bare.body.model_copy(update={"dwell_ms": at}) for at in (None, 0, 4711)
+    ]
+    assert {one.digest for one in read} == {command_digest(codec.encode(bare.body))}
+
+
+def test_read_of_a_decision_with_the_measure_in_its_body_keeps_it_and_its_digest() -> None:
+    body = DecideHold(hold_id="h", decision="approve", dwell_ms=7)
+    (record,) = GATEWAY.sign([draft(body=body)])
+    for raw in (raw_of(record), with_headers(record, placet_dwell_ms=b"9")):
+        read = verifier().read(raw)
+        assert (read.body, read.digest) == (body, command_digest(codec.encode(body)))
+
+
+@pytest.mark.parametrize("text", [b"", b"-1", b"+1", b"1.5", b" 1", b"\xff", b"%d" % 2**53, b"9" * 5000])
+def test_read_of_a_decision_whose_measure_is_no_such_number_is_a_decision(text: bytes) -> None:
+    body = draft().body
+    assert verifier().read(with_headers(GATEWAY.sign([draft()])[0], placet_dwell_ms=text)).body == body
+
+
+def test_read_of_another_command_looks_at_no_measure() -> None:
+    body = ConsumeGrant(call_id="c", digest="d" * 64, attempt_id="a")
+    (record,) = GATEWAY.sign([draft(body=body)])
+    assert verifier().read(with_headers(record, placet_dwell_ms=b"9")).body == body
 
 
 def test_sign_of_nothing_is_nothing() -> None:
