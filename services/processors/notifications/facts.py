@@ -1,6 +1,8 @@
 """Which facts tell people something: from the records that count to notices.
 
-A fact names its hold or its call, and little else: what they are is kept from their opening to their end.
+A fact names its hold or its call, and little else: what they are is kept from their opening to their end, which is a
+fact of their own each. The end of a run brings those of all that never ran just before it; a call that was consumed,
+and the hold that asks what became of it, go on after it (services/domain/closing.py).
 """
 
 from typing import Protocol
@@ -35,7 +37,7 @@ class Context(Protocol):
         """An execution began."""
 
     def end(self, key: bytes) -> None:
-        """It ended, and whatever was open in it."""
+        """It ended; what is still open in it is not ended by that."""
 
     def call(self, key: bytes, call_id: str) -> Call | None:
         """An open call."""

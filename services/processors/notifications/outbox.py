@@ -143,8 +143,7 @@ class Outbox:
 
     def end(self, key: bytes) -> None:
         """See `facts.Context`."""
-        for table in ("executions", "calls", "holds"):
-            self._write(f"DELETE FROM {table} WHERE log_key = ?", key)  # noqa: S608 - the names above
+        self._write("DELETE FROM executions WHERE log_key = ?", key)
 
     def call(self, key: bytes, call_id: str) -> Call | None:
         """See `facts.Context`."""

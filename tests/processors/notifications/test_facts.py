@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from schemas.events.executions import ExecutionCancelled
+from schemas.events.calls import (
+    GrantConsumed,
+    ToolCallCancelled,
+    ToolCallFailed,
+    ToolCallOutcomeUnknown,
+    ToolCallSucceeded,
+)
+from schemas.events.executions import ExecutionCancelled, ExecutionCompleted, ExecutionFailed
 from schemas.events.holds import HoldExtended
+from schemas.message import Message
 from schemas.term import NO_CLAIM
 from services.processors.errors import LogChanged, OutboxUnusable, PositionLost
 from services.processors.notifications.document import When
@@ -107,10 +115,119 @@ def test_fold_cancelled_execution_leaves_nothing_behind(outbox: Outbox) -> None:
     log = facts.history()
     key = facts.hold_call(log, "h1")
     log.add(key, facts.cancelled("h1"))
+    log.add(key, ToolCallCancelled(call_id="c1", reason="execution cancelled"))
     log.add(key, ExecutionCancelled(reason="", by="ann"))
     assert [notice.detail for notice in told(outbox, log)] == ["", "cancelled"]
     assert outbox.hold(key, "h1") is None
     assert outbox.call(key, "c1") is None
+
+
+def consumed(call_id: str) -> GrantConsumed:
+    return GrantConsumed(
+        call_id=call_id,
+        revision=1,
+        digest="d",
+        attempt_id="a",
+        run_deadline_at_ms=facts.DEADLINE_MS,
+        by="bot",
+    )
+
+
+def lost(log: History, key: bytes, hold_id: str = "u1") -> None:
+    """Nobody knows how the call c1 ended, and a person is asked."""
+    log.add(key, ToolCallOutcomeUnknown(call_id="c1", attempt_id="a", reason="its lease ended"))
+    log.add(key, facts.opened(hold_id, call_id="c1", cause="outcome_unknown", on_timeout="wait"))
+
+
+def settled(log: History, key: bytes, hold_id: str = "u1") -> None:
+    log.add(key, facts.decided(hold_id, "reject"))
+    log.add(key, ToolCallFailed(call_id="c1", attempt_id="a", error="not paid", duration_ms=0, by="ann"))
+
+
+def kept(outbox: Outbox, key: bytes) -> tuple[str, bool, bool]:
+    return (
+        outbox.agent_of(key),
+        outbox.call(key, "c1") is not None,
+        any(outbox.hold(key, hold_id) is not None for hold_id in ("h1", "u1")),
+    )
+
+
+ENDS = [
+    ExecutionCompleted(result="1", by="bot"),
+    ExecutionFailed(error="", by="bot"),
+    ExecutionCancelled(reason="", by="ann"),
+]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
+def test_fold_unknown_outcome_outlives_its_execution_and_is_known_until_it_is_settled(
+    outbox: Outbox, end: Message
+) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1", tool="pay", risk="high")
+    log.add(key, facts.decided("h1"))
+    log.add(key, consumed("c1"))
+    lost(log, key)
+    log.add(key, end)
+    told(outbox, log)
+    assert kept(outbox, key) == ("", True, True)
+    settled(log, key)
+    (notice,) = told(outbox, log)
+    assert (notice.type, notice.hold.cause, notice.hold.tool) == ("hold_resolved", "outcome_unknown", "pay")
+    assert kept(outbox, key) == ("", False, False)
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
+def test_fold_outcome_that_becomes_unknown_after_the_end_is_told_with_all_that_is_filtered_by(
+    outbox: Outbox, end: Message
+) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1", tool="pay", risk="high")
+    log.add(key, facts.decided("h1"))
+    log.add(key, consumed("c1"))
+    log.add(key, end)
+    assert types(told(outbox, log)) == [("hold_opened", "h1"), ("hold_resolved", "h1")]
+    assert kept(outbox, key) == ("", True, False)
+    lost(log, key)
+    (notice,) = told(outbox, log)
+    hold = notice.hold
+    assert (notice.type, hold.agent, hold.tool, hold.risk) == (
+        "outcome_unknown",
+        "billing-bot",
+        "pay",
+        "high",
+    )
+    settled(log, key)
+    told(outbox, log)
+    assert kept(outbox, key) == ("", False, False)
+
+
+def test_fold_call_that_reports_after_the_end_leaves_nothing_behind(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    log.add(key, facts.decided("h1"))
+    log.add(key, consumed("c1"))
+    log.add(key, ExecutionCompleted(result="1", by="bot"))
+    log.add(key, ToolCallSucceeded(call_id="c1", attempt_id="a", output="1", duration_ms=1, by="bot"))
+    told(outbox, log)
+    assert kept(outbox, key) == ("", False, False)
+
+
+def test_outbox_keeps_what_asks_about_an_unknown_outcome_when_its_execution_ends(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    log.add(key, facts.decided("h1"))
+    log.add(key, consumed("c1"))
+    lost(log, key)
+    log.add(key, ExecutionCompleted(result="1", by="bot"))
+    for notice in told(outbox, log):
+        outbox.put_message("n/1", notice, 0)
+    # The first hold is closed, and what asked about it is overtaken.
+    assert outbox.drop_overtaken("n/1") == 1
+    assert [queued.notice.type for queued in outbox.fresh("n/1", 9)] == ["hold_resolved", "outcome_unknown"]
+    settled(log, key)
+    told(outbox, log)
+    assert outbox.drop_overtaken("n/1") == 1
 
 
 def test_fold_zombie_of_every_kind_tells_nobody_and_closes_nothing(outbox: Outbox) -> None:
