@@ -2,10 +2,13 @@
 
 Starting, in this order:
 1. Kafka answers, and its topics are those of this installation;
-2. the views say where they stand and what is open there;
-3. the tail begins at exactly that place, so that rows and events fit together without a gap;
-4. the tail has read what the log held at that moment;
-5. the gateway is ready.
+2. the vault is open;
+3. the views say where they stand and what is open there;
+4. the tail begins at exactly that place, so that rows and events fit together without a gap;
+5. the tail has read what the log held at that moment;
+6. the gateway is ready.
+
+A database that does not answer is waited for, as long as it takes.
 """
 
 from __future__ import annotations
@@ -145,6 +148,7 @@ class Gateway:
             PartitionsDiffer: a topic has another partition count than the gateway was configured for.
             LogLost: a topic does not exist, or the views stand outside of the log.
             ViewOutdated: the views are of another version.
+            VaultUnavailable: the vault's database lets nobody in.
         """
         settings = self.settings
         await check_topics(self.commands.config, settings.topics, settings.partitions)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from gateway.problems import Problem
-from gateway.vault.store import VaultUnavailable
+from gateway.vault.store import VaultSilent, VaultUnavailable
 from gateway.vault.vault import Damaged, Gone, NeverSealed, Opened, Owner, Vault
 from gateway.vault.wrapping import MasterKeyWrong
 from schemas.key_files import KeysUnreadable
@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 THREADS = 4
 # Whoever needs the vault has an answer within this, whatever its database does.
 ANSWER_S = 5.0
+AGAIN_AFTER_S = 0.1
 # An erasure cleans the database's files too, which takes as long as they are large.
 ERASE_WITHIN_S = 30.0
 ERASED = "the sensitive values were erased: nobody can have them any more"
@@ -41,12 +42,22 @@ class Desk:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="vault")
 
     async def start(self) -> None:
-        """Open the vault.
+        """Open the vault; where its database does not answer now, as soon as it does.
 
         Raises:
-            VaultUnavailable: its database does not answer.
+            VaultUnavailable: it never will.
         """
-        self._vault = await asyncio.get_running_loop().run_in_executor(self._threads, self._open_vault)
+        waited = False
+        while self._vault is None:
+            try:
+                self._vault = await asyncio.get_running_loop().run_in_executor(
+                    self._threads, self._open_vault
+                )
+            except VaultSilent as error:
+                if not waited:
+                    logger.info("waiting for the vault: %s", error)
+                waited = True
+                await asyncio.sleep(AGAIN_AFTER_S)
 
     async def stop(self) -> None:
         """Let go of the vault. What does not end at once is given up: nobody waits for its answer any more."""

@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
-from gateway.vault.store import CLOSE_WITHIN_S, WITHIN_S
+from gateway.vault.store import CLOSE_WITHIN_S, WITHIN_S, VaultSilent
 from projections.store.bounded import BoundedConnection
-from projections.store.port import DatabaseUnfit, ViewUnavailable
+from projections.store.port import DatabaseRefuses, DatabaseUnfit, ViewUnavailable
 from projections.store.postgres import connect
 
 # The server's part: a gateway that is frozen or cut off in a transaction must not hold its locks against the others.
@@ -23,6 +23,10 @@ _LIMITS = """
 """
 CONNECT_WITHIN_S = 2
 SHRED_WITHIN_S = 60.0
+LETS_NOBODY_IN = (
+    "the vault cannot be used: its database lets nobody in; look at the user, the password and the name of the "
+    "database in DATABASE_URL"
+)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 
@@ -77,7 +81,10 @@ class PostgresVaultDatabase:
                     yield lambda statement, values: _rows(connection, statement, values)
             except psycopg.Error as error:
                 self._let_go()
-                raise self._unavailable(f"the vault cannot be used now: {type(error).__name__}") from error
+                detail = f"the vault cannot be used now: {type(error).__name__}"
+                # What it answers, such as that something is not permitted, it will answer again.
+                is_silent = isinstance(error, psycopg.OperationalError)
+                raise (VaultSilent if is_silent else self._unavailable)(detail) from error
 
     def shred(self) -> None:
         """See `VaultDatabase`: rows as they were before stay in the table until it is cleaned.
@@ -114,7 +121,7 @@ class PostgresVaultDatabase:
     def _turn(self, within_s: float) -> Iterator[None]:
         """One after the other, on the one connection."""
         if not self._lock.acquire(timeout=within_s):
-            raise self._unavailable("the vault cannot be used now: its database has not answered in time")
+            raise VaultSilent("the vault cannot be used now: its database has not answered in time")
         try:
             yield
         finally:
@@ -137,9 +144,11 @@ class PostgresVaultDatabase:
             return connect(self._url, CONNECT_WITHIN_S)
         except DatabaseUnfit as error:
             raise self._unavailable(str(error)) from error
+        # Callers are told this; where the database is, is nothing to them.
+        except DatabaseRefuses as error:
+            raise self._unavailable(LETS_NOBODY_IN) from error
         except ViewUnavailable as error:
-            # Callers are told this; where the database is, is nothing to them.
-            raise self._unavailable("the vault cannot be used now: its database does not answer") from error
+            raise VaultSilent("the vault cannot be used now: its database does not answer") from error
 
     def _has_schema(self, connection: Connection) -> bool:
         found = connection.execute(

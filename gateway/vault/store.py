@@ -73,6 +73,10 @@ class VaultUnavailable(RuntimeError):
     """The vault cannot be read or written now; the message says why, and nothing of what is in it."""
 
 
+class VaultSilent(VaultUnavailable):
+    """Its database does not answer now, and may answer the next time."""
+
+
 class VaultDatabase(Protocol):
     """A database of its own for sealed values. Safe to use from several threads."""
 
@@ -162,7 +166,8 @@ def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
     """The vault of an installation: in its data directory, or in its PostgreSQL.
 
     Raises:
-        VaultUnavailable: the database does not answer, or the file cannot be opened.
+        VaultSilent: the database does not answer now.
+        VaultUnavailable: it lets nobody in, or the file cannot be opened.
     """
     if is_sqlite(database_url):
         try:

@@ -26,6 +26,10 @@ class ViewUnavailable(ViewError):
     """The database cannot be reached, or holds no view yet. Try again; the operator starts or mends it."""
 
 
+class DatabaseRefuses(ViewUnavailable):
+    """The database lets nobody in as it was asked. The operator mends the user, the password or the name."""
+
+
 class DatabaseUnfit(ViewError):
     """The database is of a kind in which no view can be kept. The operator names another."""
 

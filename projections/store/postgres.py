@@ -31,6 +31,7 @@ from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
 from projections.store.offered import MOMENT
 from projections.store.port import (
     Batch,
+    DatabaseRefuses,
     DatabaseUnfit,
     Key,
     Move,
@@ -41,6 +42,7 @@ from projections.store.port import (
     ViewUnavailable,
     position_values,
 )
+from projections.store.refused import is_refused
 from projections.store.statements import (
     Dialect,
     create_statements,
@@ -102,6 +104,7 @@ def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tu
 
     Raises:
         ViewUnavailable: nobody answers.
+        DatabaseRefuses: it answers, and lets nobody in with this URL.
         DatabaseUnfit: the database is not of the encoding UTF8.
     """
     try:
@@ -122,6 +125,8 @@ def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tu
             **network_settings(given),
         )
     except psycopg.Error as error:
+        if is_refused(error):
+            raise DatabaseRefuses(f"The database lets nobody in: {error}".strip()) from error
         raise ViewUnavailable(f"The database does not answer: {error}".strip()) from error
     try:
         check_encoding(found)

@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.stack, pytest.mark.postgres, pytest.mark.timeout(240)]
 # The gateway's own limit is 5 s; the rest is for a busy machine.
 REFUSED_WITHIN_S = 8.0
 ENDED_WITHIN_S = 5.0 + 1.0
+# Several times as long as the vault waits for a connection.
+STARTING_FOR_S = 12.0
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +99,34 @@ def test_gateway_ends_in_time_and_is_started_again_while_the_database_is_frozen(
             wait_for(lambda: doors.stack.components()["gateway"]["restarts"], lambda count: count >= 1)
         doors.stack.wait_ready()
     wait_for(lambda: propose(bot, execution_id)[0].status_code, lambda code: code in (200, 202))
+
+
+def test_gateway_started_while_the_database_is_frozen_waits_for_it_and_serves_after_the_thaw(
+    doors: Doors, bot: Caller, postgres_url: str
+) -> None:
+    before = doors.stack.components()["gateway"]
+    with frozen_postgres(postgres_url):
+        os.kill(before["pid"], signal.SIGTERM)
+        wait_for(lambda: doors.stack.components()["gateway"]["restarts"], before["restarts"].__lt__)
+        started = doors.stack.components()["gateway"]
+        asked = f"{doors.url}/readyz?part=gateway"
+        until = time.monotonic() + STARTING_FOR_S
+        answers = []
+        while time.monotonic() < until:
+            try:
+                answers.append(httpx.get(asked, timeout=REFUSED_WITHIN_S).status_code)
+            except httpx.ConnectError:
+                # It does not listen yet; once it does, it goes on.
+                assert not answers
+            time.sleep(0.2)
+        assert answers
+        assert set(answers) == {503}
+        now = doors.stack.components()["gateway"]
+        assert (now["pid"], now["restarts"], now["state"]) == (
+            started["pid"],
+            started["restarts"],
+            "starting",
+        )
+    doors.stack.wait_ready()
+    assert doors.stack.components()["gateway"]["pid"] == started["pid"]
+    wait_for(lambda: propose(bot, bot.execution())[0].status_code, lambda code: code in (200, 202))

@@ -1,0 +1,123 @@
+"""A vault whose database is away is waited for; one that lets nobody in is told of at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from gateway.problems import Problem
+from gateway.vault.desk import Desk
+from gateway.vault.store import VaultSilent, VaultUnavailable, open_database
+from gateway.vault.vault import Vault
+from gateway.vault.wrapping import MasterKeyFile
+from ops.ports import free_port
+from projections.store.port import ViewUnavailable
+from projections.store.postgres import connect
+from projections.store.refused import is_refused
+from tests.servers.postgres import frozen_postgres
+
+GAVE_UP = "connection failed: connection to server at 127.0.0.1, port 5432 failed: "
+
+
+def opening(*answers: Any) -> Callable[[], Any]:
+    """Opens with these answers, one after the other."""
+    left = list(answers)
+
+    def open_vault() -> Any:
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return open_vault
+
+
+async def test_desk_waits_for_a_database_that_does_not_answer_now(vault_of_nothing: Any) -> None:
+    away = VaultSilent("its database does not answer")
+    desk = Desk(opening(away, away, vault_of_nothing))
+    starting = asyncio.create_task(desk.start())
+    with pytest.raises(Problem, match="not open yet"):
+        await desk.run(lambda vault: None)
+    await asyncio.wait_for(starting, 5)
+    assert await desk.run(lambda vault: vault) is vault_of_nothing
+    await desk.stop()
+
+
+async def test_desk_does_not_wait_for_a_database_that_lets_nobody_in() -> None:
+    with pytest.raises(VaultUnavailable, match="lets nobody in"):
+        await Desk(opening(VaultUnavailable("its database lets nobody in"))).start()
+
+
+@pytest.fixture
+def vault_of_nothing() -> Any:
+    class Nothing:
+        def close(self) -> None:
+            """There is nothing to let go of."""
+
+    return Nothing()
+
+
+@pytest.mark.parametrize(
+    ("told", "refused"),
+    [
+        ('FATAL:  password authentication failed for user "placet"', True),
+        ("FATAL:  Passwort-Authentifizierung für Benutzer »placet« fehlgeschlagen", True),
+        ('FATAL:  database "placet" does not exist', True),
+        ('FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "placet"', True),
+        ("fe_sendauth: no password supplied", True),
+        ("server does not support SSL, but SSL was required", True),
+        ("SSL error: certificate verify failed", True),
+        ("Connection refused", False),
+        ("timeout expired", False),
+        ("server closed the connection unexpectedly", False),
+        ("FATAL:  the database system is starting up", False),
+        ("FATAL:  the database system is not yet accepting connections", False),
+        ("FATAL:  sorry, too many clients already", False),
+        ("FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute", False),
+        ("FATAL:  terminating connection due to administrator command", False),
+    ],
+)
+def test_is_refused_tells_what_will_fail_again(told: str, refused: bool) -> None:
+    assert is_refused(psycopg.OperationalError(GAVE_UP + told)) is refused
+
+
+def test_vault_of_a_port_where_nobody_listens_is_silent(tmp_path: Path) -> None:
+    with pytest.raises(VaultSilent):
+        open_database(tmp_path, f"postgresql://placet@127.0.0.1:{free_port()}/placet")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("change", [("placet@", "nobody@"), ("/postgres", "/no_such_database")])
+def test_vault_of_a_database_that_lets_nobody_in_is_told_at_once_without_its_address(
+    postgres_url: str, tmp_path: Path, change: tuple[str, str]
+) -> None:
+    with pytest.raises(VaultUnavailable, match="lets nobody in") as told:
+        open_database(tmp_path, postgres_url.replace(*change))
+    assert not isinstance(told.value, VaultSilent)
+    assert str(urlsplit(postgres_url).port) not in str(told.value)
+    with pytest.raises(ViewUnavailable):
+        connect(postgres_url.replace(*change))
+
+
+@pytest.mark.postgres
+async def test_desk_that_starts_while_its_database_is_frozen_opens_the_vault_after_the_thaw(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    keys = MasterKeyFile(tmp_path / "keys")
+    desk = Desk(lambda: Vault(open_database(tmp_path, f"{postgres_url}?schema=opening"), keys))
+    with frozen_postgres(postgres_url):
+        starting = asyncio.create_task(desk.start())
+        since = time.monotonic()
+        while time.monotonic() - since < 4.0:
+            assert not starting.done(), starting
+            await asyncio.sleep(0.1)
+    await asyncio.wait_for(starting, 20)
+    assert await desk.run(lambda vault: vault.data_keys("acme")) == []
+    await desk.stop()
