@@ -1,11 +1,10 @@
-"""What `string()` writes, as CEL writes it: the binding writes doubles, times and durations in other ways."""
+"""What `string()` writes: times and durations as CEL does, and the digits of doubles. The binding does neither."""
 
+import math
 import re
 from datetime import timedelta
 from decimal import Decimal
 
-# From these powers of ten on, and below, a double is written with its exponent: as Go writes the shortest form.
-_LARGE, _SMALL = 6, -4
 # The nanoseconds of a duration are a whole number of 64 bits.
 _LONGEST_US = 2**63 // 1000
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(h|ms|m|s|µs|us|ns)")
@@ -13,16 +12,15 @@ _UNIT_NS = {"h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "µs":
 
 
 def double_text(value: float) -> str:
-    """A double in the fewest digits that read as the same one: `98.7`, `500`, `1e+06`, `1e-07`."""
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    if not isinstance(exponent, int):
+    """A double in the fewest digits that read as the same one, without an exponent: `98.7`, `500`, `1000000`.
+
+    cel-go writes `1e+06`; the language's definition names no form. A number of a call is a double, and whoever
+    compares its text means the digits of an account.
+    """
+    if not math.isfinite(value):
         raise TypeError("string() was given a number that is not finite")
-    before = "-" if sign else ""
-    power = len(digits) - 1 + exponent
-    if value and not _SMALL <= power < _LARGE:
-        first, *others = map(str, digits)
-        return f"{before}{first}{'.' if others else ''}{''.join(others)}e{'-' if power < 0 else '+'}{abs(power):02}"
-    return before + format(abs(Decimal("".join(map(str, digits))).scaleb(exponent)), "f")
+    digits = format(Decimal(repr(value)), "f")
+    return digits.rstrip("0").removesuffix(".") if "." in digits else digits
 
 
 def time_text(written: str) -> str:

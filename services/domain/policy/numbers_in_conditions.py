@@ -1,7 +1,6 @@
 """Numbers of a condition that compile and fail in each call: whole ones in arithmetic, and those in quotes.
 
-Beside them a number that is looked for among the keys of a map, which are no doubles, and the digits of a large one
-as a text, which `string()` writes with an exponent.
+Beside them a number that is looked for among the keys of a map, which are no doubles.
 
 Only what stands right beside an argument (`args.amount * 2`) is looked at: what a function or a bracket answers may
 be of any type.
@@ -18,9 +17,6 @@ _ARGUMENTS = frozenset({"args", "proposed"})
 _ARITHMETIC = frozenset("+-*/%")
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _WHOLE = re.compile(r"[0-9]+")
-# What a double of a million or more is never written as.
-_MANY_DIGITS = re.compile(r"-?[1-9][0-9]{6,}")
-_EQUALITY = frozenset({"==", "!="})
 _NUMBER = re.compile(r"\s*[-+]?[0-9][0-9_,]*(\.[0-9]+)?\s*")
 
 Tokens = tuple[Token, ...]
@@ -42,8 +38,6 @@ def _messages(condition: str) -> Iterator[str]:
     for index, token in enumerate(tokens):
         if token.text == "in":
             yield from _of_keys(tokens, index)
-        elif token.text in _EQUALITY and (text := _digits_beside(tokens, index)):
-            yield _of_digits(text)
         if token.kind != "op":
             continue
         for path, literal in _beside(tokens, index):
@@ -78,30 +72,6 @@ def _of_keys(tokens: Tokens, index: int) -> Iterator[str]:
             f"{path} is a double, as every number of a call, and no key of a map; this fails in each call, so write "
             f"a list: {path} in [1, 3]"
         )
-
-
-def _digits_beside(tokens: Tokens, index: int) -> str:
-    """The literal of many digits that a `string(…)` of an argument is compared with; empty where there is none."""
-    before, after = tokens[index - 1], tokens[index + 1] if index + 1 < len(tokens) else tokens[index]
-    if _is_string_of_argument(tokens, index + 1):
-        literal = before
-    else:
-        start = next((at for at in range(index) if tokens[at].mate == index - 1 >= 0), 0)
-        literal = after if _is_string_of_argument(tokens, start - 1) else tokens[index]
-    text = string_value(literal.text) if literal.kind == "string" else ""
-    return text if _MANY_DIGITS.fullmatch(text) else ""
-
-
-def _is_string_of_argument(tokens: Tokens, index: int) -> bool:
-    called = [token.text for token in tokens[index : index + 2]] if index >= 0 else []
-    return called == ["string", "("] and bool(_argument(tokens[index + 2 : tokens[index + 1].mate]))
-
-
-def _of_digits(text: str) -> str:
-    return (
-        f"string() writes a number of a call, which is a double, as 1e+06 from a million on, never as {text!r}; "
-        "write string(int(…)) for a whole number"
-    )
 
 
 def _beside(tokens: Tokens, index: int) -> Iterator[tuple[str, Token]]:
