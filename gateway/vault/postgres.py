@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
-from gateway.vault.store import CLOSE_WITHIN_S, WITHIN_S, VaultSilent
+from gateway.vault.store import CLOSE_WITHIN_S, WITHIN_S, VaultSilent, VaultUnavailable
 from projections.store.bounded import BoundedConnection
 from projections.store.port import DatabaseRefuses, DatabaseUnfit, ViewUnavailable
 from projections.store.postgres import connect
@@ -36,20 +36,20 @@ Connection = BoundedConnection[tuple[Any, ...]]
 class PostgresVaultDatabase:
     """A schema; one connection, opened anew when it was lost."""
 
-    def __init__(
-        self, url: str, schema: str, tables: Sequence[str], unavailable: Callable[[str], Exception]
-    ) -> None:
+    def __init__(self, url: str, schema: str, tables: Sequence[str]) -> None:
         """Open it, made with its tables where it is missing.
 
         Args:
             url: of the database, without the parameter `schema`.
             schema: its name; no view has it.
             tables: statements that make the tables, with `{prefix}` and `{bytes}` in them.
-            unavailable: makes the error of a database that does not answer, or is not of the encoding UTF8.
+
+        Raises:
+            VaultSilent: it does not answer now.
+            VaultUnavailable: it lets nobody in, or is not of the encoding UTF8.
         """
         self._url = url
         self._schema = schema
-        self._unavailable = unavailable
         self._lock = threading.Lock()
         self._is_closing = False
         self._connection: Connection | None = None
@@ -84,7 +84,7 @@ class PostgresVaultDatabase:
                 detail = f"the vault cannot be used now: {type(error).__name__}"
                 # What it answers, such as that something is not permitted, it will answer again.
                 is_silent = isinstance(error, psycopg.OperationalError)
-                raise (VaultSilent if is_silent else self._unavailable)(detail) from error
+                raise (VaultSilent if is_silent else VaultUnavailable)(detail) from error
 
     def shred(self) -> None:
         """See `VaultDatabase`: rows as they were before stay in the table until it is cleaned.
@@ -98,7 +98,7 @@ class PostgresVaultDatabase:
                 connection.ends_at = time.monotonic() + SHRED_WITHIN_S
                 connection.execute(SQL("VACUUM {}").format(Identifier(self._schema, table)))
         except psycopg.Error as error:
-            raise self._unavailable(f"the vault cannot be cleaned: {type(error).__name__}") from error
+            raise VaultUnavailable(f"the vault cannot be cleaned: {type(error).__name__}") from error
         finally:
             self._shredding.discard(connection)
             connection.close()
@@ -139,14 +139,14 @@ class PostgresVaultDatabase:
 
     def _opened(self) -> Connection:
         if self._is_closing:
-            raise self._unavailable("the vault is closed: this process is ending")
+            raise VaultUnavailable("the vault is closed: this process is ending")
         try:
             return connect(self._url, CONNECT_WITHIN_S)
         except DatabaseUnfit as error:
-            raise self._unavailable(str(error)) from error
+            raise VaultUnavailable(str(error)) from error
         # Callers are told this; where the database is, is nothing to them.
         except DatabaseRefuses as error:
-            raise self._unavailable(LETS_NOBODY_IN) from error
+            raise VaultUnavailable(LETS_NOBODY_IN) from error
         except ViewUnavailable as error:
             raise VaultSilent("the vault cannot be used now: its database does not answer") from error
 

@@ -180,4 +180,4 @@ def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
 
     plain, schema = split_url(database_url)
     statements = (*TABLES, f"ALTER TABLE {{prefix}}data_keys ADD COLUMN IF NOT EXISTS {PROJECT_OF_KEY}")
-    return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, statements, VaultUnavailable)
+    return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, statements)

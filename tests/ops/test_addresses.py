@@ -95,9 +95,7 @@ def test_vaults_database_that_never_answers_is_given_up(monkeypatch: pytest.Monk
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(VaultUnavailable, match="does not answer"):
-            PostgresVaultDatabase(
-                f"postgresql://placet@127.0.0.1:{port}/placet", "vault", (), VaultUnavailable
-            )
+            PostgresVaultDatabase(f"postgresql://placet@127.0.0.1:{port}/placet", "vault", ())
 
 
 def test_taken_port_of_a_probe_is_told_with_its_option(tmp_path: Path) -> None:
