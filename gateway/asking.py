@@ -89,13 +89,6 @@ class CommandIds:
         public = derived_id(*name.parts, *body, *([attempt] if attempt else []))
         return secret_id(self.secret, public)
 
-    def attempt_of(self, name: CommandName) -> str:
-        """The attempt of a consumption that names none: the same for its repeat, whose body it is a part of."""
-        if name.parts is None:
-            return str(uuid.uuid4())
-        # Two parts, which no command's name has: an attempt's id is shown, a command's must not be known before.
-        return secret_id(self.secret, derived_id("attempt", derived_id(*name.parts)))
-
 
 def name_of(
     actor: Actor, route: str, key: str | None, subjects: tuple[str, ...] | None = None

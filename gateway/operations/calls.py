@@ -14,7 +14,7 @@ from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
-from gateway.operations.executions import agent_of, made_id
+from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
 from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
@@ -131,11 +131,13 @@ def plan_consume(
     row = gate.row(subject)
     check_runs(actor, row)
     body = read_body(bodies.ConsumeGrant, given())
-    name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume", key)
+    route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
+    # Whoever names no attempt may be another process under the same key, made of the call: two would run it.
+    name = name_of(actor, route, key if body.attempt_id else None)
     command = k.ConsumeGrant(
         call_id=call_id,
         digest=body.digest,
-        attempt_id=body.attempt_id or gate.asker.ids.attempt_of(name),
+        attempt_id=body.attempt_id or fresh_id(),
         grant_id=body.grant_id or "",
     )
     ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=True)

@@ -111,7 +111,12 @@ def agent_of(gate: Gate, actor: Actor, execution_id: str) -> str:
 
 def made_id(actor: Actor, route: str, key: str | None) -> str:
     """An id made by the server: the same for the same idempotency key, else a fresh one."""
-    return derived_id(actor.tenant, actor.subject, route, key) if key else str(uuid.uuid4())
+    return derived_id(actor.tenant, actor.subject, route, key) if key else fresh_id()
+
+
+def fresh_id() -> str:
+    """A random id."""
+    return str(uuid.uuid4())
 
 
 def _plan(

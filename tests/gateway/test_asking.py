@@ -325,20 +325,3 @@ def test_case_29_ids_are_those_of_gateways_that_share_the_secret_and_nobody_else
     assert CommandIds.of_gateways(b"one").id_of(name, "d", 0) != CommandIds.of_gateways(b"two").id_of(
         name, "d", 0
     )
-
-
-def test_attempt_of_a_key_is_its_own_and_not_to_be_known_before() -> None:
-    name = name_of(BOT, "/r", "k")
-    attempt = IDS.attempt_of(name)
-    others = [
-        name_of(BOT.model_copy(update={field: "other"}), "/r", "k")
-        for field in ("subject", "tenant", "project")
-    ]
-    others += [name_of(BOT, "/s", "k"), name_of(BOT, "/r", "l")]
-    assert attempt == IDS.attempt_of(name)
-    assert len({attempt, IDS.id_of(name, "d", 0), *map(IDS.attempt_of, others)}) == 2 + len(others)
-    assert attempt != CommandIds.of_gateways(b"two").attempt_of(name)
-
-
-def test_attempt_without_a_key_is_a_fresh_one() -> None:
-    assert IDS.attempt_of(name_of(BOT, "/r", None)) != IDS.attempt_of(name_of(BOT, "/r", None))
