@@ -97,11 +97,12 @@ async def serve(settings: GatewaySettings) -> None:
     gateway.port = listening.getsockname()[1]
     address = f"http://{settings.host}:{gateway.port}"
     server = GatewayServer(gateway)
-    gateway.pulse.address = address
-    gateway.heart.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, server, settings)
+    gateway.pulse.address = address
+    # Who reads that it starts may stop it from then on.
+    gateway.heart.start()
     serving = asyncio.create_task(server.serve([listening]))
     starting = asyncio.create_task(_start(gateway, address))
     failing = asyncio.create_task(gateway.wait_failed())
