@@ -22,12 +22,15 @@ pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
 TEXT = "x" * 200_000
 CALLS = 1 + PAGE_BYTES // len(TEXT)
 MANY = {"limit": "500"}
+# Other tests look for theirs in the first page of what is open.
+TENANT = "bulky"
 
 
 @pytest.fixture(scope="module")
 def large(doors: Doors) -> tuple[Caller, str]:
     """An agent, and its execution of many large calls that are held."""
-    bot = doors.caller("bulk", "agent", agent="bulky")
+    doors.publish(TENANT)
+    bot = doors.caller("bulk", "agent", agent="bulky", tenant=TENANT)
     execution_id = bot.execution()
     for number in range(CALLS):
         body = {"call_id": f"c{number:03}", "tool": "send_money", "arguments": {"amount": 5, "text": TEXT}}
@@ -62,7 +65,7 @@ def test_case_30_list_of_large_items_comes_in_pages_that_can_be_sent(
     bot, execution_id = large
     after = bot.get(f"/v1/executions/{execution_id}").json()["cursor"]
     query = query | {"after": after} | ({} if path.endswith("tool-calls") else MANY)
-    ada = doors.caller("ada", "analyst")
+    ada = doors.caller("ada", "analyst", tenant=TENANT)
     found = list(pages(ada, path.format(execution_id=execution_id), query))
     assert len(found) > 1
     assert all(found)
