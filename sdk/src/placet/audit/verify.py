@@ -151,14 +151,14 @@ def _against_kept(head: Head, shown: Sequence[Consistency], kept: Sequence[Head]
     that one's: whoever has the key signs both. So each kept head needs a consistency proof of its own.
     """
     findings = _forks([head], kept)
-    wrong = {consistency.first.line: consistency.wrong(head) for consistency in shown}
     for consistency in shown:
         findings += consistency.wrong(head)
     told = {finding.head for finding in findings}
     firsts = [consistency.first for consistency in shown]
     findings += check_order([head, *(one for one in (*kept, *firsts) if one.number not in told)])
     told |= {finding.head for finding in findings}
-    open_ = {one.number for one in kept if one.line not in {head.line, *wrong} and one.number not in told}
+    answered = {head.line, *(first.line for first in firsts)}
+    open_ = {one.number for one in kept if one.line not in answered and one.number not in told}
     if open_:
         problem = (
             f"nothing in the proof shows that {_heads(open_)} kept elsewhere came before: make the proof again, with "
