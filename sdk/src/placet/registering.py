@@ -18,6 +18,7 @@ from placet import asks
 from placet.canonical import MalformedJson, canonical, check_json, sha256_hex
 from placet.errors import NotAuthorised, NotFound
 from placet.models import Published, Tool
+from placet.secrets import MARK
 
 if TYPE_CHECKING:
     from placet.binding import Binding
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from placet.gated import Options
 
 DECLARED = "__placet_tool__"
-SENSITIVE = "x-placet-sensitive"
 PLAIN: Mapping[Any, str] = {
     str: "string",
     int: "integer",
@@ -139,7 +139,7 @@ def _input_schema(binding: Binding, options: Options) -> dict[str, Any]:
             continue
         found = schema_of(hints.get(parameter.name, Any), f"{name}: {parameter.name}")
         if parameter.name in options.sensitive:
-            found[SENSITIVE] = True
+            found[MARK] = True
         elif parameter.default is not inspect.Parameter.empty:
             found |= _default(parameter.default)
         if parameter.default is inspect.Parameter.empty:

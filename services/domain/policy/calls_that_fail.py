@@ -10,7 +10,7 @@ from schemas.policy_document import Rule
 from schemas.policy_problems import Problem
 from services.domain.policy.cel_program import checked_duration
 from services.domain.policy.cel_times import ACCESSORS, checked_timestamp, zone_names, zone_of
-from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, string_value, tokenize
+from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, only_text, tokenize
 
 _TEXTS = {
     "timestamp": (checked_timestamp, "time", "2026-01-05T12:00:00Z"),
@@ -40,21 +40,21 @@ def _messages(condition: str) -> Iterator[str]:
 
 
 def _of_text(tokens: Tokens, index: int) -> Iterator[str]:
-    name, arguments = tokens[index].text, call_arguments(tokens, index + 1)
-    if name in _TEXTS and [[token.kind for token in part] for part in arguments] == [["string"]]:
+    name = tokens[index].text
+    if name in _TEXTS and (text := only_text(tokens, index + 1)) is not None:
         read, what, example = _TEXTS[name]
-        if read(text := string_value(arguments[0][0].text)) is None:
+        if read(text) is None:
             yield f"{text!r} is no {what}; write it as {name}('{example}')"
 
 
 def _of_zone(tokens: Tokens, index: int) -> Iterator[str]:
-    name, arguments = tokens[index].text, call_arguments(tokens, index + 1)
-    if name not in ACCESSORS or not arguments:
+    name = tokens[index].text
+    if name not in ACCESSORS or not call_arguments(tokens, index + 1):
         return
-    if [[token.kind for token in part] for part in arguments] != [["string"]]:
+    zone = only_text(tokens, index + 1)
+    if zone is None:
         yield f"{name}() takes a zone as one text in quotes, such as {name}('Europe/Berlin') or {name}('+01:00')"
         return
-    zone = string_value(arguments[0][0].text)
     try:
         zone_of(zone)
     except ValueError:

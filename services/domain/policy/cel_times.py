@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib import resources
 from zoneinfo import ZoneInfo
 
-from services.domain.policy.cel_tokens import Token, call_arguments, string_value
+from services.domain.policy.cel_tokens import Token, only_text, string_value
 
 ACCESSORS = frozenset(
     {
@@ -76,7 +76,7 @@ def has_zone(tokens: Tokens, index: int) -> bool:
     is_method = index > 1 and tokens[index].text in ACCESSORS and tokens[index - 1].text == "."
     if not is_method or index + 1 >= len(tokens) or tokens[index + 1].text != "(":
         return False
-    return [[token.kind for token in part] for part in call_arguments(tokens, index + 1)] == [["string"]]
+    return only_text(tokens, index + 1) is not None
 
 
 def zones_of(tokens: Tokens) -> Iterator[str]:

@@ -114,6 +114,14 @@ def call_arguments(tokens: tuple[Token, ...], opening: int) -> list[tuple[Token,
     return [*arguments, tokens[start:end]] if end > start else arguments
 
 
+def only_text(tokens: tuple[Token, ...], opening: int) -> str | None:
+    """The text in quotes that is a call's only argument; None where it has others, or none."""
+    arguments = call_arguments(tokens, opening)
+    if [[token.kind for token in part] for part in arguments] != [["string"]]:
+        return None
+    return string_value(arguments[0][0].text)
+
+
 def bound_names(tokens: tuple[Token, ...]) -> set[str]:
     """The names that comprehensions give to what they go through."""
     names: set[str] = set()

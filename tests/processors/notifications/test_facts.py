@@ -133,6 +133,14 @@ def consumed(call_id: str) -> GrantConsumed:
     )
 
 
+def running(log: History, **words: str) -> bytes:
+    """The key of a run whose call c1 was held as h1, approved and consumed."""
+    key = facts.hold_call(log, "h1", **words)
+    log.add(key, facts.decided("h1"))
+    log.add(key, consumed("c1"))
+    return key
+
+
 def lost(log: History, key: bytes, hold_id: str = "u1") -> None:
     """Nobody knows how the call c1 ended, and a person is asked."""
     log.add(key, ToolCallOutcomeUnknown(call_id="c1", attempt_id="a", reason="its lease ended"))
@@ -164,9 +172,7 @@ def test_fold_unknown_outcome_outlives_its_execution_and_is_known_until_it_is_se
     outbox: Outbox, end: Message
 ) -> None:
     log = facts.history()
-    key = facts.hold_call(log, "h1", tool="pay", risk="high")
-    log.add(key, facts.decided("h1"))
-    log.add(key, consumed("c1"))
+    key = running(log, tool="pay", risk="high")
     lost(log, key)
     log.add(key, end)
     told(outbox, log)
@@ -182,9 +188,7 @@ def test_fold_outcome_that_becomes_unknown_after_the_end_is_told_with_all_that_i
     outbox: Outbox, end: Message
 ) -> None:
     log = facts.history()
-    key = facts.hold_call(log, "h1", tool="pay", risk="high")
-    log.add(key, facts.decided("h1"))
-    log.add(key, consumed("c1"))
+    key = running(log, tool="pay", risk="high")
     log.add(key, end)
     assert types(told(outbox, log)) == [("hold_opened", "h1"), ("hold_resolved", "h1")]
     assert kept(outbox, key) == ("", True, False)
@@ -204,9 +208,7 @@ def test_fold_outcome_that_becomes_unknown_after_the_end_is_told_with_all_that_i
 
 def test_fold_call_that_reports_after_the_end_leaves_nothing_behind(outbox: Outbox) -> None:
     log = facts.history()
-    key = facts.hold_call(log, "h1")
-    log.add(key, facts.decided("h1"))
-    log.add(key, consumed("c1"))
+    key = running(log)
     log.add(key, ExecutionCompleted(result="1", by="bot"))
     log.add(key, ToolCallSucceeded(call_id="c1", attempt_id="a", output="1", duration_ms=1, by="bot"))
     told(outbox, log)
@@ -215,9 +217,7 @@ def test_fold_call_that_reports_after_the_end_leaves_nothing_behind(outbox: Outb
 
 def test_outbox_keeps_what_asks_about_an_unknown_outcome_when_its_execution_ends(outbox: Outbox) -> None:
     log = facts.history()
-    key = facts.hold_call(log, "h1")
-    log.add(key, facts.decided("h1"))
-    log.add(key, consumed("c1"))
+    key = running(log)
     lost(log, key)
     log.add(key, ExecutionCompleted(result="1", by="bot"))
     for notice in told(outbox, log):

@@ -103,18 +103,19 @@ def check_digest(hold: Hold, wanted: str) -> None:
     if wanted and not hold.digest.startswith(wanted):
         detail = f"the hold is about {hold.digest or 'no digest'}, not {safe.escaped(wanted)}: look again"
         raise DigestMismatch("digest_mismatch", 0, detail)
-    shown = "" if hold.arguments is None else _digest_with(hold, dict(hold.arguments))
+    shown = _digest_of(hold)
     if shown and shown != hold.digest:
         detail = "the arguments shown are not those of the digest: nothing was decided"
         raise DigestMismatch("digest_mismatch", 0, detail, {"shown": shown, "digest": hold.digest})
 
 
-def _digest_with(hold: Hold, arguments: dict[str, Any]) -> str:
-    """The digest of a hold's call with some arguments; "" where the server does not say enough of it."""
+def _digest_of(hold: Hold) -> str:
+    """The digest of a hold's call, made here; "" where the server does not say enough of it."""
     raw = hold.raw
-    if not {"tenant", "tool_version"} <= set(raw):
+    if hold.arguments is None or not {"tenant", "tool_version"} <= set(raw):
         return ""
-    return call_digest(str(raw["tenant"]), hold.agent, hold.tool, str(raw["tool_version"] or ""), arguments)
+    version = str(raw["tool_version"] or "")
+    return call_digest(str(raw["tenant"]), hold.agent, hold.tool, version, dict(hold.arguments))
 
 
 def _check_length(digest: str, hint: str) -> None:
