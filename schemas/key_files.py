@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,9 +136,14 @@ def publish(path: Path, key: SigningKey) -> dict[str, Ed25519PublicKey]:
     known = load_public(path)
     if key.kid not in known:
         known[key.kid] = key.private_key.public_key()
-        rows = {kid: base64.b64encode(raw_public(public)).decode() for kid, public in known.items()}
-        write_private(path, json.dumps(rows, indent=1).encode())
+        write_public(path, known)
     return known
+
+
+def write_public(path: Path, keys: Mapping[str, Ed25519PublicKey]) -> None:
+    """Write a file of public keys as `load_public` reads it; see `write_private`."""
+    rows = {kid: base64.b64encode(raw_public(public)).decode() for kid, public in keys.items()}
+    write_private(path, json.dumps(rows, indent=1).encode())
 
 
 def raw_public(public_key: Ed25519PublicKey) -> bytes:

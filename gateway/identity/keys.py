@@ -22,6 +22,7 @@ from schemas.key_files import (
     locked,
     publish,
     write_private,
+    write_public,
     write_signing,
 )
 
@@ -34,13 +35,17 @@ __all__ = [
     "ISSUERS",
     "ISSUER_KEY",
     "ROTATED",
+    "WITHDRAWABLE",
+    "KeyStays",
     "Keys",
     "KeysUnreadable",
     "PublicKeyFile",
     "load_or_create",
     "load_public",
     "load_signing",
+    "published",
     "rotate",
+    "withdraw",
 ]
 
 ISSUER_KEY = "issuer.pem"
@@ -60,6 +65,14 @@ ROTATED = {
     "audit": (AUDIT_KEY, AUDIT_KEYS),
     "decider": (DECIDER_KEY, DECIDERS),
 }
+
+
+# Audit heads are proved by nothing but the key that signed them.
+WITHDRAWABLE = tuple(name for name in ROTATED if name != "audit")
+
+
+class KeyStays(RuntimeError):
+    """A public key that is not withdrawn; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +124,40 @@ def rotate(keys_dir: Path, name: str) -> tuple[str, str]:
         publish(keys_dir / public, now)
         write_signing(keys_dir / private, fresh)
     return before.kid, now.kid
+
+
+def published(keys_dir: Path, name: str) -> tuple[str | None, list[str]]:
+    """The ids of a key of `ROTATED`: of the one that signs (None: there is none yet), and of all that are believed.
+
+    Raises:
+        KeysUnreadable: a file of them is damaged.
+    """
+    private, public = ROTATED[name]
+    path = keys_dir / private
+    return load_signing(path).kid if path.exists() else None, list(load_public(keys_dir / public))
+
+
+def withdraw(keys_dir: Path, name: str, kid: str) -> None:
+    """Take a public key out of its file: what it signed is believed no more.
+
+    Args:
+        keys_dir: `<data-dir>/keys`.
+        name: one of `WITHDRAWABLE`.
+        kid: the key's id.
+
+    Raises:
+        KeyStays: it is not published, or it is the one that signs.
+        KeysUnreadable: a file of them is damaged.
+    """
+    path = keys_dir / ROTATED[name][1]
+    with locked(keys_dir):
+        signs, _ = published(keys_dir, name)
+        known = load_public(path)
+        if kid == signs:
+            raise KeyStays(f"{kid} is the key {name} that signs now: `placet keys rotate {name}` comes first")
+        if known.pop(kid, None) is None:
+            raise KeyStays(f"there is no key {kid} in {path}, which has {', '.join(known) or 'none'}")
+        write_public(path, known)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from gateway.identity.issuer import issue
-from gateway.identity.keys import ISSUERS, load_or_create
+from gateway.identity.keys import ISSUERS, load_or_create, withdraw
 from schemas.key_files import locked, publish, write_private
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import Socket, open_socket
@@ -40,13 +39,8 @@ class Stolen:
         return Caller(self.doors.url, token, self.doors.client)
 
     def withdraw(self, seen_by: Caller) -> None:
-        """Delete the key's line, and wait until REST refuses its tokens."""
-        with locked(self.path.parent):
-            kid = load_or_create(self.own).issuer.kid
-            listed = json.loads(self.path.read_text())
-            left = {name: key for name, key in listed.items() if name != kid}
-            # Whole at once: a token that first comes while half a file is there is 503, whoever issued it.
-            write_private(self.path, json.dumps(left).encode())
+        """Withdraw the key, and wait until REST refuses its tokens."""
+        withdraw(self.path.parent, "issuer", load_or_create(self.own).issuer.kid)
         until_s = time.monotonic() + WITHIN_S
         while seen_by.get("/v1/holds").status_code != 401:
             assert time.monotonic() < until_s

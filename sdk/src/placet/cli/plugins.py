@@ -30,9 +30,11 @@ OF_THE_SERVER: Mapping[str, str] = {
     "demo": "Let agents work on agentdojo's office tasks, attacked and not, every call through Placet.",
     "doctor": "Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock.",
     "down": "Stop the stack: the roles, then Kafka.",
+    "keys list": "List the installation's signing keys: which one signs, and which are believed.",
     "keys rotate": (
         "Make one of the installation's signing keys anew; the public halves of old ones stay published."
     ),
+    "keys withdraw": "Believe a key no more, and nothing that it signed: for one that somebody else may have.",
     "notifications check": ("Check a notifications file: typos, and secrets that are not there."),
     "notifications test": "Send one message, marked as a test, to each target of a notification.",
     "policy check": "Check a policy: typos, expressions, rules that are never reached.",
@@ -47,6 +49,12 @@ OF_THE_SERVER: Mapping[str, str] = {
     "vault rotate-master": (
         "Make the vault's master key anew, and wrap every data key by it; no sealed value is touched."
     ),
+}
+# What the groups that only other distributions add to are about.
+GROUPS: Mapping[str, str] = {
+    "keys": "The installation's signing keys.",
+    "notifications": "Where messages about holds are sent.",
+    "token": "Bearer tokens.",
 }
 # Ours: where each is, in placet.cli, and what the list says of it.
 OWN: Mapping[str, tuple[str, str]] = {
@@ -125,7 +133,11 @@ def help_of(prefix: str, name: str) -> str | None:
     if (known := OF_THE_SERVER.get(full.replace(".", " "))) is not None:
         return known
     is_group = full not in _contributed() and names_under(full)
-    return f"Commands under `{full.replace('.', ' ')}`." if is_group else None
+    return _about(full) if is_group else None
+
+
+def _about(full: str) -> str:
+    return GROUPS.get(full, f"Commands under `{full.replace('.', ' ')}`.")
 
 
 def _group_app(full: str) -> typer.Typer:
@@ -133,7 +145,7 @@ def _group_app(full: str) -> typer.Typer:
         cls=group_class(full), add_completion=False, rich_markup_mode=None, no_args_is_help=True
     )
 
-    @app.callback(help=f"Commands under `{full.replace('.', ' ')}`.")
+    @app.callback(help=_about(full))
     def group() -> None:
         return None
 

@@ -1,0 +1,109 @@
+"""`placet keys`: the installation's signing keys, listed, made anew, and withdrawn."""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.identity.keys import (
+    ROTATED,
+    WITHDRAWABLE,
+    KeyStays,
+    KeysUnreadable,
+    published,
+    rotate,
+    withdraw,
+)
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_line
+from ops.config import DEFAULT_DATA_DIR
+from ops.errors import UsageError
+from placet.cli.session import confirm
+
+# When the new key is used, and what becomes of the old one.
+TAKEN_UP = {
+    "grants": "A running gateway signs with it within a second.",
+    "issuer": "Tokens that are issued from now on are signed with it.",
+    "gateway": "A gateway signs commands with it once it is started again.",
+    "audit": "The projector signs audit heads with it once it is started again.",
+    "decider": "A decider signs with it once it is started again.",
+}
+# What is believed no more once a key is withdrawn.
+ENDS = {
+    "grants": "Nobody verifies releases that it signed from now on; calls can still be consumed at the gateway.",
+    "issuer": "Tokens that it signed are refused within a second, their sockets closed within five.",
+    "gateway": "What it signed and nobody has decided becomes a dead letter: start each gateway again first.",
+    "decider": "What it signed in the log counts no more, but for what stands before keys/signed-from.json.",
+}
+
+
+def list_command(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:
+    """List the installation's signing keys: which one signs, and which are believed."""
+    with _keys_of(data_dir) as keys_dir:
+        found = {name: published(keys_dir, name) for name in ROTATED}
+    rows = [
+        {"name": name, "key_id": kid, "signs": kid == signs}
+        for name, (signs, believed) in found.items()
+        for kid in believed
+    ]
+    if json:
+        typer.echo(json_text.dumps(rows))
+        return
+    for row in rows:
+        print_line(f"{row['name']:<8} {row['key_id']}  {'signs' if row['signs'] else 'believed'}")
+
+
+def rotate_command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(ROTATED)}.")],
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
+    json: JsonOption = False,
+) -> None:
+    """Make one of the installation's signing keys anew; the public halves of old ones stay published."""
+    with _keys_of(data_dir) as keys_dir:
+        if name not in ROTATED:
+            raise UsageError(f"There is no key {name!r}: rotate one of {', '.join(ROTATED)}.")
+        before, now = rotate(keys_dir, name)
+    if json:
+        typer.echo(json_text.dumps({"name": name, "before": before, "now": now}))
+        return
+    print_line(f"The key {name} is now {now}. {TAKEN_UP[name]}")
+    print_line(f"The public half of {before} stays published.")
+
+
+def withdraw_command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(WITHDRAWABLE)}.")],
+    kid: Annotated[str, typer.Argument(metavar="KEY_ID", help="As `placet keys list` names it.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
+    json: JsonOption = False,
+) -> None:
+    """Believe a key no more, and nothing that it signed: for one that somebody else may have."""
+    with _keys_of(data_dir) as keys_dir:
+        if name not in WITHDRAWABLE:
+            why = "heads are proved by nothing else" if name in ROTATED else f"there is no key {name!r}"
+            raise UsageError(f"Withdraw one of {', '.join(WITHDRAWABLE)}: {why}.")
+        confirm(f"{ENDS[name]} Withdraw {kid}?", yes)
+        withdraw(keys_dir, name, kid)
+    if json:
+        typer.echo(json_text.dumps({"name": name, "withdrawn": kid}))
+        return
+    print_line(f"The key {kid} is withdrawn. {ENDS[name]}")
+
+
+@contextmanager
+def _keys_of(data_dir: Path) -> Iterator[Path]:
+    """The directory of the keys of a stack; what is wrong with them is said in one sentence."""
+    keys_dir = data_dir / "keys"
+    with errors_as_exit_codes():
+        if not keys_dir.is_dir():
+            raise UsageError(f"{keys_dir} does not exist: name the stack's directory with --data-dir.")
+        try:
+            yield keys_dir
+        except KeyStays as error:
+            raise UsageError(f"Nothing was withdrawn: {error}.") from error
+        except (KeysUnreadable, OSError) as error:
+            raise UsageError(f"The keys in {keys_dir} cannot be used: {error}.") from error
