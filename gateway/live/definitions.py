@@ -163,7 +163,12 @@ def newest(shelf: Shelf, tenant: str, project: str) -> list[Published]:
         for (owner, of_project, _), versions in shelf.items()
         if owner == tenant and (project == TENANT_WIDE or of_project in (TENANT_WIDE, project))
     ]
-    return sorted(found, key=lambda one: (one.name, one.project))
+    return sorted(found, key=by_name)
+
+
+def by_name(one: Published) -> tuple[str, str]:
+    """What lists of definitions are ordered by."""
+    return one.name, one.project
 
 
 def in_force(shelf: Shelf, tenant: str, project: str) -> list[Published]:

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_reads, check_reads_tools
-from gateway.live.definitions import Published, Shelf, newest, principal_json, tool_json
+from gateway.live.definitions import Published, Shelf, by_name, newest, principal_json, tool_json
 from gateway.operations.definitions import missing, publish_principal, publish_tool
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
-from gateway.rest.parameters import AFTER
+from gateway.rest.parameters import AFTER, CURSOR
 from schemas.principals import PrincipalDocument
 from schemas.tool_definition import ToolDefinition
 
@@ -37,14 +37,14 @@ async def put_tool(door: AtDoor, name: str) -> Response:
     "/tools",
     operation_id="listTools",
     responses=answers({200: r.Page[r.Tool]}, 403),
-    openapi_extra=documented(parameters=(AFTER,)),
+    openapi_extra=documented(parameters=(CURSOR, AFTER)),
 )
 async def list_tools(door: AtDoor) -> Response:
     """Every tool of the project and of its tenant at its newest version."""
     check_reads_tools(door.actor)
     await door.settle_after()
     tools = _newest(door, door.gate.live.definitions.tools)
-    return await door.listed(tools, tool_json)
+    return await door.listed_after(tools, tool_json, by_name)
 
 
 @router.get(
@@ -81,14 +81,14 @@ async def put_principal(door: AtDoor, name: str) -> Response:
     "/principals",
     operation_id="listPrincipals",
     responses=answers({200: r.Page[r.Principal]}, 403),
-    openapi_extra=documented(parameters=(AFTER,)),
+    openapi_extra=documented(parameters=(CURSOR, AFTER)),
 )
 async def list_principals(door: AtDoor) -> Response:
     """Every principal of the project and of its tenant at its newest version."""
     check_reads(door.actor)
     await door.settle_after()
     principals = _newest(door, door.gate.live.definitions.principals)
-    return await door.listed(principals, principal_json)
+    return await door.listed_after(principals, principal_json, by_name)
 
 
 def _newest(door: Door, shelf: Shelf) -> list[Published]:

@@ -25,7 +25,7 @@ from gateway.sockets.cursor import CursorRefused, Vector
 from gateway.strictjson import BODY_MAX_BYTES, LONG_BYTES, parse_object, parsed
 from gateway.work import owner_of
 from projections.queries.moment import Moment
-from projections.queries.paging import BadCursor, Page
+from projections.queries.paging import BadCursor, Mark, Page, cursor_at, items_after
 from projections.queries.views import ANSWER_S, Positions
 from schemas.actor import Actor
 from schemas.refusals import Refusal
@@ -227,6 +227,25 @@ class Door(NamedTuple):
     async def page(self, page: Page, item: Callable[[dict[str, Any]], dict[str, Any]]) -> Response:
         """A page of rows as a list answer."""
         return await self.listed(page.rows, item, page.next_cursor, page.cursor_after)
+
+    async def listed_after(
+        self, items: Iterable[T], item: Callable[[T], dict[str, Any]], order: Callable[[T], Mark]
+    ) -> Response:
+        """A page of what is at hand, from `?cursor=` on; it ends at so many bytes.
+
+        Args:
+            items: all of the list.
+            item: how one is shown.
+            order: what they are ordered by; see `items_after`.
+
+        Raises:
+            Problem: 422, the cursor is none of this list.
+        """
+        try:
+            rest = items_after(items, order, self.query("cursor"))
+        except BadCursor as error:
+            raise Problem(Refusal.INVALID, str(error)) from error
+        return await self.listed(rest, item, None, lambda one: cursor_at(order(one)))
 
     async def listed(
         self,

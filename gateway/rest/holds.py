@@ -222,7 +222,7 @@ async def _seen_page(
 def _open_page(rows: list[Row], filters: dict[str, str | None], cursor: str | None, limit: int) -> Page:
     """A page of the open holds from the live cache, in the order and with the cursors of the views."""
     mark = read_cursor(cursor)
-    found = [row for row in rows if _fits(row, filters) and (mark is None or _place(row) > tuple(mark))]
+    found = [row for row in rows if _fits(row, filters) and (mark is None or _place(row) > mark)]
     found.sort(key=_place)
     return page_of(found[: limit + 1], limit, *ORDER)
 

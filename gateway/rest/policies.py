@@ -12,13 +12,13 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
-from gateway.live.definitions import Published, in_force, newest, policy_json, seen
+from gateway.live.definitions import Published, by_name, in_force, newest, policy_json, seen
 from gateway.operations.definitions import missing
 from gateway.operations.policies import check_policy, publish_policy, retire_policy
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, read_raw
-from gateway.rest.parameters import AFTER, Number, Word
+from gateway.rest.parameters import AFTER, CURSOR, Number, Word
 from gateway.strictjson import BODY_MAX_BYTES, parse
 from schemas.policy_document import PolicyDocument
 from schemas.refusals import Refusal
@@ -27,6 +27,8 @@ router = APIRouter(prefix="/v1", tags=["definitions"])
 AtDoor = Annotated[Door, Depends(door_of)]
 STATUS = Word("status", "in_force where it is missing.", words=("in_force", "retired", "all"))
 VERSION = Number("version", "Which version; the newest where it is missing.")
+# A rule of a policy, and its place in it.
+Rule = tuple[Published, int, dict[str, Any]]
 DOCUMENT = ("application/json", "application/yaml")
 
 
@@ -77,7 +79,7 @@ async def retire(door: AtDoor, name: str) -> Response:
     "/policies",
     operation_id="listPolicies",
     responses=answers({200: r.Page[r.PolicyVersion]}, 403),
-    openapi_extra=documented(parameters=(STATUS, AFTER)),
+    openapi_extra=documented(parameters=(STATUS, CURSOR, AFTER)),
 )
 async def list_policies(door: AtDoor) -> Response:
     """Every policy of the project and of its tenant at its newest version, without what was retired."""
@@ -86,7 +88,7 @@ async def list_policies(door: AtDoor) -> Response:
     status = door.one_of(STATUS) or "in_force"
     policies = newest(door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project)
     wanted = [one for one in policies if status == "all" or (one.retired is None) == (status == "in_force")]
-    return await door.listed(wanted, policy_json)
+    return await door.listed_after(wanted, policy_json, by_name)
 
 
 @router.get(
@@ -113,7 +115,7 @@ async def get_policy(door: AtDoor, name: str) -> Response:
     "/policies/{name}/versions",
     operation_id="listPolicyVersions",
     responses=answers({200: r.Page[r.PolicyVersion]}, 403, 404),
-    openapi_extra=documented(parameters=(AFTER,)),
+    openapi_extra=documented(parameters=(CURSOR, AFTER)),
 )
 async def list_versions(door: AtDoor, name: str) -> Response:
     """All versions of a policy, newest first: of the project's own, else of the tenant's."""
@@ -122,17 +124,23 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     versions = _versions(door, name)
     if not versions:
         raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
-    return await door.listed(reversed(versions), policy_json)
+    return await door.listed_after(versions, policy_json, lambda one: (-one.version,))
 
 
-@router.get("/rules", operation_id="listRules", responses=answers({200: r.Page[Any]}, 403))
+@router.get(
+    "/rules",
+    operation_id="listRules",
+    responses=answers({200: r.Page[Any]}, 403),
+    openapi_extra=documented(parameters=(CURSOR,)),
+)
 async def list_rules(door: AtDoor) -> Response:
     """The rules of every policy in force, in the order of their policies."""
     check_reads(door.actor)
     policies = in_force(
         door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project
     )
-    return await door.listed((rule for policy in policies for rule in _rules(policy)), dict)
+    rules = [rule for policy in policies for rule in _rules(policy)]
+    return await door.listed_after(rules, _rule_json, _rule_place)
 
 
 def _versions(door: Door, name: str) -> list[Published]:
@@ -140,12 +148,19 @@ def _versions(door: Door, name: str) -> list[Published]:
     return seen(policies, door.actor.tenant, door.claims.definitions_project, name)
 
 
-def _rules(policy: Published) -> list[dict[str, Any]]:
+def _rules(policy: Published) -> list[Rule]:
     rules = json.loads(policy.document).get("rules", [])
-    return [
-        {"policy": policy.name, "project": policy.project, "version": policy.version, **rule}
-        for rule in rules
-    ]
+    return [(policy, place, rule) for place, rule in enumerate(rules)]
+
+
+def _rule_place(found: Rule) -> tuple[str, str, int]:
+    policy, place, _ = found
+    return *by_name(policy), place
+
+
+def _rule_json(found: Rule) -> dict[str, Any]:
+    policy, _, rule = found
+    return {"policy": policy.name, "project": policy.project, "version": policy.version, **rule}
 
 
 async def _document(request: Request) -> Any:

@@ -20,7 +20,6 @@ from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import Row, moment
 from projections.queries import lists
-from projections.queries.paging import bounded
 from projections.store.tables import COUNTERS
 from schemas.topics import DAY_MS
 
@@ -110,7 +109,7 @@ async def list_reviewers(door: AtDoor) -> Response:
     "/dead-letters",
     operation_id="listDeadLetters",
     responses=answers({200: r.Page[r.DeadLetter]}, 403, 422),
-    openapi_extra=documented(parameters=(SCOPE, LIMIT)),
+    openapi_extra=documented(parameters=(SCOPE, CURSOR, LIMIT, AFTER)),
 )
 async def list_dead_letters(door: AtDoor) -> Response:
     """Records that could not be read or believed, newest first.
@@ -119,20 +118,28 @@ async def list_dead_letters(door: AtDoor) -> Response:
     no project. The installation's admin sees all with `scope=installation`, so that none is seen by nobody; of
     another tenant's only where it stands and why.
     """
-    actor, limit = door.actor, bounded(door.limit())
+    actor, cursor, limit = door.actor, door.query("cursor"), door.limit()
     if door.one_of(SCOPE) == INSTALLATION:
         check_owner(door.claims)
-        rows, _ = await door.ask_views(lambda now: lists.all_dead_letters(now, limit))
-        return await door.listed(rows, lambda row: _redacted(row, actor.tenant))
+        return await door.paged(
+            lambda now: lists.all_dead_letters(now, cursor, limit),
+            lambda row: _redacted(row, actor.tenant),
+        )
     check_role(actor, "operator")
     shared = door.gate.topics.definition_commands
     whole = door.claims.wide is not None
-    rows, _ = await door.ask_views(
+    return await door.paged(
         lambda now: lists.dead_letters(
-            now, actor.tenant, actor.project, whole=whole, shared_topic=shared, limit=limit
-        )
+            now,
+            actor.tenant,
+            actor.project,
+            whole=whole,
+            shared_topic=shared,
+            cursor=cursor,
+            limit=limit,
+        ),
+        dead_letter_json,
     )
-    return await door.listed(rows, dead_letter_json)
 
 
 def _since_ms(door: Door) -> int | None:

@@ -13,7 +13,7 @@ from gateway.identity.doors import check_reads
 from gateway.operations.standing_rules import change_rule, rule_row
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
-from gateway.rest.parameters import AFTER, Word
+from gateway.rest.parameters import AFTER, CURSOR, Word
 from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
 from projections.queries import standing_rules
@@ -34,7 +34,7 @@ CHANGE = documented(body=b.ChangeRule, writes=True)
     "",
     operation_id="listStandingRules",
     responses=answers({200: r.Page[r.StandingRule]}, 403),
-    openapi_extra=documented(parameters=(STATUS, AFTER)),
+    openapi_extra=documented(parameters=(STATUS, CURSOR, AFTER)),
 )
 async def list_rules(door: AtDoor) -> Response:
     """Every standing rule of the project, the newest first, with the uses that were given so far."""
@@ -51,8 +51,11 @@ async def list_rules(door: AtDoor) -> Response:
     counts, _ = await door.ask_views(
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project)
     )
-    newest = sorted(rows, key=lambda row: (row["made_at_ms"], row["rule_id"]), reverse=True)
-    return await door.listed(newest, lambda row: _shown(row, counts.get(row["rule_id"], 0)))
+    return await door.listed_after(
+        rows,
+        lambda row: _shown(row, counts.get(row["rule_id"], 0)),
+        lambda row: (-row["made_at_ms"], row["rule_id"]),
+    )
 
 
 @router.get(

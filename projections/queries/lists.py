@@ -20,7 +20,9 @@ from projections.store.tables import (
 # The column of a list of reviewers → the action in the audit trail that it counts.
 DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
 Order = Literal["ASC", "DESC"]
-_NEWEST_LETTERS = 'ORDER BY "at_ms" DESC, "topic", "log_partition", "log_offset" DESC'
+_LETTERS_ORDER = ("at_ms", "topic", "log_partition", "log_offset")
+_LETTERS_PLACE = ", ".join(f'"{name}"' for name in _LETTERS_ORDER)
+_NEWEST_LETTERS = "ORDER BY " + ", ".join(f'"{name}" DESC' for name in _LETTERS_ORDER)
 
 
 def executions(
@@ -168,8 +170,15 @@ def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[
 
 
 def dead_letters(
-    moment: Moment, tenant: str, project: str, *, whole: bool, shared_topic: str, limit: int | None = None
-) -> list[Row]:
+    moment: Moment,
+    tenant: str,
+    project: str,
+    *,
+    whole: bool,
+    shared_topic: str,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:
     """The newest dead letters of a project; those of its tenant that are of no project only for the whole tenant.
 
     Args:
@@ -178,23 +187,36 @@ def dead_letters(
         project: of which.
         whole: whether those of no project are wanted too.
         shared_topic: the topic whose keys name a project only where they have four parts.
+        cursor: of the page before.
         limit: how many at most.
+
+    Raises:
+        BadCursor: the cursor is not one of this list.
     """
     mine = f"{tenant}/{project}/"
     slashes = "length(\"log_key\") - length(replace(\"log_key\", '/', ''))"
     names_project = f'CASE WHEN "topic" = ? THEN {slashes} = 3 ELSE {slashes} >= 2 END'
     of_none = f"OR NOT ({names_project})" if whole else ""
-    tail = (
-        f'WHERE "tenant" = ? AND ((substr("log_key", 1, ?) = ? AND {names_project}) {of_none}) '
-        f"{_NEWEST_LETTERS} LIMIT {bounded(limit)}"
-    )
+    condition = f'"tenant" = ? AND ((substr("log_key", 1, ?) = ? AND {names_project}) {of_none})'
     values = (tenant, len(mine), mine, *[shared_topic] * (1 + whole))
-    return moment.select(DEAD_LETTERS, tail, values)
+    return _letters(moment, [(condition, values)], cursor, limit)
 
 
-def all_dead_letters(moment: Moment, limit: int | None = None) -> list[Row]:
-    """The newest dead letters of the whole installation; what their owner wrote is not for everyone."""
-    return moment.select(DEAD_LETTERS, f"{_NEWEST_LETTERS} LIMIT {bounded(limit)}")
+def all_dead_letters(moment: Moment, cursor: str | None = None, limit: int | None = None) -> Page:
+    """The newest dead letters of the whole installation; what their owner wrote is not for everyone.
+
+    Raises:
+        BadCursor: the cursor is not one of this list.
+    """
+    return _letters(moment, [], cursor, limit)
+
+
+def _letters(moment: Moment, predicates: list[Predicate], cursor: str | None, limit: int | None) -> Page:
+    mark = read_cursor(cursor, (int, str, int, int))
+    condition, values = where([*predicates, (f"({_LETTERS_PLACE}) < (?, ?, ?, ?)", mark)])
+    count = bounded(limit)
+    tail = f"{condition} {_NEWEST_LETTERS} LIMIT {count + 1}"
+    return page_of(moment.select(DEAD_LETTERS, tail, _flat(values)), count, *_LETTERS_ORDER)
 
 
 def skipped_records(moment: Moment, limit: int | None = None) -> list[Row]:

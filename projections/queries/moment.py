@@ -56,4 +56,5 @@ class Moment:
 def where(predicates: Sequence[Predicate]) -> tuple[str, tuple[Any, ...]]:
     """A WHERE clause of conditions that all hold, and its parameters; those without a value are left out."""
     used = [(condition, value) for condition, value in predicates if value is not None]
-    return "WHERE " + " AND ".join(condition for condition, _ in used), tuple(value for _, value in used)
+    clause = "WHERE " + " AND ".join(condition for condition, _ in used) if used else ""
+    return clause, tuple(value for _, value in used)

@@ -4,16 +4,24 @@ import base64
 import binascii
 import json
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from projections.folds.rows import Row
 
+T = TypeVar("T")
+# What a list is ordered by, of one of its items.
+Mark = tuple[int | str, ...]
+
 MAX_LIMIT = 500
 DEFAULT_LIMIT = 50
-# The last millisecond that RFC 3339 can write.
-AT_MAX_MS = 253_402_300_799_999
+# The last millisecond that RFC 3339 can write, and more than any offset in a log.
+NUMBER_MAX = 253_402_300_799_999
+TEXT_MAX_CHARS = 512
+# A NUL, and half of a surrogate pair.
+NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 OTHER = "the cursor is not one of this list: leave it out to begin again"
-_ROW_ID = re.compile(r"[\x20-\x7e]{1,512}")
+TIME_AND_ID = (int, str)
 
 
 class BadCursor(ValueError):
@@ -23,29 +31,30 @@ class BadCursor(ValueError):
 class Page(NamedTuple):
     """Rows of a list, and where the next page begins (None at the end).
 
-    `order` is the columns that the list is ordered by, its time and its id.
+    `order` is the columns that the list is ordered by.
     """
 
     rows: list[Row]
     next_cursor: str | None
-    order: tuple[str, str]
+    order: tuple[str, ...]
 
     def cursor_after(self, row: Row) -> str:
         """Where the next page begins if this one ends with a row."""
-        at, row_id = self.order
-        text = json.dumps([row[at], row[row_id]], separators=(",", ":"))
-        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        return cursor_at(tuple(row[name] for name in self.order))
 
 
-class Mark(NamedTuple):
-    """The last row of a page: its time (ms) and its id."""
+def cursor_at(mark: Mark) -> str:
+    """The cursor of a page that ends with a mark's item."""
+    text = json.dumps(mark, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
-    at_ms: int
-    id: str
 
+def read_cursor(cursor: str | None, kinds: tuple[type, ...] = TIME_AND_ID) -> Mark | None:
+    """The mark in a cursor: of the last item of a page.
 
-def read_cursor(cursor: str | None) -> Mark | None:
-    """The mark in a cursor.
+    Args:
+        cursor: as a page gave it; empty or None at the beginning.
+        kinds: what the parts of a mark of this list are.
 
     Raises:
         BadCursor: it is not one.
@@ -53,19 +62,43 @@ def read_cursor(cursor: str | None) -> Mark | None:
     if not cursor:
         return None
     try:
-        at_ms, row_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        mark = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, TypeError, RecursionError, binascii.Error) as error:
         raise BadCursor(OTHER) from error
-    # What no list makes is asked of no database: each fails in its own way at what it cannot hold.
-    is_time = type(at_ms) is int and 0 <= at_ms <= AT_MAX_MS
-    if not is_time or not isinstance(row_id, str) or _ROW_ID.fullmatch(row_id) is None:
+    is_one = isinstance(mark, list) and tuple(map(type, mark)) == kinds and all(map(_is_made, mark))
+    if not is_one:
         raise BadCursor(OTHER)
-    return Mark(at_ms, row_id)
+    return tuple(mark)
 
 
-def page_of(rows: list[Row], limit: int, at: str, row_id: str) -> Page:
+def _is_made(part: int | str) -> bool:
+    """Whether a list makes such a part. Others are asked of no database: each fails in its own way at them."""
+    if isinstance(part, int):
+        return abs(part) <= NUMBER_MAX
+    return 0 < len(part) <= TEXT_MAX_CHARS and NO_TEXT.search(part) is None
+
+
+def items_after(items: Iterable[T], order: Callable[[T], Mark], cursor: str | None) -> list[T]:
+    """The items of a list that is at hand, in its order, behind a cursor.
+
+    Args:
+        items: all of them.
+        order: what they are ordered by, ascending; parts of the same kinds for all.
+        cursor: of the page before.
+
+    Raises:
+        BadCursor: it is not one of this list.
+    """
+    found = sorted(items, key=order)
+    if not found:
+        return found
+    mark = read_cursor(cursor, tuple(map(type, order(found[0]))))
+    return found if mark is None else [item for item in found if order(item) > mark]
+
+
+def page_of(rows: list[Row], limit: int, *order: str) -> Page:
     """A page made of up to `limit + 1` rows, by the columns that the list is ordered by."""
-    page = Page(rows[:limit], None, (at, row_id))
+    page = Page(rows[:limit], None, order)
     return page if len(rows) <= limit else page._replace(next_cursor=page.cursor_after(rows[limit - 1]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ from gateway.rest.unread import Unread
 from gateway.settings import Limits
 from gateway.sockets.budget import Budget
 from placet import Placet
+from projections.queries.paging import Mark, cursor_at
 from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
@@ -71,6 +72,48 @@ def test_case_30_list_of_large_items_comes_in_pages_that_can_be_sent(
     assert all(found)
     items = [orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for page in found for item in page]
     assert len(items) == len(set(items)) >= CALLS
+
+
+def test_tools_of_more_than_a_page_come_in_pages(doors: Doors) -> None:
+    operator = doors.caller("olga", "operator", tenant=TENANT)
+    schema = {"type": "object", "description": TEXT[:65_000]}
+    definition = {"inputSchema": schema, "outputSchema": schema}
+    names = [f"tool_{number:03}" for number in range(1 + PAGE_BYTES // 130_000)]
+    for name in names:
+        answer = operator.call("PUT", f"/v1/tools/{name}", definition)
+        assert answer.status_code in (200, 202), answer.text
+    query = {"after": answer.json()["cursor"]}
+    found = list(pages(operator, "/v1/tools", query))
+    assert len(found) > 1
+    listed = [tool["name"] for page in found for tool in page]
+    assert listed == sorted(listed)
+    assert [name for name in listed if name in names] == names
+    with Placet(doors.url, token=operator.token) as placet:
+        page = placet.tools.list()
+        assert placet.tools.list(cursor=page.next_cursor).items[0].name == found[1][0]["name"]
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/v1/tools", lambda item: (item["name"], item["project"])),
+        ("/v1/principals", lambda item: (item["principal"], item["project"])),
+        ("/v1/policies", lambda item: (item["name"], item["project"])),
+        ("/v1/policies/doors/versions", lambda item: (-item["version"],)),
+        ("/v1/rules", lambda item: (item["policy"], item["project"], 0)),
+    ],
+)
+def test_list_of_definitions_goes_on_behind_its_cursor(
+    doors: Doors, path: str, place: Callable[[dict[str, Any]], Mark]
+) -> None:
+    admin = doors.caller("root", "admin", "operator")
+    admin.call("PUT", "/v1/principals/paged", {"subjects": ["paged"], "roles": ["reviewer"]})
+    whole = admin.get(path).json()
+    assert whole["next_cursor"] is None
+    behind = admin.get(path, params={"cursor": cursor_at(place(whole["items"][0]))}).json()
+    assert behind["items"] == whole["items"][1:]
+    refused = admin.get(path, params={"cursor": cursor_at(("x", 1, "y", 2))})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
 
 
 def test_calls_of_a_large_execution_are_found_by_the_client(doors: Doors, large: tuple[Caller, str]) -> None:

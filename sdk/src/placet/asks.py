@@ -242,9 +242,9 @@ def put_principal(name: str, document: Body) -> Request:
     return Request("PUT", f"/principals/{segment(name)}", dict(document))
 
 
-def policy_versions(name: str) -> Request:
+def policy_versions(name: str, cursor: str | None = None) -> Request:
     """The published versions of a policy."""
-    return Request("GET", f"/policies/{segment(name)}/versions")
+    return Request("GET", f"/policies/{segment(name)}/versions", params=_params(cursor=cursor))
 
 
 def list_calls(execution_id: str, cursor: str | None = None) -> Request:

@@ -334,9 +334,9 @@ class AsyncPolicies:
         found: Object = await self.channel.ask(asks.check_policy(name, document))
         return found
 
-    async def list(self, status: str | None = None) -> Page[Object]:
+    async def list(self, status: str | None = None, *, cursor: str | None = None) -> Page[Object]:
         """The policies in force, with their documents; `status` may be `retired` or `all`."""
-        return await self.channel.objects(asks.read("/policies", status=status))
+        return await self.channel.objects(asks.read("/policies", status=status, cursor=cursor))
 
     async def get(self, name: str, version: int | None = None) -> Object:
         """A policy at its newest version, or at a given one."""
@@ -348,9 +348,9 @@ class AsyncPolicies:
         found: Object = await self.channel.ask(asks.retire_policy(name, version, reason))
         return found
 
-    async def versions(self, name: str) -> Page[Object]:
-        """The published versions, with their documents."""
-        return await self.channel.objects(asks.policy_versions(name))
+    async def versions(self, name: str, *, cursor: str | None = None) -> Page[Object]:
+        """The published versions, with their documents, the newest first."""
+        return await self.channel.objects(asks.policy_versions(name, cursor))
 
 
 @dataclass(frozen=True)
@@ -373,9 +373,9 @@ class AsyncTools:
         """Publish an MCP tool definition {description, inputSchema, annotations, idempotent}."""
         return await self.channel.one(Published, asks.put_tool(name, definition))
 
-    async def list(self) -> Page[Tool]:
-        """All tools, at their newest versions."""
-        return await self.channel.page(Tool, asks.read("/tools"))
+    async def list(self, *, cursor: str | None = None) -> Page[Tool]:
+        """All tools, at their newest versions, by name."""
+        return await self.channel.page(Tool, asks.read("/tools", cursor=cursor))
 
 
 @dataclass(frozen=True)
@@ -388,6 +388,6 @@ class AsyncPrincipals:
         """Publish {subjects, roles, agents, disabled}; needs the role admin."""
         return await self.channel.one(Published, asks.put_principal(name, document))
 
-    async def list(self) -> Page[Object]:
-        """Everyone who is published, at the newest version."""
-        return await self.channel.objects(asks.read("/principals"))
+    async def list(self, *, cursor: str | None = None) -> Page[Object]:
+        """Everyone who is published, at the newest version, by name."""
+        return await self.channel.objects(asks.read("/principals", cursor=cursor))

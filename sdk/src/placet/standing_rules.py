@@ -17,9 +17,11 @@ class AsyncStandingRules:
 
     channel: Channel
 
-    async def list(self, *, status: str | None = None) -> Page[StandingRule]:
+    async def list(self, *, status: str | None = None, cursor: str | None = None) -> Page[StandingRule]:
         """The project's rules, the newest first; of one status: proposed, active, suspended, revoked, refused."""
-        return await self.channel.page(StandingRule, asks.read("/standing-rules", status=status))
+        return await self.channel.page(
+            StandingRule, asks.read("/standing-rules", status=status, cursor=cursor)
+        )
 
     async def get(self, rule_id: str) -> StandingRule:
         """One rule, with the uses that were given so far."""

@@ -11,6 +11,7 @@ from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.folds.dead_letters import dead_letter_json
 from projections.queries import lists
+from projections.queries.paging import Page
 from projections.queries.views import Views, open_views
 from projections.store.port import Position
 from schemas.record import RawRecord
@@ -54,15 +55,28 @@ def views(filler: Filler, database_url: str) -> Iterator[Views]:
     opened.close()
 
 
-def keys(
-    views: Views, tenant: str, project: str, *, whole: bool = False, limit: int | None = None
-) -> list[str]:
-    rows, _ = views.read_now(
+def pages(views: Views, tenant: str, project: str, *, whole: bool = False, limit: int = 1) -> list[list[str]]:
+    found: list[list[str]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = page_at(views, cursor, tenant, project, whole=whole, limit=limit)
+        found.append([row["log_key"] for row in page.rows])
+        cursor = page.next_cursor
+    return found
+
+
+def page_at(views: Views, cursor: str, tenant: str, project: str, *, whole: bool, limit: int) -> Page:
+    page, _ = views.read_now(
         lambda now: lists.dead_letters(
-            now, tenant, project, whole=whole, shared_topic=DEFINITIONS, limit=limit
+            now, tenant, project, whole=whole, shared_topic=DEFINITIONS, cursor=cursor, limit=limit
         )
     )
-    return [row["log_key"] for row in rows]
+    return page
+
+
+def keys(views: Views, tenant: str, project: str, *, whole: bool = False) -> list[str]:
+    (only,) = pages(views, tenant, project, whole=whole, limit=len(LETTERS))
+    return only
 
 
 def test_dead_letters_of_a_project_are_its_own_alone(views: Views) -> None:
@@ -82,12 +96,17 @@ def test_dead_letters_for_the_whole_tenant_are_those_of_no_project_too(views: Vi
     assert keys(views, "rival", "main", whole=True) == ["rival/policy/production", "rival/main/run-1"]
 
 
-def test_dead_letters_beyond_the_limit_are_the_older_ones(views: Views) -> None:
-    assert keys(views, "acme", "main", limit=1) == ["acme/main/policy/production"]
+@pytest.mark.parametrize("limit", [1, 2])
+def test_dead_letters_in_pages_are_all_of_them(views: Views, limit: int) -> None:
+    found = pages(views, "acme", "m_in", whole=True, limit=limit)
+    assert max(map(len, found)) == limit
+    assert [key for page in found for key in page] == keys(views, "acme", "m_in", whole=True)
 
 
 def test_all_dead_letters_leave_none_out(views: Views) -> None:
-    rows, _ = views.read_now(lists.all_dead_letters)
+    first, _ = views.read_now(lambda now: lists.all_dead_letters(now, limit=4))
+    rest, _ = views.read_now(lambda now: lists.all_dead_letters(now, first.next_cursor))
+    rows = first.rows + rest.rows
     assert [row["log_offset"] for row in rows] == list(reversed(range(len(LETTERS))))
     newest = dead_letter_json(rows[0])
     assert (newest["id"], newest["reason"]) == (f"{DEFINITIONS}/2/10", "malformed")

@@ -121,7 +121,7 @@ def call_ids(context: typer.Context, incomplete: str) -> list[str]:
 def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of standing rules."""
     return _begin_so(
-        context, incomplete, lambda placet: [rule.rule_id for rule in placet.standing_rules.list().items]
+        context, incomplete, lambda placet: [rule.rule_id for rule in placet.standing_rules.list()]
     )
 
 

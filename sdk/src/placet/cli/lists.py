@@ -20,7 +20,7 @@ audit_app = typer.Typer(
 def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
     """List published tools."""
     with connect(context) as placet:
-        found = placet.tools.list()
+        found = every(lambda cursor: placet.tools.list(cursor=cursor))
     if as_json:
         print_json([one.raw for one in found])
         return

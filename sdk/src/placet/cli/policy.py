@@ -17,6 +17,7 @@ from placet.cli.session import (
     confirm,
     connect,
     console,
+    every,
     local_time,
     print_json,
     print_table,
@@ -102,7 +103,8 @@ def list_policies(
 ) -> None:
     """List the policies in force: whose each is, for whom, and how many rules it has."""
     with connect(context) as placet:
-        found = placet.policies.list("all" if everything else None).items
+        status = "all" if everything else None
+        found = every(lambda cursor: placet.policies.list(status, cursor=cursor))
     if as_json:
         print_json([dict(one) for one in found])
         return

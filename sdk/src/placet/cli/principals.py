@@ -13,6 +13,7 @@ from placet.cli.session import (
     JsonFlag,
     connect,
     console,
+    every,
     print_json,
     print_table,
     published_line,
@@ -33,7 +34,7 @@ def principals(context: typer.Context, as_json: JsonFlag = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with connect(context) as placet:
-        found = placet.principals.list().items
+        found = every(lambda cursor: placet.principals.list(cursor=cursor))
     if as_json:
         print_json([dict(one) for one in found])
         return

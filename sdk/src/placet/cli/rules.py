@@ -10,7 +10,7 @@ import typer
 from placet.cli import safe
 from placet.cli.choices import rule_ids
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, by_prefix, connect, console, is_whole, print_json, print_table
+from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json, print_table
 from placet.errors import NotAuthorised
 from placet.models import StandingRule
 
@@ -41,7 +41,7 @@ def rules(
     if context.invoked_subcommand is not None:
         return
     with connect(context) as placet:
-        found = placet.standing_rules.list(status=status).items
+        found = every(lambda cursor: placet.standing_rules.list(status=status, cursor=cursor))
     if as_json:
         print_json([dict(rule.raw) for rule in found])
         return
@@ -99,7 +99,7 @@ def _whole(placet: Placet, prefix: str) -> str:
     if is_whole(prefix):
         return prefix
     try:
-        known = placet.standing_rules.list().items
+        known = every(lambda cursor: placet.standing_rules.list(cursor=cursor))
     except NotAuthorised as error:
         detail = f"you may not list the standing rules ({error.detail}): give the rule's whole id"
         raise NotAuthorised(error.code, error.status, detail) from error
