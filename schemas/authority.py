@@ -9,7 +9,7 @@ from msgspec import Struct
 from schemas.actor import Actor
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
-from schemas.requirement import ANY_REVIEWER
+from schemas.requirement import roles_asked
 
 Requesters = Callable[[], frozenset[str]]
 
@@ -56,7 +56,7 @@ class Asked(Struct, frozen=True):
     @property
     def asked_roles(self) -> tuple[str, ...]:
         """The roles by which it may be decided; none where only the reviewers that it names may."""
-        return self.roles if self.roles or self.reviewers else ANY_REVIEWER
+        return roles_asked(self)
 
 
 def refusal_to_decide(

@@ -6,11 +6,29 @@ they must be. They travel as JSON text, in HoldOpened and in the views' rows.
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Protocol
 
 import msgspec
 
 # Whom a hold without roles and reviewers of its own asks.
 ANY_REVIEWER = ("reviewer", "operator", "admin")
+
+
+class NamesPeople(Protocol):
+    """What says who may decide."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """By role."""
+
+    @property
+    def reviewers(self) -> tuple[str, ...]:
+        """By name."""
+
+
+def roles_asked(one: NamesPeople) -> tuple[str, ...]:
+    """The roles by which somebody may decide; none where only those may who are named."""
+    return one.roles if one.roles or one.reviewers else ANY_REVIEWER
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -27,7 +45,35 @@ class Requirement(msgspec.Struct, frozen=True):
     escalate_roles: tuple[str, ...] = ()
 
 
+class AskedOfEdit(msgspec.Struct, frozen=True):
+    """What an edited call asked for where its editor's own word released it, so that no hold was opened for it."""
+
+    roles: tuple[str, ...]
+    reviewers: tuple[str, ...]
+    excluded: tuple[str, ...]
+    quorum: int
+    exclude_requester: bool
+    escalate_roles: tuple[str, ...]
+    on_reject: str
+    requirements: tuple[Requirement, ...] = ()
+
+
 _DECODER = msgspec.json.Decoder(tuple[Requirement, ...])
+_EDIT_DECODER = msgspec.json.Decoder(AskedOfEdit)
+
+
+def asked_of_edit_to_text(asked: AskedOfEdit) -> str:
+    """The JSON of what an edit asked for."""
+    return msgspec.json.encode(asked).decode()
+
+
+def asked_of_edit_from_text(text: str) -> AskedOfEdit:
+    """What an edit asked for.
+
+    Raises:
+        msgspec.MsgspecError: it is none of `asked_of_edit_to_text`.
+    """
+    return _EDIT_DECODER.decode(text)
 
 
 def requirements_to_text(requirements: Iterable[Requirement]) -> str | None:

@@ -6,8 +6,9 @@ It is a table of what is permitted, not a fold to decide by, and it shares nothi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import rfc8785
@@ -115,6 +116,15 @@ class HoldSeen:
     handed: list[Handed] = field(default_factory=list)
     escalated: bool = False
     voters: list[Voter] = field(default_factory=list)
+
+    def narrow(self, asked: Mapping[str, Any]) -> None:
+        """Take what an edit asked for that its editor's word released: the release rests on that."""
+        kept = ("reviewers", "excluded", "quorum", "exclude_requester")
+        requirements = json.dumps(asked["requirements"]) if asked["requirements"] else None
+        self.roles = tuple(asked["roles"])
+        self.opened = replace(
+            self.opened, requirements=requirements, **{name: _frozen(asked[name]) for name in kept}
+        )
 
 
 @dataclass(slots=True)
@@ -229,6 +239,8 @@ class RunSeen:
         if body.released_by == "rule":
             self._released_by_rule(call, fact)
         call.released_by_hold = self.facts.decided_hold if body.released_by == "decision" else ""
+        if body.asked is not None and (hold := self.holds.get(call.released_by_hold)) is not None:
+            hold.narrow(parse_strict(body.asked))
         if body.released_by == "decision":
             decision, resolves = self.decision_of(fact)
             if decision not in ("approve", "edit") or not resolves:
@@ -299,6 +311,10 @@ class RunSeen:
         if call.attempts and fact.body.by != call.runner and not is_settled:
             self._say("I2", fact, "a result from another than who consumed", call.runner, fact.body.by)
         call.state = _ENDS[fact.type]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def digest_of(tenant: str, proposed: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ops.checker.agreed import disagreement
-from ops.checker.calls import Handed, HoldSeen, Opened, RunSeen, Voter
+from ops.checker.calls import CallSeen, Handed, HoldSeen, Opened, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
 from schemas.canonical import parse_strict
@@ -43,7 +43,39 @@ def _opened(run: RunSeen, fact: Fact) -> None:
     before = {"outcome_unknown"} if body.cause == "outcome_unknown" else {"proposed", "released"}
     if call.state not in before:
         run.say("I4", fact, f"a hold opened on a call that is {call.state}", body.hold_id)
+    if body.cause == "outcome_unknown":
+        _check_second_run(run, call, run.holds.get(body.hold_id), fact)
     call.state = waiting
+
+
+def _check_second_run(run: RunSeen, call: CallSeen, hold: HoldSeen | None, fact: Fact) -> None:
+    """Running a call again takes no less than running it did, where people let it run."""
+    before = run.holds.get(call.released_by_hold)
+    if before is None or hold is None:
+        return
+    was, now = before.opened, hold.opened
+    asks_as_much = (
+        now.quorum >= was.quorum
+        and now.exclude_requester >= was.exclude_requester
+        and set(now.excluded) >= set(was.excluded)
+        and _wanted(hold) <= _wanted(before)
+        and set(now.reviewers) <= set(was.reviewers)
+        and _required(hold) == _required(before)
+    )
+    if not asks_as_much:
+        run.say("I10", fact, "a second run asks for less than the first one did", fact.body.hold_id)
+
+
+def _required(hold: HoldSeen) -> set[tuple[frozenset[str], frozenset[str], int]]:
+    """What the rules ask for where several do: roles as they are asked by now, names and a number."""
+    return {
+        (
+            frozenset((*asked["roles"], *(asked["escalate_roles"] if hold.escalated else ()))),
+            frozenset(asked["reviewers"]),
+            asked["quorum"],
+        )
+        for asked in parse_strict(hold.opened.requirements or "[]")
+    }
 
 
 def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:

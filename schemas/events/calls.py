@@ -50,7 +50,8 @@ class ToolCallReleased(Message):
     """A grant: this revision may run once, until it expires. `released_by` is what let it go.
 
     `decision_id` is the idempotency key that an idempotent tool gets when its grant is given again. `rule_id` is the
-    standing rule that released it, empty for none.
+    standing rule that released it, empty for none. `asked` is JSON of `schemas.requirement.AskedOfEdit` where an
+    editor's own word released the call and the edit asked others than its hold, else None.
     """
 
     call_id: str
@@ -62,6 +63,7 @@ class ToolCallReleased(Message):
     arguments: str
     expires_at_ms: Long
     rule_id: str = ""
+    asked: str | None = None
 
 
 class ToolCallDenied(Message):

@@ -4,7 +4,7 @@ from schemas import authority
 from schemas.actor import Actor, tool_role
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
-from schemas.requirement import ANY_REVIEWER
+from schemas.requirement import NamesPeople, roles_asked
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
@@ -63,12 +63,9 @@ def people_behind(state: Execution, people: TenantPeople) -> frozenset[str]:
     return authority.people_behind(state.agent, state.started_by, state.user, people)
 
 
-def widened(
-    roles: tuple[str, ...], escalate_roles: tuple[str, ...], reviewers: tuple[str, ...] = ()
-) -> tuple[str, ...]:
+def widened(asked: NamesPeople, escalate_roles: tuple[str, ...]) -> tuple[str, ...]:
     """Whom an escalated hold asks: more people, never fewer; one that any reviewer could decide stays so."""
-    asked = roles if roles or reviewers else ANY_REVIEWER
-    return tuple(dict.fromkeys((*asked, *escalate_roles)))
+    return tuple(dict.fromkeys((*roles_asked(asked), *escalate_roles)))
 
 
 def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:
@@ -76,10 +73,9 @@ def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:
 
     Terms that first ask somebody else are of another rule, whose own escalation has not come.
     """
-    same_rule = set(terms.roles) <= set(hold.roles) and set(terms.reviewers) <= set(hold.reviewers)
-    if same_rule and _has_escalated(hold):
-        return widened(terms.roles, terms.escalate_roles, terms.reviewers)
-    return terms.roles
+    asked = roles_asked(terms)
+    same_rule = set(asked) <= set(roles_asked(hold)) and set(terms.reviewers) <= set(hold.reviewers)
+    return widened(terms, terms.escalate_roles) if same_rule and _has_escalated(hold) else asked
 
 
 def _has_escalated(hold: Hold) -> bool:

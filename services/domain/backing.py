@@ -5,7 +5,7 @@ of them could still be asked.
 """
 
 from schemas.principals import TenantPeople
-from schemas.requirement import ANY_REVIEWER
+from schemas.requirement import roles_asked
 from schemas.standing_rule import Maker, StandingRuleDocument
 
 
@@ -85,5 +85,4 @@ def _could_decide(document: StandingRuleDocument, by: str, people: TenantPeople)
     terms, roles = document.terms, people.roles_of(by)
     if roles is None or people.name_of(by) in map(people.meant_by, terms.reviewers):
         return True
-    asked = terms.roles if terms.roles or terms.reviewers else ANY_REVIEWER
-    return bool(set(asked) & set(roles))
+    return bool(set(roles_asked(terms)) & set(roles))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from schemas.ids import derived_id
 from schemas.policy_document import Remember
 from schemas.principals import TenantPeople
-from schemas.requirement import ANY_REVIEWER
+from schemas.requirement import roles_asked
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
 from services.domain.authority import people_behind
 from services.domain.backing import is_behind, still_stands
@@ -113,10 +113,8 @@ def asks_more(terms: HoldTerms, decided: Terms) -> bool:
         return True
     if terms.exclude_requester and not decided.exclude_requester:
         return True
-    if not terms.roles and not terms.reviewers:
-        return False
-    could = set(decided.roles) if decided.roles or decided.reviewers else set(ANY_REVIEWER)
-    return not (could <= set(terms.roles) and set(decided.reviewers) <= set(terms.reviewers))
+    same_people = set(decided.reviewers) <= set(terms.reviewers)
+    return not (same_people and set(roles_asked(decided)) <= set(roles_asked(terms)))
 
 
 def may_be_remembered(terms: HoldTerms, document: StandingRuleDocument) -> bool:

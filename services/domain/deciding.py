@@ -10,8 +10,9 @@ from schemas.commands import DecideHold
 from schemas.events import holds as h
 from schemas.events.calls import ToolCallFailed, ToolCallSucceeded
 from schemas.events.executions import ExecutionFailed
+from schemas.events.holds import HoldCause
 from schemas.refusals import Refusal
-from schemas.requirement import Requirement
+from schemas.requirement import AskedOfEdit, NamesPeople, Requirement, asked_of_edit_to_text
 from services.domain.authority import requesters_of, roles_as_asked
 from services.domain.closing import closing_events
 from services.domain.context import Context
@@ -27,6 +28,10 @@ from services.domain.verdicts import denial, release, revised, verdict_event
 from services.domain.voices import approves, word_of
 
 ROLLED_BACK = "a call was rejected, and the run is rolled back"
+QUESTION_OF_CHANGE = (
+    "The tool's definition changed before this call was edited, and its editor was shown the old one. "
+    "May it run under the new one, with the arguments below?"
+)
 RULES_NAMED_MAX = 3
 # The ids of so many calls are some 140 kB in one event, beside all that a rollback gives up (schemas/limits.py).
 ROLLBACK_MAX = 1_000
@@ -159,14 +164,44 @@ def _edited(
         return refuse_decision(ctx, command, Refusal.EDIT_DENIED, detail)
     vote = recorded(hold, command, decision_id, ctx)
     events: Events = [vote, proposed, verdict_event(new, verdict, ctx)]
+    # A person has seen the tool that the digest names, and no other.
+    if version != call.tool_version:
+        terms = replace(terms, question=QUESTION_OF_CHANGE)
+        return [*events, _hold_of_edit(state, hold, new, terms, ctx, "definition_changed")]
     if _editor_suffices(terms, ctx):
-        return [*events, release(new, decision_id, "decision", ctx)]
+        released = release(new, decision_id, "decision", ctx)
+        return [*events, released.model_copy(update={"asked": _asked_beside(hold, terms)})]
     if verdict.effect != "hold":
         terms = replace(terms, question=_question_of_edit(terms, ctx.judge(state, call)))
-    opened = call_hold(state, new, terms, ctx, deadline_at_ms=hold.deadline_at_ms)
-    escalate_at_ms = hold.escalate_at_ms if terms.escalate_roles else None
-    events.append(opened.model_copy(update={"escalate_at_ms": escalate_at_ms}))
+    opened = _hold_of_edit(state, hold, new, terms, ctx)
+    events.append(opened)
     return [*events, _editors_vote(opened, command, ctx)] if _editor_counts(terms, ctx) else events
+
+
+def _hold_of_edit(
+    state: Execution, hold: Hold, new: Call, terms: HoldTerms, ctx: Context, cause: HoldCause = "policy"
+) -> h.HoldOpened:
+    opened = call_hold(state, new, terms, ctx, cause, hold.deadline_at_ms)
+    escalate_at_ms = hold.escalate_at_ms if terms.escalate_roles else None
+    return opened.model_copy(update={"escalate_at_ms": escalate_at_ms})
+
+
+def _asked_beside(hold: Hold, terms: HoldTerms) -> str | None:
+    """What an edit asked for that its editor's word released, where that is not what its hold asked; else None."""
+    asked, named = (
+        AskedOfEdit(
+            one.roles,
+            one.reviewers,
+            one.excluded,
+            one.quorum,
+            one.exclude_requester,
+            one.escalate_roles,
+            one.on_reject,
+            one.requirements,
+        )
+        for one in (terms, hold)
+    )
+    return None if asked == named else asked_of_edit_to_text(asked)
 
 
 def _editors_vote(opened: h.HoldOpened, command: DecideHold, ctx: Context) -> h.DecisionRecorded:
@@ -243,25 +278,31 @@ def _question_of_edit(terms: HoldTerms, before: Verdict) -> str:
 
 
 def _needed_by_both(hold: Hold, terms: HoldTerms | None) -> Needed | None:
-    """Whom the old hold and the new verdict need together; None where no one's word covers both."""
-    if hold.requirements or (terms is not None and terms.requirements):
-        asked: list[Asks] = [hold] if terms is None else [hold, terms]
+    """Whom the old hold and the new verdict need together; None where no one's word covers both.
+
+    Where several rules ask already, each one's people are needed; and so they are where the new rule asks any
+    reviewer, which whom the old one named need not be.
+    """
+    asked: list[Asks] = [hold] if terms is None else [hold, terms]
+    if terms is None or any(one.requirements for one in asked) or not _names_people(terms):
         return all_of((one, ()) for one in asked)
-    quorum = max(hold.quorum, terms.quorum if terms else 1)
+    quorum = max(hold.quorum, terms.quorum)
     common = _common_people(hold, terms)
     return None if common is None else Needed(*common, quorum)
 
 
-def _common_people(hold: Hold, terms: HoldTerms | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The roles and the reviewers that both name; those of the one where the other asks any reviewer."""
-    if terms is None or not (terms.roles or terms.reviewers):
-        return hold.roles, hold.reviewers
+def _common_people(hold: Hold, terms: HoldTerms) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The roles and reviewers that both name; the new rule's where the hold asks any reviewer, as its editor is."""
     asked = roles_as_asked(hold, terms)
-    if not (hold.roles or hold.reviewers):
+    if not _names_people(hold):
         return asked, terms.reviewers
     roles = tuple(role for role in hold.roles if role in asked)
     reviewers = tuple(name for name in hold.reviewers if name in terms.reviewers)
     return (roles, reviewers) if roles or reviewers else None
+
+
+def _names_people(one: NamesPeople) -> bool:
+    return bool(one.roles or one.reviewers)
 
 
 def _common_escalation(hold: Hold, terms: HoldTerms | None) -> tuple[str, ...]:
@@ -289,8 +330,8 @@ def _editor_counts(terms: HoldTerms, ctx: Context) -> bool:
     person = people.name_of(actor.subject)
     if terms.exclude_requester or person in map(people.meant_by, terms.excluded):
         return False
-    asks_anybody = not (terms.roles or terms.reviewers)
-    return asks_anybody or _is_asked(terms, ctx)
+    # Both the hold and the verdict ask any reviewer then: whoever may decide the one is asked by the other.
+    return not _names_people(terms) or _is_asked(terms, ctx)
 
 
 def _is_asked(asked: HoldTerms | Requirement, ctx: Context) -> bool:

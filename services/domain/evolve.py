@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from schemas.authority import Delegation
 from schemas.canonical import as_json, sha256_hex
@@ -15,7 +15,7 @@ from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events import rules as r
 from schemas.message import Message
-from schemas.requirement import escalated, requirements_from_text
+from schemas.requirement import asked_of_edit_from_text, escalated, requirements_from_text
 from schemas.standing_rule import standing_rule_from_text
 from services.domain import secrets
 from services.domain.authority import widened
@@ -183,6 +183,11 @@ def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execut
         attempt_id="",
         spent=_spent(earlier),
     )
+    hold = state.holds.get(earlier.hold_id)
+    if event.asked is not None and hold is not None:
+        # Whom the edit asked is whom this release rests on, and a second run asks again.
+        asked = asked_of_edit_from_text(event.asked)
+        state = _with_hold(state, replace(hold, **asdict(asked)))
     return _with_call(state, call)
 
 
@@ -289,7 +294,7 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
     on_timeout = "deny" if hold.on_timeout == "escalate" else hold.on_timeout
     hold = replace(
         hold,
-        roles=widened(hold.roles, event.roles, hold.reviewers),
+        roles=widened(hold, event.roles),
         requirements=escalated(hold.requirements),
         deadline_at_ms=event.deadline_at_ms,
         escalate_at_ms=None,

@@ -3,12 +3,13 @@
 from functools import partial
 
 from schemas.canonical import call_digest
-from schemas.requirement import ANY_REVIEWER, Requirement
+from schemas.requirement import Requirement
 from services.domain.authority import requesters_of, roles_as_asked
 from services.domain.context import Context
 from services.domain.covering import still_covered
 from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
+from services.domain.policy.needed import meets, requirements_of
 from services.domain.proposals import arguments_misfit
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold
@@ -95,7 +96,7 @@ def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
     terms = verdict.hold
     if terms is None or call.released_by == "policy" or decided is None:
         return True
-    if not all(any(_meets(was, one) for was in decided.requirements) for one in terms.requirements):
+    if not all(any(meets(was, one) for was in requirements_of(decided)) for one in terms.requirements):
         return True
     more_people = terms.quorum > decided.quorum
     fewer_may = not set(terms.excluded) <= set(decided.excluded)
@@ -103,19 +104,12 @@ def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
     return more_people or excludes or _asks_others(terms, decided)
 
 
-def _meets(was: Requirement, one: Requirement) -> bool:
-    """Whether who met the one requirement has met the other: no fewer people, and none whom it would not ask."""
-    may = {*one.roles, *one.escalate_roles}
-    return was.quorum >= one.quorum and set(was.roles) <= may and set(was.reviewers) <= set(one.reviewers)
-
-
 def _asks_others(terms: HoldTerms, decided: Hold) -> bool:
     """Whether somebody who could have decided then cannot today: the decision may be one that nobody could make."""
-    asked = roles_as_asked(decided, terms)
-    if not asked and not terms.reviewers:
+    if terms.requirements:
         return False
-    roles = decided.roles if decided.roles or decided.reviewers else ANY_REVIEWER
-    return not (set(roles) <= set(asked) and set(decided.reviewers) <= set(terms.reviewers))
+    today = Requirement((), roles_as_asked(decided, terms), terms.reviewers, terms.quorum)
+    return not any(meets(was, today) for was in requirements_of(decided))
 
 
 def _terms_of(hold: Hold) -> HoldTerms:

@@ -86,7 +86,7 @@ def test_requirements_delegate_speaks_for_the_rule_of_who_handed_it_on(by: Actor
 def test_requirements_stay_with_an_edit() -> None:
     world, hold = waiting()
 
-    events = decided(world, hold, "edit", LEAD, edited_arguments='{"amount":5}')
+    events = decided(world, hold, "edit", LEAD, edited_arguments='{"amount":50}')
 
     opened = the(events, "HoldOpened")
     assert "ToolCallReleased" not in types(events)

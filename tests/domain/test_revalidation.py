@@ -129,9 +129,10 @@ def test_edit_within_the_rule_that_escalated_is_released_by_whom_it_escalated_to
         (("cfo",), ("cfo", "treasurer"), True),
         (("cfo",), ("treasurer",), False),
         (("cfo", "treasurer"), ("treasurer",), False),
-        (("cfo",), (), True),
+        (("cfo",), (), False),
+        (("cfo", "reviewer"), (), False),
     ],
-    ids=["more may", "another must", "fewer may", "any reviewer may"],
+    ids=["more may", "another must", "fewer may", "any reviewer must", "a reviewer alone may"],
 )
 def test_consume_after_the_roles_changed_is_held_again_where_who_could_decide_no_longer_can(
     before: tuple[str, ...], now: tuple[str, ...], consumes: bool

@@ -384,3 +384,16 @@ def test_revoke_what_the_run_remembers_ends_that() -> None:
     assert names(made.ask(k.RevokeGrant(call_id="second"), RITA)) == ["RuleContradicted", "GrantRevoked"]
     assert "HoldOpened" in names(pay(made, "third"))
     assert made.partition.errands.every == {}
+
+
+def test_rule_of_named_people_does_not_stand_for_any_reviewer() -> None:
+    """A clerk need not be a reviewer: a rule of the policy that comes to name nobody asks reviewers."""
+    free = {"four_eyes": False, "max_uses": "unlimited"}
+    clerk = RITA.model_copy(update={"subject": "cleo", "roles": ("clerk",)})
+    named = rule("payments", "pay", "hold", roles=["clerk"], remember=free)
+    made = world([named])
+    asked = decide(made, pay(made, "first"), actor=clerk, scope="rule", remember={"uses": None})
+    make(made, the(asked, "RuleAsked"))
+    assert "ToolCallReleased" in names(pay(made, "second"))
+    made.definitions = published(made.definitions, plain(max_uses="unlimited"))
+    assert "HoldOpened" in names(pay(made, "third"))

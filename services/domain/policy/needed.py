@@ -1,8 +1,8 @@
 """Whom a hold needs where several rules ask: what each of them asks for must be met.
 
 Who may decide are all whom any rule names, and as many people must approve as the rule that asks for most. Beside
-that, each rule that names people is a requirement of its own: a word of another rule's reviewer does not meet it.
-A rule that names nobody asks for a number of people, whoever they are.
+that, each rule is a requirement of its own: a word of another rule's reviewer does not meet it. A rule that names
+nobody asks any reviewer, which whom another rule names need not be.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from schemas.requirement import ANY_REVIEWER, Requirement
+from schemas.requirement import ANY_REVIEWER, Requirement, roles_asked
 
 
 class Asks(Protocol):
@@ -54,29 +54,43 @@ def all_of(asked: Iterable[tuple[Asks, tuple[str, ...]]]) -> Needed:
         asked: what is asked for, and the rules that ask for it.
     """
     every = list(asked)
-    parts = _merged(part for one, rules in every for part in requirements_of(one, rules))
     quorum = max(one.quorum for one, _ in every)
-    if not parts:
+    if not any(one.roles or one.reviewers for one, _ in every):
         return Needed((), (), quorum)
+    parts = _without_implied(_merged(part for one, rules in every for part in requirements_of(one, rules)))
     if len(parts) == 1 and parts[0].quorum >= quorum:
         return Needed(parts[0].roles, parts[0].reviewers, quorum)
-    roles = [role for one, _ in every for role in _may_speak(one)]
+    roles = [role for one, _ in every for role in roles_asked(one)]
     reviewers = [name for one, _ in every for name in one.reviewers]
     return Needed(_distinct(roles), _distinct(reviewers), quorum, parts)
 
 
 def requirements_of(one: Asks, rules: tuple[str, ...] = ()) -> tuple[Requirement, ...]:
-    """What is asked for as requirements; none where nobody is named."""
-    if one.requirements or not (one.roles or one.reviewers):
+    """What is asked for as requirements: of any reviewer where nobody is named."""
+    if one.requirements:
         return one.requirements
-    return (Requirement(rules, one.roles, one.reviewers, one.quorum, one.escalate_roles),)
+    return (Requirement(rules, roles_asked(one), one.reviewers, one.quorum, one.escalate_roles),)
 
 
-def _may_speak(one: Asks) -> tuple[str, ...]:
-    # One of any reviewers is also one of those whom another rule names; a second one is not.
-    if one.roles or one.reviewers or one.quorum == 1:
-        return one.roles
-    return ANY_REVIEWER
+def meets(was: Requirement, one: Requirement) -> bool:
+    """Whether who met the one requirement has met the other: no fewer people, and none whom it would not ask."""
+    may = {*one.roles, *one.escalate_roles}
+    return was.quorum >= one.quorum and set(was.roles) <= may and set(was.reviewers) <= set(one.reviewers)
+
+
+def _without_implied(parts: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
+    """The requirements but for that of any reviewer where another one's people are such."""
+    return tuple(
+        part
+        for part in parts
+        if part.roles != ANY_REVIEWER
+        or not any(_implies(other, part) for other in parts if other is not part)
+    )
+
+
+def _implies(other: Requirement, part: Requirement) -> bool:
+    once_escalated = replace(other, roles=(*other.roles, *other.escalate_roles))
+    return meets(once_escalated, part)
 
 
 def _merged(parts: Iterable[Requirement]) -> tuple[Requirement, ...]:

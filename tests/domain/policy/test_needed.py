@@ -2,7 +2,7 @@
 
 import pytest
 
-from schemas.requirement import Requirement
+from schemas.requirement import ANY_REVIEWER, Requirement
 from services.domain.policy import PolicyTimeout, judge
 from services.domain.policy.verdict import HoldTerms
 from tests.domain.policy.builders import NOW_MS, READ, WRITE, call, rules
@@ -72,7 +72,7 @@ def test_case_38_condition_that_fails_before_a_rule_that_allows_keeps_its_people
     assert (hold.roles, hold.quorum, hold.requirements) == (("auditor",), 3, ())
 
 
-def test_judge_a_rule_that_names_nobody_asks_for_a_number_beside_another_rules_people() -> None:
+def test_judge_a_rule_that_names_nobody_asks_any_reviewer_beside_another_rules_people() -> None:
     text = """
   - {id: a, when: "args.to == 'x'", then: hold, hold: {quorum: 3}}
   - {id: b, then: hold, hold: {roles: [treasurer]}}
@@ -80,7 +80,31 @@ def test_judge_a_rule_that_names_nobody_asks_for_a_number_beside_another_rules_p
     hold = terms(text, {})
 
     assert (set(hold.roles), hold.quorum) == ({"reviewer", "operator", "admin", "treasurer"}, 3)
-    assert hold.requirements == (Requirement(("p@1/b",), ("treasurer",), (), 1),)
+    assert hold.requirements == (
+        Requirement(("p@1/a",), ANY_REVIEWER, (), 3),
+        Requirement(("p@1/b",), ("treasurer",), (), 1),
+    )
+
+
+@pytest.mark.parametrize("named", ["reviewer", "operator, admin"])
+def test_judge_a_rule_that_names_nobody_asks_nothing_more_where_another_rules_people_are_reviewers(
+    named: str,
+) -> None:
+    text = f"""
+  - {{id: a, when: "args.to == 'x'", then: hold}}
+  - {{id: b, then: hold, hold: {{roles: [{named}]}}}}
+"""
+    hold = terms(text, {})
+
+    assert (hold.roles, hold.quorum, hold.requirements) == (tuple(named.split(", ")), 1, ())
+
+
+def test_judge_a_rule_whose_people_escalate_to_others_than_reviewers_leaves_any_reviewer_asked() -> None:
+    text = """
+  - {id: a, when: "args.to == 'x'", then: hold}
+  - {id: b, then: hold, hold: {roles: [operator], escalate: {after_seconds: 30, roles: [cfo]}}}
+"""
+    assert [one.roles for one in terms(text, {}).requirements] == [ANY_REVIEWER, ("operator",)]
 
 
 def test_case_38_conditions_behind_a_timeout_count_as_failed() -> None:

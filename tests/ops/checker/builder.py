@@ -216,3 +216,9 @@ class Story:
             event_id(command_id, term, offset), self.now_ms, term, version, command_id, "", tenant
         )
         self.raws.append(RawRecord(0, offset, self.now_ms, *event_record(body, meta, key)))
+
+
+def asked_of(**changes: object) -> str:
+    """What an edit asked for, as its release says it."""
+    plain = {"roles": ["reviewer"], "reviewers": [], "excluded": [], "quorum": 1, "exclude_requester": False}
+    return json.dumps({**plain, "escalate_roles": [], "on_reject": "feedback", "requirements": [], **changes})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
-from tests.ops.checker.builder import HOLD_MS, Story
+from tests.ops.checker.builder import HOLD_MS, Story, asked_of
 
 Wrong = Callable[[Story], None]
 
@@ -110,6 +110,20 @@ def own_request_approved(story: Story) -> None:
 def approved_without_the_role(story: Story) -> None:
     story.held(roles=("treasurer",))
     story.says(story.decision(), story.release())
+
+
+def second_run_asks_others_than_the_edit(story: Story) -> None:
+    story.held(roles=("reviewer", "cfo"))
+    story.says(story.decision(), story.release(asked=asked_of()))
+    story.says(story.consumed("a"))
+    unknown = c.ToolCallOutcomeUnknown(call_id="c", attempt_id="a", reason="?")
+    story.says(unknown, story.hold(hold_id="h2", cause="outcome_unknown", roles=("reviewer", "cfo")))
+
+
+def consumed_without_the_people_whom_the_edit_asked(story: Story) -> None:
+    story.held()
+    story.says(story.decision(), story.release(asked=asked_of(quorum=2)))
+    story.says(story.consumed("a"))
 
 
 def another_tenants_event(story: Story) -> None:
@@ -372,6 +386,8 @@ WRONGS: list[tuple[Wrong, str]] = [
     (ended_twice, "I4"),
     (own_request_approved, "I10"),
     (approved_without_the_role, "I10"),
+    (second_run_asks_others_than_the_edit, "I10"),
+    (consumed_without_the_people_whom_the_edit_asked, "I10"),
     (another_tenants_event, "I9"),
     (lost_record, "I6"),
     (time_run_backwards, "I5"),
