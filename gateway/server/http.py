@@ -4,27 +4,34 @@ The parser gives a header away when it is whole, and keeps every byte of it unti
 counted here. A connection is in its head from its first moment, and again from the end of a request on; it is in its
 body from the end of the head to the end of the body. Each has its time. A request that is over its bounds is answered
 with a problem document, and the connection ends.
+
+A proxy in front sends the requests of many over one connection. So where one ends and the next begins must be plain:
+what two readers could read differently is refused, and nothing behind it is read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
+import httptools
 import orjson
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from gateway.problems import bare_document
 from gateway.server.bounds import Bounds
 from gateway.server.polite import PoliteTransport, as_transport
+from gateway.server.upgrades import has_body, is_handshake, without_offer
 from gateway.server.visitors import STATE, Strangers, Visitor
 
 # So much is parsed in one go; between two pieces the bounds are looked at.
 PIECE_BYTES = 16 * 1024
 # The WebSocket library takes no longer line of a handshake.
 UPGRADE_LINE_BYTES = 8_000
+# What a proxy speaks to a server behind it; the parser takes 0.9 and 2.0 as well.
+VERSIONS = frozenset({"1.0", "1.1"})
 
 
 class OverBounds(Exception):
@@ -53,6 +60,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._wire_bytes = 0
         self._body_bytes = 0
         self._dropped_bytes = 0
+        self._is_handshake = False
         self._is_upgraded = False
         self._refusal = (400, "malformed", "this is no HTTP request")
         self._timer: asyncio.TimerHandle | None = None
@@ -82,13 +90,20 @@ class BoundedHttp(HttpToolsProtocol):
             self._allow(self.bounds.head_s)
         view = memoryview(data)
         for start in range(0, len(data), PIECE_BYTES):
-            if self._is_upgraded or self.polite.is_closing():
+            if self.polite.is_closing():
+                return
+            if self._is_upgraded:
+                self._hand_on(bytes(view[start:]))
                 return
             self._take(bytes(view[start : start + PIECE_BYTES]))
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to the WebSocket's protocol."""
         self._stop_clock()
+        if self.cycle is not None and not self.cycle.response_complete:
+            # The answer that is under way would be written into the socket.
+            self.polite.abort()
+            return
         lines = (len(name) + len(value) for name, value in self.scope["headers"])
         if max(lines, default=0) > UPGRADE_LINE_BYTES or len(self.url) > UPGRADE_LINE_BYTES:
             self._refuse(
@@ -138,6 +153,9 @@ class BoundedHttp(HttpToolsProtocol):
             self._refusal = (431, "header_too_large", self._head_detail())
             raise OverBounds("head")
         self._check_framing()
+        if self.parser.should_upgrade():
+            self._check_offer()
+            return
         self._in_body = True
         self._wire_bytes = self._body_bytes = 0
         self._allow(self.bounds.body_s)
@@ -154,22 +172,84 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        if self.parser.should_upgrade():
+            # Of the one that offers another protocol only the head is.
+            return
         self._in_body = False
         self._head_bytes = self._dropped_bytes = 0
         self._stop_clock()
         super().on_message_complete()
+        if not self.parser.should_keep_alive():
+            self._end_behind(self.cycle)
 
     def _check_framing(self) -> None:
-        """Refuse a transfer coding other than chunks: the parser would take the coded bytes for the body."""
+        """Refuse a head of which two readers could read differently where its request ends."""
+        version = self.parser.get_http_version()
+        if version not in VERSIONS:
+            self._refusal = (505, "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken here")
+            raise OverBounds("version")
         values = [value for name, value in self.headers if name == b"transfer-encoding"]
+        if values and version == "1.0":
+            # RFC 9112, section 6.1: whoever speaks 1.0 may have handed it on without knowing what it says.
+            self._refusal = (400, "malformed", "HTTP/1.0 has no Transfer-Encoding")
+            raise OverBounds("transfer coding")
+        # The parser would take coded bytes for the body.
         if values and b",".join(values).strip().lower() != b"chunked":
             self._refusal = (501, "unsupported_transfer_encoding", "a body comes as it is, or in chunks")
             raise OverBounds("transfer coding")
 
+    def _check_offer(self) -> None:
+        """Refuse a tunnel, and a handshake that is none; whatever else is offered is passed over."""
+        method = self.parser.get_method()
+        self.scope["method"] = method.decode("ascii")
+        if method == b"CONNECT":
+            self._refusal = (405, "method_not_allowed", "this is no proxy")
+            raise OverBounds("tunnel")
+        self._is_handshake = is_handshake(self.parser.get_http_version(), self.headers)
+        if self._is_handshake and (method != b"GET" or has_body(self.headers)):
+            self._refusal = (
+                400,
+                "malformed",
+                "this is no WebSocket handshake, which is a GET without a body",
+            )
+            raise OverBounds("handshake")
+
+    def _end_behind(self, cycle: RequestResponseCycle) -> None:
+        """End the connection with this request: of what comes behind it the parser reads nothing."""
+        cycle.keep_alive = False
+        if cycle.response_complete:
+            self.polite.close()
+
+    def _feed(self, piece: bytes) -> None:
+        """Have it parsed; a request whose offer is passed over a second time, without its offer."""
+        self._unset_keepalive_if_required()
+        while True:
+            try:
+                self.parser.feed_data(piece)
+                return
+            except httptools.HttpParserError:
+                self.logger.warning("Invalid HTTP request received.")
+                self.send_400_response("")
+                return
+            except httptools.HttpParserUpgrade as ended:
+                behind = piece[ended.args[0] :]
+            if self._is_handshake:
+                self.handle_websocket_upgrade()
+                self._hand_on(behind)
+                return
+            version = self.parser.get_http_version()
+            piece = without_offer(self.parser.get_method(), self.url, version, self.headers) + behind
+            self.parser = _parser_of(self)
+
+    def _hand_on(self, behind: bytes) -> None:
+        """What came behind a handshake is no request."""
+        if behind and not self.polite.is_closing():
+            cast(asyncio.Protocol, self.polite.get_protocol()).data_received(behind)
+
     def _take(self, piece: bytes) -> None:
         was_in_body = self._in_body
         self.polite.still_sending = True
-        super().data_received(piece)
+        self._feed(piece)
         if self._is_upgraded or self.polite.is_closing():
             return
         self.polite.still_sending = self._in_body
@@ -218,10 +298,19 @@ class BoundedHttp(HttpToolsProtocol):
             self.polite.abort()
             return
         body = orjson.dumps(bare_document(status, code, detail))
-        head = (
+        # RFC 6455, section 4.4
+        version = b"sec-websocket-version: 13\r\n" if self._is_handshake and status == 400 else b""
+        head = version + (
             b"content-type: application/problem+json\r\nx-content-type-options: nosniff\r\n"
             b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
         )
         self.polite.write(STATUS_LINE[status] + head + body)
         self.polite.still_sending = True
         self.polite.close()
+
+
+def _parser_of(protocol: BoundedHttp) -> httptools.HttpRequestParser:
+    """Another parser, as uvicorn makes the first."""
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser

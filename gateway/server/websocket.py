@@ -18,6 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
+from websockets.http11 import Response
 
 from gateway.server.bounds import Bounds
 from gateway.server.handshake import Handshake
@@ -76,6 +77,13 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, in slices."""
+        if self.handshake_initiated and not self.handshake_complete:
+            # A client waits for the answer (RFC 6455, section 4.1). What comes earlier was perhaps never meant for a
+            # socket, and the library cannot fail a connection that is not open.
+            if self.initial_response is None:
+                self.polite.still_sending = True
+                self._turn_down(self.conn.reject(HTTPStatus.BAD_REQUEST, "a handshake waits for its answer"))
+            return
         self._unparsed += data
         if self._next_slice is None:
             self._parse_slice()
@@ -109,11 +117,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if self.handshake_initiated and not self.handshake_complete and self.initial_response is None:
             answer = self.conn.reject(HTTPStatus.SERVICE_UNAVAILABLE, "this gateway is stopping")
             answer.headers["Retry-After"] = "1"
-            self.conn.send_response(answer)
-            self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
-            self.close_sent = True
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.transport.close()
+            self._turn_down(answer)
             return
         try:
             super().shutdown()
@@ -163,6 +167,14 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
                 await self.writable.wait()
         except TimeoutError:
             self.polite.abort()
+
+    def _turn_down(self, answer: Response) -> None:
+        """Refuse the handshake while the application thinks about it."""
+        self.conn.send_response(answer)
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
+        self.handshake_complete = self.close_sent = True
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.close()
 
     def _open_wide(self) -> None:
         self.conn.max_message_size = self.config.ws_max_size

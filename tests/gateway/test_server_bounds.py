@@ -80,12 +80,12 @@ class Running(uvicorn.Server):
 
 
 @contextmanager
-def served(bounds: Bounds) -> Iterator[tuple[int, Strangers]]:
+def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, Strangers]]:
     """The application in a thread of its own, with the production loop and protocols."""
     strangers = Strangers(bounds)
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        Guessing(application, Buckets(per_s=1.0, burst_s=20.0)),
+        Guessing(app, Buckets(per_s=1.0, burst_s=20.0)),
         loop="none",
         http=partial(BoundedHttp, bounds=bounds, strangers=strangers),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
