@@ -7,7 +7,7 @@ form, so all are refused here, before anything is digested.
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
@@ -74,8 +74,10 @@ def _parsed(text: str | bytes, decoder: json.JSONDecoder) -> Any:
         raise MalformedJson(f"not valid JSON: {error}") from error
     _no_surrogates(text)
     # The reader's hooks saw every number and key; only depth and escaped surrogates can be wrong still.
-    if "\\u" in text or text.count("[") + text.count("{") > JSON_MAX_DEPTH:
-        check_value(value)
+    if text.count("[") + text.count("{") > JSON_MAX_DEPTH:
+        _check_levels(value)
+    if "\\ud" in text or "\\uD" in text:
+        _no_surrogates("".join(_texts(value)))
     return value
 
 
@@ -152,6 +154,8 @@ def tool_version_of(definition: Mapping[str, Any]) -> str:
 
 
 def _write(value: Any, depth: int) -> str:
+    if type(value) is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+        return repr(value)
     if isinstance(value, str):
         return encode_basestring(value)  # its escapes are exactly RFC 8785's
     if isinstance(value, dict):
@@ -223,6 +227,35 @@ def _safe_integer(text: str) -> int:
 def _check_depth(depth: int) -> None:
     if depth >= JSON_MAX_DEPTH:
         raise TooDeep
+
+
+def _check_levels(value: Any) -> None:
+    """Refuse what the reader read too deep: level by level, which takes a fraction of a call for each value."""
+    level = _containers([value])
+    for _ in range(JSON_MAX_DEPTH):
+        if not level:
+            return
+        level = [part for one in level for part in _containers(one.values() if type(one) is dict else one)]
+    if level:
+        raise TooDeep
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if type(value) is dict or type(value) is list]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text and key in what the reader read."""
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if type(one) is str:
+            yield one
+        elif type(one) is dict:
+            yield from one
+            pending += one.values()
+        elif type(one) is list:
+            pending += one
 
 
 def _no_surrogates(text: str) -> None:

@@ -44,6 +44,8 @@ PLACEHOLDER: Mapping[str, Any] = {
 }
 _HANDLE = re.compile(r"sec_[0-9a-f]{32}")
 _HEX = re.compile(r"[0-9a-f]{64}")
+# What may hold a placeholder.
+_HOLDING = (dict, list)
 
 Step = str | int
 Path = tuple[Step, ...]
@@ -140,7 +142,10 @@ def looks_like_placeholder(value: Any) -> bool:
 
 def placeholders(value: Any) -> list[tuple[Path, str, str]]:
     """Every placeholder in a value: its path, handle and commitment."""
-    return list(_placeholders(value, ()))
+    found: list[tuple[Path, str, str]] = []
+    if isinstance(value, _HOLDING):
+        _find_placeholders(value, (), found)
+    return found
 
 
 def commitment_of(nonce: bytes, value: str) -> str:
@@ -282,15 +287,19 @@ def _replaced(value: Any, values: Mapping[Path, Any], path: Path) -> Any:
     return value
 
 
-def _placeholders(value: Any, path: Path) -> Iterator[tuple[Path, str, str]]:
-    if is_placeholder(value):
-        yield path, value["handle"], value["commitment"]
-    elif isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from _placeholders(part, (*path, name))
-    elif isinstance(value, list):
+def _find_placeholders(value: Any, path: Path, found: list[tuple[Path, str, str]]) -> None:
+    # Nothing is called for what holds nothing, and no generator stands in a generator for each level: that is most of
+    # what it takes to look at arguments of a hundred thousand values.
+    if not isinstance(value, Mapping):
         for index, part in enumerate(value):
-            yield from _placeholders(part, (*path, index))
+            if isinstance(part, _HOLDING):
+                _find_placeholders(part, (*path, index), found)
+    elif is_placeholder(value):
+        found.append((path, value["handle"], value["commitment"]))
+    else:
+        for name, part in value.items():
+            if isinstance(part, _HOLDING):
+                _find_placeholders(part, (*path, name), found)
 
 
 Check = Callable[[str, Any], str | None]

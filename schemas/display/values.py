@@ -20,6 +20,8 @@ INLINE_MAX_CHARS = 72
 WIDE_CHARS = 100
 NO_CHARS = -math.inf
 DOES_NOT_FIT = (None, math.inf)
+# A union written where it is asked for is made anew for each value.
+_CONTAINERS = (dict, list)
 
 
 def lines_of(value: Any, badges: Badges, *, indent: str = "", head: str = "") -> list[str]:
@@ -66,11 +68,12 @@ class _Writer:
         self._badges = badges
         self._lines = lines
         self._containers: dict[int, tuple[str | None, float]] = {}
+        self._scalars: dict[tuple[type, Any], tuple[str | None, float]] = {}
 
     def write(self, value: Any, indent: str, head: str) -> None:
         if isinstance(value, str):
             self._text(value, indent, head)
-        elif isinstance(value, dict | list):
+        elif isinstance(value, _CONTAINERS):
             self._container(value, indent, head)
         else:
             self._lines.append(indent + head + canonical(value))
@@ -121,36 +124,45 @@ class _Writer:
 
     def _fitting(self, value: Any) -> tuple[str | None, float]:
         """The value on one line, None where it does not fit, and the characters that it needs."""
-        if isinstance(value, str):
-            if len(value) > INLINE_MAX_CHARS or "\n" in value:
-                return DOES_NOT_FIT
-            shown = scalar_text(value, self._badges)
-            return _if_it_fits(shown, max(len(value), len(shown)))
-        if isinstance(value, dict | list):
+        if isinstance(value, _CONTAINERS):
             # Once for each: what holds it asks again, and so does what holds that.
             found = self._containers.get(id(value))
             if found is None:
                 found = self._containers[id(value)] = self._fitting_container(value)
             return found
-        shown = canonical(value)
-        return _if_it_fits(shown, len(shown))
+        # Whoever wants to keep a decider busy repeats one value a hundred thousand times; 1, 1.0 and true are equal.
+        scalar = type(value), value
+        found = self._scalars.get(scalar)
+        if found is None:
+            found = self._scalars[scalar] = self._fitting_scalar(value)
+        return found
+
+    def _fitting_scalar(self, value: Any) -> tuple[str | None, float]:
+        if not isinstance(value, str):
+            shown = canonical(value)
+            return _if_it_fits(shown, len(shown))
+        if len(value) > INLINE_MAX_CHARS or "\n" in value:
+            return DOES_NOT_FIT
+        shown = scalar_text(value, self._badges)
+        return _if_it_fits(shown, max(len(value), len(shown)))
 
     def _fitting_container(self, value: Any) -> tuple[str | None, float]:
         if isinstance(value, dict) and is_placeholder(value):
             return redacted(value), NO_CHARS
+        is_object = isinstance(value, dict)
         parts: list[str] = []
         # What holds nothing needs nothing, and so does what holds only such.
         taken, needed = 2, NO_CHARS
-        for item in value.items() if isinstance(value, dict) else value:
-            key = f"{scalar_text(item[0], self._badges)}: " if isinstance(value, dict) else ""
-            shown, chars = self._fitting(item[1] if isinstance(value, dict) else item)
+        for item in value:
+            key = f"{scalar_text(item, self._badges)}: " if is_object else ""
+            shown, chars = self._fitting(value[item] if is_object else item)
             needed = max(needed, taken + len(key) + chars)
             if shown is None or needed > INLINE_MAX_CHARS:
                 return DOES_NOT_FIT
             parts.append(key + shown)
             taken += len(parts[-1]) + 2
-        opening, closing = "{}" if isinstance(value, dict) else "[]"
-        return opening + ", ".join(parts) + closing, needed
+        inside = ", ".join(parts)
+        return f"{{{inside}}}" if is_object else f"[{inside}]", needed
 
 
 def _if_it_fits(shown: str, chars: int) -> tuple[str | None, float]:

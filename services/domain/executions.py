@@ -107,6 +107,13 @@ def decide_unreadable(command: Message, ctx: Context) -> Events:
     return _refuse_any(command, ctx, Refusal.UNAVAILABLE, detail)
 
 
+def decide_put_off(command: Message, ctx: Context, detail: str) -> Events:
+    """The refusal of a command that is not looked at now, and may be a little later."""
+    events = _refuse_any(command, ctx, Refusal.QUOTA, detail)
+    unfit = rules.unfit(command)
+    return events if unfit is None else _refuse_unfit(events, command, ctx, *unfit)
+
+
 def _decide_nothing(command: Message, ctx: Context) -> Events:
     if isinstance(command, k.ExpireDue):
         return []

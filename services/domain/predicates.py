@@ -1,7 +1,7 @@
 """Whether a call's arguments are those that a standing rule is about. What is not plainly so is not."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from schemas.canonical import canonical
@@ -10,6 +10,8 @@ from services.domain.plain import is_plain
 
 # What stands in place of a sensitive value (docs/secrets.md).
 SEALED = frozenset({"handle", "commitment"})
+# What may hold a sensitive value, or be one.
+_HOLDING = (dict, list)
 # Some readers end a path's step at these, and drop spaces.
 _STEP_BACK = re.compile(r"(^|[/?#;&=,:])\.\.($|[/?#;&=,:])")
 
@@ -63,11 +65,13 @@ def fixed_values(test: ArgumentTest | None) -> tuple[Any, ...]:
 
 def has_sealed(value: Any) -> bool:
     """Whether a sensitive value is anywhere in it: nobody can see what a test of it would let through."""
-    return any(isinstance(part, Mapping) and part.keys() == SEALED for part in _parts(value))
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    yield value
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    for part in inner:
-        yield from _parts(part)
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, dict):
+            if one.keys() == SEALED:
+                return True
+            pending += [part for part in one.values() if isinstance(part, _HOLDING)]
+        elif isinstance(one, list):
+            pending += [part for part in one if isinstance(part, _HOLDING)]
+    return False

@@ -15,6 +15,7 @@ from services.runtime.deadlines import Deadlines
 from services.runtime.definitions_book import AdoptedRules, Adoption, DefinitionsBook, TrustFor, unknown_trust
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.executions_partition import ExecutionsPartition
+from services.runtime.large_commands import LargeCommands
 from services.runtime.ledger import Ledger
 from services.runtime.log import Appender, CommandFeed, Log, TopicPartition
 from services.runtime.log_time import LogTime, asking
@@ -35,7 +36,7 @@ class Assembly:
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
     clock, used only to guess when to nudge; `trust` is what verdicts cite; `signer` signs what is carried between
     partitions, `sealer` what is recorded; `seals` tells what others have so recorded; `trial` tries what others ended
-    of; `meters` count what they do.
+    of; `meters` count what they do; `large` is what large commands may take of them all.
     """
 
     log: Log
@@ -52,6 +53,7 @@ class Assembly:
     seals: LogSeals | None = field(default=None, kw_only=True)
     trial: Trial | None = field(default=None, kw_only=True)
     meters: Meters = UNSEEN
+    large: LargeCommands | None = None
     _recovering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RECOVERED_TOGETHER))
 
     def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
@@ -67,7 +69,7 @@ class Assembly:
         clock = LogClock(self.local_ms)
         adoption = Adoption(self.book)
         rules = AdoptedRules(adoption, self.trust)
-        executions = ExecutionsPartition(lambda: rules)
+        executions = ExecutionsPartition(lambda: rules, large=self.large)
         deadlines = Deadlines(clock, executions.due_of, writer=self.fresh_id())
         executions.on_due = deadlines.put
         events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)

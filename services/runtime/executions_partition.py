@@ -21,6 +21,7 @@ from services.domain.standing_rules import Place, StandingRule, StandingRules
 from services.domain.state import Call, Execution
 from services.runtime.answered import Answered, Seen
 from services.runtime.errands import Errands
+from services.runtime.large_commands import LargeCommands
 from services.runtime.rule_uses_partition import RuleUsesPartition
 
 Due = tuple[int, str]  # the moment (ms) and the call or hold that is due
@@ -75,7 +76,7 @@ class ExecutionsPartition:
     `uses` are the standing rules that are counted here, and `errands` what these executions want done about rules.
     `reserving` are the executions with calls that wait for a use of one; `asking` the newest of them, from when a
     carrier looks. `unreadable` are executions with a fact that cannot be folded, and why: nothing of theirs is
-    decided any more.
+    decided any more. `large` says whose large commands are put off; without it nobody's are.
     """
 
     rules: Callable[[], Rules]
@@ -88,6 +89,7 @@ class ExecutionsPartition:
     reserving: set[bytes] = field(default_factory=set)
     asking: set[bytes] | None = None
     errands: Errands = field(default_factory=Errands)
+    large: LargeCommands | None = None
     uses: RuleUsesPartition = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +105,16 @@ class ExecutionsPartition:
             return executions.decide_unreadable(command.body, ctx)
         if command.key in self.forgotten:
             return executions.decide_forgotten(command.body, ctx)
-        return executions.decide(entry.state if entry else None, command.body, ctx)
+        state = entry.state if entry else None
+        if self.large is None:
+            return executions.decide(state, command.body, ctx)
+        return self.large.decided(
+            state,
+            command.body,
+            command.actor,
+            lambda: executions.decide(state, command.body, ctx),
+            lambda why: executions.decide_put_off(command.body, ctx, why),
+        )
 
     def apply(self, event: Event) -> None:
         """See `Aggregates.apply`."""

@@ -30,6 +30,7 @@ from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.identity import check_identity, watch_identity
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.large_commands import LargeCommands
 from services.runtime.later import Later
 from services.runtime.log import Log, LogError
 from services.runtime.meters import Meters
@@ -109,6 +110,7 @@ async def _work(
         seals=seals,
         trial=ForkedTrial(leave, later.loaded),
         meters=Meters(alive.registry),
+        large=LargeCommands(),
     )
     worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)

@@ -1,4 +1,4 @@
-"""How much of a decider's time one tenant's larger conditions and schemas may take: the rest is the others'.
+"""How much of a decider's time one tenant's larger work may take: conditions, schemas, commands. The rest is others'.
 
 Work is charged when it is done, by the time that it took. Whoever has used up its share has its larger work put off
 until time has given some back; small work is never charged.

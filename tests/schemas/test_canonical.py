@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from schemas.canonical import (
     MAX_SAFE_INTEGER,
     MalformedJson,
+    TooDeep,
     call_digest,
     canonical,
     check_value,
@@ -24,6 +25,7 @@ from schemas.canonical import (
     sha256_hex,
     tool_version_of,
 )
+from schemas.limits import JSON_MAX_DEPTH
 from tests.schemas.strategies import DOUBLE, JSON_VALUES, TEXT
 
 ODD_KEYS = {"€": 1, "\r": 2, "\ufb33": 3, "1": 4, "😀": 5, "\x80": 6, "ö": 7, "": 8}
@@ -234,3 +236,25 @@ def test_integer_beyond_the_exact_ones_is_refused_alike_however_it_is_written(te
 @pytest.mark.parametrize("text", ["9007199254740991.0", "0.1", "1e15", "-9.5e-300", '"1e21"'])
 def test_number_that_is_exact_or_no_integer_is_taken_as_new(text: str) -> None:
     assert parse_new(text) == parse_strict(text)
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("innermost", ["1", "[]", "{}"])
+def test_parse_takes_64_levels_and_no_more_whatever_stands_beside(
+    opening: str, closing: str, innermost: str
+) -> None:
+    levels = JSON_MAX_DEPTH - (innermost != "1")
+    assert parse_strict(opening * levels + innermost + closing * levels) is not None
+    with pytest.raises(TooDeep):
+        parse_strict(opening * (levels + 1) + innermost + closing * (levels + 1))
+
+
+@pytest.mark.parametrize("escape", [r"\ud800", r"\uD800", r"\udfff"])
+@pytest.mark.parametrize("text", ['["x","{}"]', '{{"a":[{{"{}":1}}]}}', '"{}"'])
+def test_parse_of_an_escaped_lone_surrogate_anywhere_is_refused(text: str, escape: str) -> None:
+    with pytest.raises(MalformedJson):
+        parse_strict(text.format(escape))
+
+
+def test_parse_takes_what_only_looks_like_a_surrogate() -> None:
+    assert parse_strict(r'["\ud83d\ude00", "\\ud800", "\u0041"]') == ["😀", "\\ud800", "A"]

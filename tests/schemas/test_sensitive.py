@@ -162,3 +162,11 @@ def test_commitment_is_the_digest_of_nonce_and_canonical_value(nonce: bytes, tex
 
     assert found == hashlib.sha256(nonce + value.encode()).hexdigest()
     assert is_placeholder({"handle": HELD["handle"], "commitment": found})
+
+
+def test_placeholders_are_found_in_order_at_any_depth_and_nothing_in_them() -> None:
+    sealed = {"handle": f"sec_{'0' * 32}", "commitment": "a" * 64}
+    value = {"l": [1, [sealed], {"a": sealed}], "m": {"n": {"o": sealed}}, "none": None}
+    assert [pointer(path) for path, *_ in placeholders(value)] == ["/l/1/0", "/l/2/a", "/m/n/o"]
+    assert placeholders(sealed) == [((), sealed["handle"], sealed["commitment"])]
+    assert placeholders("text") == []

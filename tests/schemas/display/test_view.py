@@ -257,3 +257,9 @@ def test_case_16_no_line_of_a_view_ends_with_a_space(held: Held) -> None:
 def test_view_of_a_value_that_says_none_is_not_that_of_no_value() -> None:
     assert "\nuser: \\u{28}none)\n" in view_of(replace(PLAIN, user="(none)")).text
     assert "\nuser: (none)\n" in view_of(replace(PLAIN, user="")).text
+
+
+def test_values_that_python_holds_for_equal_are_shown_as_what_they_are() -> None:
+    assert lines_of([1, True, 0, False, None, "1", 1.5], Badges()) == ['[1, true, 0, false, null, "1", 1.5]']
+    long = [1, True, 0, False, "x" * 60, True, 1]
+    assert lines_of(long, Badges())[1].startswith("  1, true, 0, false")
