@@ -1,4 +1,4 @@
-"""Calls in a condition that compile and fail whatever the call is: publishing refuses them.
+"""What compiles in a condition and fails whatever the call is: publishing refuses it.
 
 What is in force is not looked at: a policy that an earlier version published with one stays readable, and holds.
 """
@@ -10,18 +10,27 @@ from schemas.policy_document import Rule
 from schemas.policy_problems import Problem
 from services.domain.policy.cel_program import checked_duration
 from services.domain.policy.cel_times import ACCESSORS, checked_timestamp, zone_names, zone_of
-from services.domain.policy.cel_tokens import Token, Unreadable, call_arguments, only_text, tokenize
+from services.domain.policy.cel_tokens import (
+    Token,
+    Unreadable,
+    bound_names,
+    call_arguments,
+    only_text,
+    tokenize,
+)
 
 _TEXTS = {
     "timestamp": (checked_timestamp, "time", "2026-01-05T12:00:00Z"),
     "duration": (checked_duration, "duration", "1h30m"),
 }
+# What a value of its own may follow: elsewhere an operator has taken `null` already.
+_BEGINS_VALUE = frozenset({"(", "[", ",", "?", ":", "&&", "||"})
 
 Tokens = tuple[Token, ...]
 
 
 def failing_calls(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """A problem for each time, duration and zone in quotes that is none, and each zone that is not in quotes."""
+    """A problem for each time, duration and zone in quotes that is none, and for what the binding does not do."""
     for index, rule in enumerate(rules):
         for message in _messages(rule.when or ""):
             yield Problem(path=f"rules[{index}].when", code="invalid", message=message)
@@ -37,6 +46,8 @@ def _messages(condition: str) -> Iterator[str]:
         if tokens[index + 1].text == "(" and tokens[index].kind == "name":
             is_method = index > 0 and tokens[index - 1].text == "."
             yield from (_of_zone if is_method else _of_text)(tokens, index)
+        yield from _of_null(tokens, index)
+    yield from _of_times_behind(tokens)
 
 
 def _of_text(tokens: Tokens, index: int) -> Iterator[str]:
@@ -61,3 +72,35 @@ def _of_zone(tokens: Tokens, index: int) -> Iterator[str]:
         near = nearest(zone, zone_names())
         advice = f"did you mean {near!r}?" if near else "write one such as 'Europe/Berlin' or '+01:00'"
         yield f"there is no time zone {zone!r}; {advice}"
+
+
+def _of_times_behind(tokens: Tokens) -> Iterator[str]:
+    """CEL adds a time to a duration, and the binding only a duration to a time."""
+    bound = bound_names(tokens)
+    for index in range(len(tokens) - 1):
+        is_duration = tokens[index].text == "duration" and tokens[index + 1].text == "("
+        if not is_duration or (index > 0 and tokens[index - 1].text == "."):
+            continue
+        plus = tokens[index + 1].mate + 1
+        if plus + 1 < len(tokens) and tokens[plus].text == "+" and _is_time(tokens, plus + 1, bound):
+            time = "now" if tokens[plus + 1].text == "now" else "timestamp(…)"
+            yield f"a duration takes no time behind it; write the time first: {time} + duration(…)"
+
+
+def _is_time(tokens: Tokens, index: int, bound: set[str]) -> bool:
+    """Whether a time stands here, and nothing is asked of it."""
+    following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+    if tokens[index].kind != "name":
+        return False
+    if tokens[index].text == "now":
+        return "now" not in bound and following not in (".", "(")
+    if tokens[index].text != "timestamp" or following != "(":
+        return False
+    end = tokens[index + 1].mate + 1
+    return end >= len(tokens) or tokens[end].text != "."
+
+
+def _of_null(tokens: Tokens, index: int) -> Iterator[str]:
+    is_value = index == 0 or tokens[index - 1].text in _BEGINS_VALUE
+    if is_value and [token.text for token in tokens[index : index + 3]] == ["null", "in", "{"]:
+        yield "null is no key of a map; leave this out, or look in a list"

@@ -231,6 +231,40 @@ def test_time_or_zone_that_fails_in_each_call_is_refused_on_publishing(condition
     assert told(condition) == [said]
 
 
+BEHIND = "a duration takes no time behind it; write the time first: "
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("duration('1h') + now > timestamp(args.at)", f"{BEHIND}now + duration(…)"),
+        ("duration(args.d) + timestamp(args.at) > now", f"{BEHIND}timestamp(…) + duration(…)"),
+        ("args.a == null && null in {'a': 1}", "null is no key of a map; leave this out, or look in a list"),
+    ],
+)
+def test_what_cel_answers_and_the_binding_does_not_is_refused_on_publishing(
+    condition: str, said: str
+) -> None:
+    assert told(condition) == [said]
+    with pytest.raises(EvaluationFailed):
+        evaluate(condition, a=None, d="1h", at="2026-01-05T12:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "now + duration('1h') > timestamp(args.at)",
+        "duration('1h') + (now - timestamp(args.at)) > duration('1m')",
+        "duration('1h') + now.getHours() > 0",
+        "args.l.exists(now, duration('1h') + now > duration('2h'))",
+        "null in [args.a]",
+        "args.a == null in {true: 1}",
+    ],
+)
+def test_what_only_looks_like_it_is_published(condition: str) -> None:
+    assert told(condition) == []
+
+
 def test_policy_that_was_published_with_one_is_still_read() -> None:
     """Its rule fails, and holds; the others are judged as before."""
     for source in (
