@@ -1,7 +1,8 @@
 """Which commands were answered, and with which body each: the dedupe memory of an aggregate.
 
 The first body that a command id came with is answered once. The same body again is a repeat and leaves no event.
-Another body under the same id is refused, and each such body once.
+Another body under the same id is refused, and each such body once. All of it holds for a key: the same id on another
+key is another command.
 """
 
 from typing import Literal
@@ -13,10 +14,14 @@ from schemas.record import Event, EventMeta
 
 # What a command is by its id and its body.
 Seen = Literal["new", "repeated", "reused"]
+# Tenant and subject of who asked; no subject where the answer does not name one.
+Asker = tuple[str, str]
+# Key, command id and digest of the body.
+Name = tuple[bytes, str, str]
 
 
 class Answered(Struct):
-    """Command ids, oldest first.
+    """Command ids of one key, oldest first.
 
     Attributes:
         digests: the digest of the first body of each command id.
@@ -53,3 +58,62 @@ class Answered(Struct):
             del self.digests[next(iter(self.digests))]
         while len(self.reused) > size_max:
             del self.reused[next(iter(self.reused))]
+
+    def forget(self, command_id: str, digest: str) -> None:
+        """Forget one body, whether it was the first under its id or another."""
+        self.reused.pop((command_id, digest), None)
+        if self.digests.get(command_id) == digest:
+            del self.digests[command_id]
+
+
+class NewestAnswered(Struct):
+    """Commands of many keys, of each who asked the newest: whoever asks much pushes out their own alone.
+
+    Attributes:
+        by_key: the commands of each key.
+        askers: the same commands by who sent them, oldest first.
+    """
+
+    by_key: dict[bytes, Answered] = {}
+    askers: dict[Asker, dict[Name, None]] = {}
+
+    def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
+        """See `Answered.seen`; of the commands on a key."""
+        answered = self.by_key.get(key)
+        return "new" if answered is None else answered.seen(command_id, digest)
+
+    def note(self, event: Event, most: int) -> None:
+        """Remember the command that an event answers, and at most so many of who sent it."""
+        self._of(event.key).note(event)
+        self._count(event.key, event.meta, getattr(event.body, "by", ""), most)
+
+    def note_unread(self, key: bytes, meta: EventMeta, most: int) -> None:
+        """Remember the command that a record answers whose body cannot be read."""
+        self._of(key).note_unread(meta)
+        self._count(key, meta, "", most)
+
+    def take(self, key: bytes) -> Answered:
+        """Hand over the commands of a key: from now on they are remembered elsewhere."""
+        # Their names stay with who sent them until newer ones take their places: there is nothing left to forget.
+        return self.by_key.pop(key, None) or Answered()
+
+    def _of(self, key: bytes) -> Answered:
+        return self.by_key.setdefault(key, Answered())
+
+    def _count(self, key: bytes, meta: EventMeta, subject: str, most: int) -> None:
+        names = self.askers.setdefault((meta.tenant, subject), {})
+        name = key, meta.command_id, meta.command_digest
+        names.pop(name, None)
+        names[name] = None
+        while len(names) > most:
+            oldest = next(iter(names))
+            del names[oldest]
+            self._forget(*oldest)
+
+    def _forget(self, key: bytes, command_id: str, digest: str) -> None:
+        answered = self.by_key.get(key)
+        if answered is None:
+            return
+        answered.forget(command_id, digest)
+        if not answered.digests and not answered.reused:
+            del self.by_key[key]

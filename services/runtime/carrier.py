@@ -22,7 +22,6 @@ from schemas.commands import MakeRule, ReserveRuleUse, SettleReservation, Suspen
 from schemas.envelope import Draft, Signer
 from schemas.ids import (
     DECIDER_IDS,
-    definition_key,
     derived_id,
     execution_key,
     rule_uses_key,
@@ -30,7 +29,6 @@ from schemas.ids import (
     split_rule_uses_key,
 )
 from schemas.record import OutRecord
-from schemas.standing_rule import RULE_KIND
 from schemas.topics import Topics, partition_of
 from services.domain.deadlines import is_reserving
 from services.domain.standing_rules import StandingRules
@@ -53,10 +51,10 @@ logger = logging.getLogger(__name__)
 
 
 class Published(NamedTuple):
-    """What a carrier sees of the definitions: the newest standing rules, and which commands left a trace."""
+    """What a carrier sees of the definitions: the newest standing rules, and which commands on a key left a trace."""
 
     standing: Callable[[], StandingRules]
-    answered: Callable[[str], bool]
+    answered: Callable[[bytes, str], bool]
 
 
 class Job(NamedTuple):
@@ -173,7 +171,7 @@ class Carrier:
         if isinstance(job.what, Question):
             return self._reservation(job.what, job.attempt, term)
         errand = job.what
-        if self.published.answered(errand.errand_id) or errand.is_done(self.published.standing()):
+        if self.published.answered(errand.key, errand.errand_id) or errand.is_done(self.published.standing()):
             return None
         if job.attempt > 1:
             logger.warning("the definitions do not show %s of rule %s yet", errand.kind, errand.rule_id)
@@ -225,9 +223,8 @@ class Carrier:
         else:
             body = SuspendRule(rule_id=errand.rule_id, reason=CONTRADICTED, evidence=errand.text)
         actor = decider_actor(errand.tenant, errand.project)
-        key = definition_key(errand.tenant, RULE_KIND, errand.rule_id)
         target = TopicPartition(self.topics.definition_commands, 0)
-        return target, Draft(body, actor, errand.errand_id, key)
+        return target, Draft(body, actor, errand.errand_id, errand.key)
 
     def _to(self, key: bytes) -> TopicPartition:
         return TopicPartition(self.topics.commands, partition_of(key, self.partitions))

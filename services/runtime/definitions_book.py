@@ -70,9 +70,9 @@ class DefinitionsBook:
         """The id and the term of the newest definition's record."""
         return self._through_record
 
-    def answered(self, command_id: str) -> bool:
-        """Whether a command for the definitions is known to have left its trace."""
-        return command_id in self._folded.answered.digests
+    def answered(self, key: bytes, command_id: str) -> bool:
+        """Whether a command for a definition is known to have left its trace."""
+        return self._folded.has_answered(key, command_id)
 
     async def follow(self) -> None:
         """Read on for ever.

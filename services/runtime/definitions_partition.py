@@ -3,20 +3,27 @@
 from dataclasses import dataclass, field
 
 from schemas.command_rules import unfit
-from schemas.events.executions import CommandRefused
+from schemas.events.executions import CommandRefused, is_reuse_refusal
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
 from schemas.refusals import Refusal
 from services.domain import definitions
 from services.domain.definitions import Definitions
-from services.runtime.answered import Answered, Seen
+from services.runtime.answered import Answered, NewestAnswered, Seen
 
-ANSWERED_MAX = 100_000
+# How many refusals for want of authority are remembered of each who asked.
+REFUSED_MAX = 1_000
+WANT_OF_AUTHORITY = frozenset({Refusal.NOT_AUTHORISED, Refusal.OWN_REQUEST, Refusal.FORBIDDEN_ROLE})
 
 
 @dataclass(slots=True)
 class DefinitionsPartition:
     """All definitions, with the publishing commands that were answered.
+
+    A signed command has its sender's roles of then for ever. So whatever its sender had the authority for is
+    remembered with its key for good, also what was refused for another reason: decided again, it could bring back a
+    definition that was replaced since. What was refused for want of authority (`refused`) is refused again, unless
+    its sender has got it since, who may as well ask anew: of that, each who asked has the newest remembered.
 
     `through_record` is the id and the term of the record at `current.through_offset`.
     """
@@ -24,7 +31,8 @@ class DefinitionsPartition:
     current: Definitions
     through_record: tuple[str, int] = ("", -1)
     versions: dict[bytes, int] = field(default_factory=dict)
-    answered: Answered = field(default_factory=Answered)
+    answered: dict[bytes, Answered] = field(default_factory=dict)
+    refused: NewestAnswered = field(default_factory=NewestAnswered)
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
@@ -50,12 +58,28 @@ class DefinitionsPartition:
         if self.current.through_offset == event.offset:
             self.through_record = (event.meta.event_id, event.meta.term)
         self.versions[event.key] = event.meta.version
-        self.answered.note(event)
-        self.answered.trim(ANSWERED_MAX)
+        if self._passes(event):
+            self.refused.note(event, REFUSED_MAX)
+        else:
+            self.answered.setdefault(event.key, Answered()).note(event)
+
+    def _passes(self, event: Event) -> bool:
+        """Whether the command that an event answers need not be remembered for good."""
+        body, meta = event.body, event.meta
+        if is_reuse_refusal(body):
+            # It is of use only beside the first body under its id.
+            return self.refused.seen(event.key, meta.command_id, meta.command_digest) == "reused"
+        return isinstance(body, CommandRefused) and body.code in WANT_OF_AUTHORITY
 
     def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
         """See `Aggregates.seen`."""
-        return self.answered.seen(command_id, digest)
+        answered = self.answered.get(key)
+        seen = "new" if answered is None else answered.seen(command_id, digest)
+        return self.refused.seen(key, command_id, digest) if seen == "new" else seen
+
+    def has_answered(self, key: bytes, command_id: str) -> bool:
+        """Whether a command is known to have left its trace, whichever body it had."""
+        return self.seen(key, command_id, "") != "new"
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""

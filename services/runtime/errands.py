@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from schemas.canonical import canonical
 from schemas.events.rules import ReservationSettled, RuleAsked, RuleContradicted
-from schemas.ids import derived_id, split_execution_key
+from schemas.ids import definition_key, derived_id, split_execution_key
 from schemas.record import Event
+from schemas.standing_rule import RULE_KIND
 from services.domain.covering import contradiction_id, is_of_execution
 from services.domain.reserving import USED_UP
 from services.domain.standing_rules import StandingRule, StandingRules
@@ -25,6 +26,11 @@ class Errand(Struct, frozen=True):
     project: str
     rule_id: str
     text: str
+
+    @property
+    def key(self) -> bytes:
+        """The key of the rule among the definitions."""
+        return definition_key(self.tenant, RULE_KIND, self.rule_id)
 
     def is_done(self, rules: StandingRules) -> bool:
         """Whether the definitions show that it was done, or cannot be any more."""

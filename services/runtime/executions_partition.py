@@ -19,7 +19,7 @@ from services.domain.parked import next_moment
 from services.domain.policy import Verdict
 from services.domain.standing_rules import Place, StandingRule, StandingRules
 from services.domain.state import Call, Execution
-from services.runtime.answered import Answered, Seen
+from services.runtime.answered import Answered, NewestAnswered, Seen
 from services.runtime.errands import Errands
 from services.runtime.large_commands import LargeCommands
 from services.runtime.rule_uses_partition import RuleUsesPartition
@@ -27,7 +27,8 @@ from services.runtime.rule_uses_partition import RuleUsesPartition
 Due = tuple[int, str]  # the moment (ms) and the call or hold that is due
 
 RECENT_MAX = 1_000
-ORPHANS_MAX = 10_000
+# Of commands that were refused where there is no execution, of each who asked.
+ORPHANS_MAX = 1_000
 
 
 class Rules(Protocol):
@@ -76,7 +77,8 @@ class ExecutionsPartition:
     `uses` are the standing rules that are counted here, and `errands` what these executions want done about rules.
     `reserving` are the executions with calls that wait for a use of one; `asking` the newest of them, from when a
     carrier looks. `unreadable` are executions with a fact that cannot be folded, and why: nothing of theirs is
-    decided any more. `large` says whose large commands are put off; without it nobody's are.
+    decided any more. `orphans` are the commands that were answered where there is no execution, or only its key.
+    `large` says whose large commands are put off; without it nobody's are.
     """
 
     rules: Callable[[], Rules]
@@ -85,7 +87,7 @@ class ExecutionsPartition:
     recent: OrderedDict[bytes, Entry] = field(default_factory=OrderedDict)
     forgotten: set[bytes] = field(default_factory=set)
     unreadable: dict[bytes, str] = field(default_factory=dict)
-    orphans: Answered = field(default_factory=Answered)
+    orphans: NewestAnswered = field(default_factory=NewestAnswered)
     reserving: set[bytes] = field(default_factory=set)
     asking: set[bytes] | None = None
     errands: Errands = field(default_factory=Errands)
@@ -125,8 +127,7 @@ class ExecutionsPartition:
         if entry is None:
             entry = self._begin(event)
         if entry is None:
-            self.orphans.note(event)
-            self.orphans.trim(ORPHANS_MAX)
+            self.orphans.note(event, ORPHANS_MAX)
             return
         if event.key not in self.unreadable:
             entry.state = evolve(entry.state, event.body, event.meta.at_ms)
@@ -150,8 +151,7 @@ class ExecutionsPartition:
         self.unreadable[key] = f"event {meta.event_id}: {error}"
         entry = self._entry(key)
         if entry is None:
-            self.orphans.note_unread(meta)
-            self.orphans.trim(ORPHANS_MAX)
+            self.orphans.note_unread(key, meta, ORPHANS_MAX)
         else:
             entry.commands.note_unread(meta)
             self._count(key, entry, meta)
@@ -162,8 +162,9 @@ class ExecutionsPartition:
         if split_rule_uses_key(key) is not None:
             return self.uses.seen(key, command_id, digest)
         entry = self._entry(key)
-        seen = "new" if entry is None else entry.commands.seen(command_id, digest)
-        return self.orphans.seen(command_id, digest) if seen == "new" else seen
+        if entry is None:
+            return self.orphans.seen(key, command_id, digest)
+        return entry.commands.seen(command_id, digest)
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""
@@ -214,7 +215,8 @@ class ExecutionsPartition:
     def _begin(self, event: Event) -> Entry | None:
         if not isinstance(event.body, ExecutionStarted) or event.key in self.unreadable:
             return None
-        entry = Entry(start(split_execution_key(event.key), event.body), 0, Answered())
+        # What was refused before it began is a repeat for as long as it is there.
+        entry = Entry(start(split_execution_key(event.key), event.body), 0, self.orphans.take(event.key))
         self.live[event.key] = entry
         return entry
 

@@ -14,14 +14,14 @@ import msgspec
 from immutables import Map
 from msgspec import Struct
 
-from services.runtime.answered import Answered
+from services.runtime.answered import NewestAnswered
 from services.runtime.errands import Errand, RuleName
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 15
+FOLD_VERSION = 16
 COMPRESSION = 1
 
 
@@ -43,7 +43,7 @@ class SavedLedger(Struct, frozen=True, kw_only=True):
     recent: list[tuple[bytes, Entry]]
     forgotten: list[bytes]
     unreadable: list[tuple[bytes, str]]
-    orphans: Answered
+    orphans: NewestAnswered
     uses: list[tuple[bytes, UsesEntry]]
     errands: list[Errand]
     spent: list[RuleName]

@@ -9,7 +9,7 @@ from msgspec import Struct
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.state import Execution
-from services.runtime.answered import Answered
+from services.runtime.answered import Answered, NewestAnswered
 from services.runtime.errands import Errand
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
@@ -27,6 +27,8 @@ def filled(kind: Any, name: str = "x", number: int = 1) -> Any:
         return PLAIN[kind]
     if kind in (str, int):
         return f"{name}-{number}" if kind is str else 7 + number
+    if kind is bytes:
+        return f"{name}-{number}".encode()
     if origin is Literal:
         return inner[-1]
     if origin in (Union, types.UnionType):
@@ -54,7 +56,7 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     executions.live = {KEY: entry, OTHER: entry}
     executions.recent[ENDED] = entry
     executions.forgotten, executions.unreadable = {b"acme/main/old"}, {OTHER: "why"}
-    executions.orphans = filled(Answered)
+    executions.orphans = filled(NewestAnswered)
     executions.uses.entries[USES] = filled(UsesEntry)
     executions.errands.add(filled(Errand))
     executions.errands.spent.add(("acme", "r"))
