@@ -188,7 +188,7 @@ class Asker:
             # As the decider would, by the same limits and forms, but without a trace in the log.
             answered(Problem(*problem))
             return command_id
-        while (outcome := self._remembered(command_id, digest)) is not None:
+        while (outcome := self._remembered(ask.key, command_id, digest)) is not None:
             answer = _same_body(outcome, digest, ask.key)
             if not _may_ask_again(ask, attempt, answer):
                 answered(answer)
@@ -251,8 +251,8 @@ class Asker:
         detail = f"the command could not be handed to the log ({reason}): repeat it with the same id"
         self.live.waiters.answer(name, Problem(Refusal.UNAVAILABLE, detail, retry_after=1))
 
-    def _remembered(self, command_id: str, digest: str) -> Outcome | None:
-        group = self.live.ring.of_command(command_id, digest)
+    def _remembered(self, key: bytes, command_id: str, digest: str) -> Outcome | None:
+        group = self.live.ring.of_command(key, command_id, digest)
         return None if group is None else outcome_of(group.events(), old=True)
 
     async def _sweep(self) -> None:

@@ -108,7 +108,8 @@ class Undecided:
         return None if await self._is_answered(command) else body
 
     async def _is_answered(self, command: Command) -> bool:
-        if self.live.ring.of_command(command.command_id, command.digest) is not None:
+        group = self.live.ring.of_command(command.key, command.command_id, command.digest)
+        if group is not None and group.key == command.key:
             return True
         wanted = Wanted(command.actor.tenant, command.actor.project, command.command_id, command.key)
         found = (await self.answers.answers([wanted])).get(wanted)

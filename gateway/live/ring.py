@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from gateway.live.facts import Group
 from gateway.sockets.cursor import ALL_GIVEN, Vector
 
+Owner = tuple[bytes, ...]
+
 MAX_GROUPS = 20_000
 MAX_BYTES = 96 * 1024 * 1024
 
@@ -25,8 +27,8 @@ class Ring:
     max_groups: int = MAX_GROUPS
     max_bytes: int = MAX_BYTES
     _groups: deque[tuple[Group, int]] = field(default_factory=deque)
-    _by_command: dict[str, Group] = field(default_factory=dict)
-    _reuses: dict[tuple[str, str], Group] = field(default_factory=dict)
+    _by_command: dict[tuple[Owner, str], dict[bytes, Group]] = field(default_factory=dict)
+    _reuses: dict[tuple[bytes, str, str], Group] = field(default_factory=dict)
     _last_of_key: dict[bytes, Group] = field(default_factory=dict)
     _marks: dict[tuple[int, int], int] = field(default_factory=dict)
     _bytes: int = 0
@@ -39,19 +41,24 @@ class Ring:
         self._marks[group.lane, group.last_offset] = group.mark
         self._last_of_key[group.key] = group
         if group.command_id and group.refuses_reuse:
-            self._reuses[group.command_id, group.digest] = group
+            self._reuses[group.key, group.command_id, group.digest] = group
         elif group.command_id:
             # A command's first trace is its answer; nothing that comes later may replace it.
-            self._by_command.setdefault(group.command_id, group)
+            by_key = self._by_command.setdefault((_owner_of(group.key), group.command_id), {})
+            by_key.setdefault(group.key, group)
         while len(self._groups) > self.max_groups or (self._bytes > self.max_bytes and len(self._groups) > 1):
             self._drop_oldest()
 
-    def of_command(self, command_id: str, digest: str) -> Group | None:
+    def of_command(self, key: bytes, command_id: str, digest: str) -> Group | None:
         """What a command with this body is answered by, if it is recent.
 
-        The first trace of its id, which may be of another body, or else the refusal of this one.
+        The first trace of its id on its key, which may be of another body, or else the refusal of this one. Where
+        there is neither, the first trace of its id on another key of the same tenant and project: whoever names
+        commands by what they ask for used one name for two of them.
         """
-        return self._by_command.get(command_id) or self._reuses.get((command_id, digest))
+        by_key = self._by_command.get((_owner_of(key), command_id), {})
+        own = by_key.get(key) or self._reuses.get((key, command_id, digest))
+        return own or next(iter(by_key.values()), None)
 
     def last_offset_of(self, key: bytes, lane: int) -> int:
         """An offset from which on nothing of this key has happened: a view that far shows it as it stands."""
@@ -98,9 +105,21 @@ class Ring:
         self.gone_through[group.lane] = group.last_offset
         self.gone_marks[group.lane] = group.mark
         self._marks.pop((group.lane, group.last_offset), None)
-        if self._by_command.get(group.command_id) is group:
-            del self._by_command[group.command_id]
-        if self._reuses.get((group.command_id, group.digest)) is group:
-            del self._reuses[group.command_id, group.digest]
+        self._drop_command(group)
         if self._last_of_key.get(group.key) is group:
             del self._last_of_key[group.key]
+
+    def _drop_command(self, group: Group) -> None:
+        owner = _owner_of(group.key)
+        by_key = self._by_command.get((owner, group.command_id), {})
+        if by_key.get(group.key) is group:
+            del by_key[group.key]
+            if not by_key:
+                del self._by_command[owner, group.command_id]
+        if self._reuses.get((group.key, group.command_id, group.digest)) is group:
+            del self._reuses[group.key, group.command_id, group.digest]
+
+
+def _owner_of(key: bytes) -> Owner:
+    """Tenant and project of an execution's key; of a definition's, what stands in their place."""
+    return tuple(key.split(b"/", 2)[:2])

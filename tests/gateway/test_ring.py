@@ -62,8 +62,8 @@ def test_add_over_the_number_drops_the_oldest_and_says_so() -> None:
     groups = _groups(Partition(new_live()[0]), "a", "b", "c")
     for group in groups:
         ring.add(group)
-    assert ring.of_command("command-a", "body") is None
-    assert ring.of_command("command-c", "body") is groups[2]
+    assert ring.of_command(key_of("a"), "command-a", "body") is None
+    assert ring.of_command(key_of("c"), "command-c", "body") is groups[2]
     assert ring.gone_through[1] == groups[0].last_offset
     assert not ring.knows(key_of("a"))
     assert ring.last_offset_of(key_of("a"), 1) == groups[0].last_offset
@@ -76,8 +76,8 @@ def test_add_over_the_bytes_drops_the_oldest() -> None:
     groups = _groups(Partition(new_live()[0]), "a", "b", "c", "d")
     for group in groups:
         ring.add(group)
-    assert ring.of_command("command-b", "body") is None
-    assert ring.of_command("command-d", "body") is groups[3]
+    assert ring.of_command(key_of("b"), "command-b", "body") is None
+    assert ring.of_command(key_of("d"), "command-d", "body") is groups[3]
 
 
 def test_of_command_second_trace_never_replaces_the_first() -> None:
@@ -87,7 +87,7 @@ def test_of_command_second_trace_never_replaces_the_first() -> None:
     second = groups_of(1, partition.events(key_of("a"), "same", [started()]))[0]
     ring.add(first)
     ring.add(second)
-    assert ring.of_command("same", "body") is first
+    assert ring.of_command(key_of("a"), "same", "body") is first
 
 
 def test_case_26_of_command_refusal_of_a_reuse_answers_its_own_body_only() -> None:
@@ -97,9 +97,39 @@ def test_case_26_of_command_refusal_of_a_reuse_answers_its_own_body_only() -> No
     no = refused("idempotency_key_reused")
     refusal = groups_of(1, partition.events(key_of("a"), "same", [no], "other"))[0]
     ring.add(refusal)
-    assert ring.of_command("same", "body") is None
-    assert ring.of_command("same", "other") is refusal
+    assert ring.of_command(key_of("a"), "same", "body") is None
+    assert ring.of_command(key_of("a"), "same", "other") is refusal
 
     for group in _groups(partition, "b", "c"):
         ring.add(group)
-    assert ring.of_command("same", "other") is None
+    assert ring.of_command(key_of("a"), "same", "other") is None
+
+
+def test_case_26_of_command_same_id_on_another_key_takes_nobodys_answer_away() -> None:
+    """Whoever may produce commands can repeat an id that they have read, on a key of their own."""
+    ring = _ring()
+    partition = Partition(new_live()[0])
+    elsewhere = groups_of(1, partition.events(key_of("a", tenant="evil"), "same", [started()]))[0]
+    beside = groups_of(1, partition.events(key_of("b"), "same", [started()]))[0]
+    own = groups_of(1, partition.events(key_of("a"), "same", [started()]))[0]
+    ring.add(elsewhere)
+    assert ring.of_command(key_of("a"), "same", "body") is None
+
+    ring.add(beside)
+    assert ring.of_command(key_of("a"), "same", "body") is beside, "one name for two commands of a caller"
+    ring.add(own)
+    assert ring.of_command(key_of("a"), "same", "body") is own
+
+
+def test_add_over_the_number_drops_what_is_known_of_an_id_on_each_key() -> None:
+    ring = _ring(max_groups=2)
+    partition = Partition(new_live()[0])
+    first, second = (
+        groups_of(1, partition.events(key_of(name), "same", [started()]))[0] for name in ("a", "b")
+    )
+    ring.add(first)
+    ring.add(second)
+    ring.add(_groups(partition, "c")[0])
+    assert ring.of_command(key_of("a"), "same", "body") is second
+    ring.add(_groups(partition, "d")[0])
+    assert ring.of_command(key_of("b"), "same", "body") is None

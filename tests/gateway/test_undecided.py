@@ -17,7 +17,7 @@ from schemas.record import Command, RawRecord
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
 from tests.domain.world import BOT
-from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
+from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, refused, started
 
 PARTITIONS = 3
 KEY = key_of("e1")
@@ -135,6 +135,18 @@ async def test_proposal_is_answered_by_an_answer_on_its_own_key_only(answered: b
     live, _ = new_live()
     undecided = Undecided(
         cast(Any, Records(1)), live, cast(Any, Proposals(KEY)), OneAnswer(answered), PARTITIONS
+    )
+    raw = RawRecord(HOME, 0, 0, KEY, b"", ())
+    found = await undecided._waiting(raw, "c1")
+    assert (found is None) == (answered == KEY)
+
+
+@pytest.mark.parametrize("answered", [KEY, key_of("e2")], ids=["the proposal's key", "another"])
+async def test_proposal_is_answered_by_what_the_tail_read_on_its_own_key_only(answered: bytes) -> None:
+    live, _ = new_live()
+    Partition(live).write(answered, "propose", refused("not_found"), digest="")
+    undecided = Undecided(
+        cast(Any, Records(1)), live, cast(Any, Proposals(KEY)), OneAnswer(key_of("e3")), PARTITIONS
     )
     raw = RawRecord(HOME, 0, 0, KEY, b"", ())
     found = await undecided._waiting(raw, "c1")
