@@ -64,13 +64,13 @@ class Heard:
 
 
 def _check_lines(lines: Sequence[Line], by_command: Mapping[str, Sequence[Fact]], report: Report) -> None:
-    asked = {(line["command_id"], _body(line)): line for line in lines if line["op"] in ASKED}
+    asked = {(line["command_id"], _body(line), _run(line)): line for line in lines if line["op"] in ASKED}
     for line in lines:
         if line["op"] == "ack":
             _check_ack(line, by_command.get(line["command_id"], []), report)
-    for (command_id, body), line in asked.items():
-        found = [fact for fact in by_command.get(command_id, []) if not body or fact.command_digest == body]
-        _check_asked(line, found, report)
+    for (command_id, body, run), line in asked.items():
+        found = [fact for fact in by_command.get(command_id, []) if _is_of(run, fact)]
+        _check_asked(line, [fact for fact in found if not body or fact.command_digest == body], report)
 
 
 def _check_ack(line: Line, found: Sequence[Fact], report: Report) -> None:
@@ -79,14 +79,24 @@ def _check_ack(line: Line, found: Sequence[Fact], report: Report) -> None:
     if lost:
         what = "an acknowledged answer is not in the log"
         report(Violation("I3", _where(line), what, (line["command_id"], *lost)))
-    others = [
-        fact for fact in found if fact.event_id in line["events"] and fact.command_digest != _body(line)
-    ]
+    taken = _taken(line, found)
+    others = [fact for fact in taken if fact.command_digest != _body(line)]
     if _body(line) and others:
         what = "answered with what was decided about another body"
         report(Violation("I3", _where(line), what, (line["command_id"], others[0].where)))
-    if any(fact.key.split("/")[0] != line["tenant"] for fact in found):
+    is_own = [fact.key.split("/")[0] == line["tenant"] for fact in taken or found]
+    if (taken and not all(is_own)) or (found and not any(is_own)):
         report(Violation("I9", _where(line), "answered from another tenant's key", (line["command_id"],)))
+
+
+def _taken(line: Line, found: Sequence[Fact]) -> list[Fact]:
+    """The facts that a client took for its answer, of the run that it asked about where they are there.
+
+    Doors that choose the ids of their commands may choose one in two runs, and then events' ids are the same, too.
+    """
+    taken = [fact for fact in found if fact.event_id in line["events"]]
+    own = {fact.event_id for fact in taken if _is_of(_run(line), fact)}
+    return [fact for fact in taken if _is_of(_run(line), fact) or fact.event_id not in own]
 
 
 def _check_asked(line: Line, found: Sequence[Fact], report: Report) -> None:
@@ -100,6 +110,16 @@ def _check_asked(line: Line, found: Sequence[Fact], report: Report) -> None:
 
 def _body(line: Line) -> str:
     return str(line.get("command_digest", ""))
+
+
+def _run(line: Line) -> tuple[str, ...]:
+    """Tenant, project and execution of a line, as far as it names them."""
+    return tuple(str(line.get(name, "")) for name in ("tenant", "project", "execution_id"))
+
+
+def _is_of(run: Sequence[str], fact: Fact) -> bool:
+    """Whether a fact is of a run: the same command id elsewhere is another command."""
+    return all(name in ("", part) for name, part in zip(run, fact.key.split("/"), strict=False))
 
 
 def _is_editors_vote(fact: Fact, found: Sequence[Fact]) -> bool:

@@ -20,6 +20,8 @@ from ops.checker.scratch import Scratch
 from ops.checker.violations import Violation
 from services.runtime.log import TopicPartition
 
+DEFINITIONS = ".definitions"
+WANT_OF_AUTHORITY = frozenset({"not_authorised", "own_request", "forbidden_role"})
 Report = Callable[[Violation], None]
 
 
@@ -35,6 +37,7 @@ class Trace:
         place: term and command offset of the first; `is_one` as long as all have the same.
         first_type: type of the first, `last_type` of the last.
         is_unknown: whether the first refused what does not exist.
+        is_passing: whether the first refused what is remembered only for a while (decision 44).
         refuses: how many refuse a reuse.
         plain: how many change nothing, and `abandons` how many gave a command up, of `count`.
     """
@@ -49,6 +52,7 @@ class Trace:
     first_type: str
     last_type: str
     is_unknown: bool
+    is_passing: bool
     is_one: bool = True
     count: int = 0
     refuses: int = 0
@@ -100,6 +104,7 @@ class Traces:
                 fact.type,
                 fact.type,
                 code == "not_found",
+                self._passes(fact, code),
             )
         known.take(fact)
 
@@ -135,6 +140,14 @@ class Traces:
             what = "a command was passed over" if number == "I3" else "a command was never dealt with"
             report(Violation(number, f"{commands}@{offset}", what, (command_id, kind)))
 
+    def _passes(self, fact: Fact, code: str) -> bool:
+        if fact.type not in ("CommandRefused", "DecisionRefused"):
+            return False
+        if self._tp.topic.endswith(DEFINITIONS):
+            return code in WANT_OF_AUTHORITY
+        # Where a run was begun, that is its first event.
+        return fact.version == 1
+
     def _keep(self) -> None:
         trace, self._open = self._open, None
         if trace is not None:
@@ -164,10 +177,13 @@ class Traces:
         """One command's events stand side by side, in one term, from one place on the commands topic."""
         first, *again = body
         # A run that ended long ago keeps only its id: a late repeat is refused anew, which changes nothing; and one
-        # that had been given up is given up anew.
+        # that had been given up is given up anew. So is a repeat of what was refused where there is no run, or for
+        # want of authority to publish, once so many others of its sender were.
         given_up = first.first_type == "CommandAbandoned"
         if first.is_one and all(
-            trace.plain + (trace.abandons if given_up else 0) == trace.count for trace in again
+            trace.plain + (trace.abandons if given_up else 0) == trace.count
+            or (first.is_passing and trace.is_passing and trace.count == 1)
+            for trace in again
         ):
             return
         last = body[-1]

@@ -53,7 +53,7 @@ class Gateway:
     calls: dict[tuple[bytes, str], Seen] = field(default_factory=dict)
     holds: dict[str, Event] = field(default_factory=dict)
     old_digests: list[str] = field(default_factory=list)
-    _traces: dict[tuple[str, str], list[Event]] = field(default_factory=dict)
+    _traces: dict[tuple[bytes, str, str], list[Event]] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     # Partition → next offset and the claim in force there: what a gateway keeps with its cursor.
     _places: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -86,8 +86,8 @@ class Gateway:
         """
         op = _OPS.get(type(body).__name__, type(body).__name__)
         record = self.signer.sign([Draft(body, actor, command_id, key)])[0]
-        name = (command_id, command_digest(record.value))
-        where = {**self.where(key), "command_digest": name[1]}
+        name = (key, command_id, command_digest(record.value))
+        where = {**self.where(key), "command_digest": name[2]}
         self.history.add(client, op, command_id=command_id, **where, **noted)
         for _ in range(TRIES):
             await self._send(
@@ -146,7 +146,8 @@ class Gateway:
         if not rule.admits(event):
             return
         self.counted.append((raw.partition, raw.offset))
-        self._traces.setdefault((event.meta.command_id, event.meta.command_digest), []).append(event)
+        name = (event.key, event.meta.command_id, event.meta.command_digest)
+        self._traces.setdefault(name, []).append(event)
         body: Any = event.body
         if call_id := getattr(body, "call_id", ""):
             seen = self.seen(event.key, call_id)

@@ -70,6 +70,18 @@ def drop_the_dedupe(patch: Patch) -> None:
     patch.setattr(ExecutionsPartition, "seen", lambda self, key, command_id, digest: "new")
 
 
+def remember_ids_for_a_whole_partition(patch: Patch) -> None:
+    """Take for a repeat what was refused on another key."""
+    seen = ExecutionsPartition.seen
+
+    def careless(self: ExecutionsPartition, key: bytes, command_id: str, digest: str) -> str:
+        refused = (each.seen(command_id, digest) for each in self.orphans.by_key.values())
+        found = seen(self, key, command_id, digest)
+        return next((each for each in refused if each != "new"), "new") if found == "new" else found
+
+    patch.setattr(ExecutionsPartition, "seen", careless)
+
+
 def take_another_body_for_a_repeat(patch: Patch) -> None:
     """Leave no trace of a body whose command id was used for another one."""
     seen = Answered.seen
@@ -292,6 +304,7 @@ BUGS = {
         PlantedBug(skip_the_digest_check_of_a_decision, ("I1",)),
         PlantedBug(skip_the_digest_check_of_a_consumption, ("I1",)),
         PlantedBug(drop_the_dedupe, ("I2",)),
+        PlantedBug(remember_ids_for_a_whole_partition, ("I3", "I12")),
         PlantedBug(take_another_body_for_a_repeat, ("I3", "I12")),
         PlantedBug(decide_every_body_of_an_id, ("I2",)),
         PlantedBug(commit_the_offset_first, ("I3", "I12")),

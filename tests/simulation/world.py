@@ -36,6 +36,7 @@ from tests.simulation.people import REVIEWERS, Operator, Reviewer
 from tests.simulation.poison import Poisoner, deadly, is_poison
 from tests.simulation.process import Process, ProcessLog
 from tests.simulation.replay import check_replay, is_under_way
+from tests.simulation.services import Service
 from tests.simulation.workers import Machine
 
 START_MS = 1_780_000_000_000
@@ -104,6 +105,7 @@ class World:
         agents += [self._bookkeeper() for _ in self._shared]
         keys = [agent.key for agent in agents]
         runs = [asyncio.create_task(agent.run()) for agent in agents]
+        runs += [asyncio.create_task(service.run()) for service in self._services()]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
         steering = [asyncio.create_task(operator.run(keys))]
         if self.is_poisoned:
@@ -201,6 +203,12 @@ class World:
     def _bookkeeper(self) -> Agent:
         """Asks two people again and again, who may agree on what is remembered."""
         return Agent("b0", *self._two_gateways(), self.rng, self.effects, self.seed, payments=10, pays=SHARED)
+
+    def _services(self) -> list[Service]:
+        """In some worlds; the others stay as they are without it."""
+        return (
+            [Service(self.gateways[0], random.Random(f"service {self.seed}"))] if self.seed % 8 == 5 else []
+        )
 
     def _two_gateways(self) -> tuple[Gateway, Gateway]:
         one = self.rng.choice(self.gateways)

@@ -9,6 +9,9 @@ import pytest
 from ops.checker import Violation, check, check_view, counting_facts
 from ops.checker.facts import read_facts
 from schemas.events import calls as c
+from schemas.events.executions import CommandRefused
+from schemas.ids import event_id
+from schemas.refusals import Refusal
 from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
 from tests.ops.checker.wrongs import WRONGS, Wrong, command_decided_twice, gives_up
@@ -21,6 +24,18 @@ def told(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None
 def line(op: str, **what: Any) -> dict[str, Any]:
     where = {"tenant": "acme", "project": "main", "execution_id": "x"}
     return {"at": START_MS, "client": "bot", "op": op, **where, **what}
+
+
+NO = CommandRefused(code=Refusal.NOT_FOUND, command="ProposeToolCall", subject_id="", detail="", by="bot")
+
+
+def says_no(story: Story, tenant: str, command_id: str) -> str:
+    """A command on a run of a tenant that is not there is refused; the event's id."""
+    version, place = story.version, len(story.raws)
+    story.version = 0
+    story.says(NO, command_id=command_id, tenant=tenant, key=f"{tenant}/main/ghost".encode())
+    story.version = version
+    return event_id(command_id, story.term, place)
 
 
 def test_check_call_that_went_its_whole_way_finds_nothing() -> None:
@@ -164,6 +179,26 @@ def test_check_command_decided_twice_is_told() -> None:
     assert [violation.invariant for violation in found] == ["I2"]
 
 
+def test_check_refusal_that_was_forgotten_and_said_again_finds_nothing() -> None:
+    """Where there is no run only so many commands of each sender are remembered."""
+    story = Story()
+    says_no(story, "acme", "again")
+    story.starts()
+    says_no(story, "acme", "again")
+
+    assert check({EVENTS: story.raws, EVENTS._replace(topic="placet.commands"): []}) == []
+
+
+def test_check_refusal_in_a_run_that_is_said_again_is_told() -> None:
+    story = Story()
+    story.starts()
+    for command_id in ("again", "another", "again"):
+        story.says(NO, command_id=command_id)
+
+    found = check({EVENTS: story.raws, EVENTS._replace(topic="placet.commands"): []})
+    assert [violation.invariant for violation in found] == ["I2"]
+
+
 def test_check_zombies_words_change_nothing() -> None:
     story = Story()
     story.held()
@@ -194,6 +229,19 @@ def test_check_history_that_the_log_contradicts_is_told(history: dict[str, Any],
     story.says(story.consumed())
 
     assert [violation.invariant for violation in told(story, history)] == [number]
+
+
+def test_check_same_command_id_on_a_key_of_another_tenant_is_another_command() -> None:
+    """Services choose their ids, and no tenant knows those of another."""
+    story = Story()
+    story.released()
+    mine, theirs = (says_no(story, tenant, "mine") for tenant in ("acme", "evil"))
+    ack = line("ack", command_id="mine", events=[mine])
+    decided = line("decide", command_id="command-3", digest="0" * 64, execution_id="y")
+
+    assert told(story, ack, decided) == []
+    found = told(story, {**ack, "events": [theirs]})
+    assert [violation.invariant for violation in found] == ["I9"]
 
 
 def test_check_effect_twice_by_one_attempt_is_told() -> None:
