@@ -49,6 +49,11 @@ class DataDir:
         return self.kafka / "clients"
 
     @property
+    def topics(self) -> Path:
+        """The ids of the topics that this directory belongs to, as of the decider's first start."""
+        return self.root / "topics.json"
+
+    @property
     def keys(self) -> Path:
         """The installation's private keys and their public halves."""
         return self.root / "keys"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +114,25 @@ def oidc_environment(environment: Mapping[str, str]) -> dict[str, str]:
     except OidcSettingsRefused as error:
         raise UsageError(f"The environment's {OIDC_VARIABLES}… cannot be used: {error}.") from error
     return given
+
+
+def check_data_dir(root: Path) -> None:
+    """Refuse a data directory whose path cannot be read by all programs of a stack, before anything is made.
+
+    Raises:
+        UsageError: It has control characters, or is no UTF-8.
+    """
+    shown = ascii(str(root))
+    try:
+        text = os.fsencode(root).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"The data directory {shown} is not named in UTF-8, as Kafka needs it: choose another --data-dir."
+        ) from error
+    if any(unicodedata.category(letter) == "Cc" for letter in text):
+        raise UsageError(
+            f"The data directory {shown} has control characters in its path: choose another --data-dir."
+        )
 
 
 def check_addresses(options: UpOptions) -> None:

@@ -18,11 +18,12 @@ from types import FrameType
 from ops import process
 from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
-from ops.errors import OpsError, RoleFailedError
+from ops.errors import OpsError, RoleFailedError, UsageError
 from ops.files import unusable
 from ops.install import install_keys, install_seals, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
+from ops.kafka.settings import Layout
 from ops.locks import lock_directory
 from ops.options import UpOptions, check_addresses, settle
 from ops.ports import reachable
@@ -119,6 +120,7 @@ class Supervisor:
         self._wait_ready(self.config)
 
     def _start_kafka(self) -> str:
+        _check_log_is_there(self.directory)
         self._say("Starting Kafka")
         self._kafka = KafkaChild(
             self.directory.kafka, Access(self.directory.kafka_clients, Topics(self.options.topic_prefix))
@@ -232,6 +234,20 @@ class Supervisor:
         kafka = (self._kafka.component,) if self._kafka else ()
         parts = (*kafka, *(role.component for role in self._roles))
         return tuple(Component(part.name, None, STOPPED) for part in parts) if ended else parts
+
+
+def _check_log_is_there(directory: DataDir) -> None:
+    """Refuse to make an empty log in the place of one that is missing.
+
+    Raises:
+        UsageError: This directory knows a log, and Kafka's directory holds none.
+    """
+    layout = Layout(directory.kafka)
+    if directory.topics.is_file() and not layout.is_formatted:
+        raise UsageError(
+            f"The log of this stack ({directory.topics}) is not in {layout.data}: put it there, from a backup or from"
+            " where an earlier version wrote it (docs/operations.md), or start with a new data directory."
+        )
 
 
 def answers_ready(config: StackConfig) -> bool:

@@ -20,7 +20,7 @@ from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes,
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE, UsageError
-from ops.options import UpOptions, oidc_environment
+from ops.options import UpOptions, check_data_dir, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.private import hide_secrets
 from ops.roles import check_tls
@@ -151,6 +151,7 @@ def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
 
 
 def _checked(options: UpOptions) -> UpOptions:
+    check_data_dir(options.directory.root)
     check_log_level(options.log_level)
     _check_notifications(options.notifications)
     check_tls()

@@ -26,6 +26,7 @@ from ops.demo.suites import SUITES, Job, Office, jobs
 from ops.demo.table import table
 from ops.errors import UsageError
 from ops.files import write_json
+from ops.options import check_data_dir
 from placet.cli.session import Settings, console
 from placet.config import checked_address
 
@@ -129,7 +130,9 @@ def _placet(settings: Settings, data_dir: Path | None) -> Iterator[Callable[[], 
 @contextmanager
 def _directory(given: Path | None) -> Iterator[DataDir]:
     if given is not None:
-        yield DataDir(given.expanduser().absolute())
+        directory = DataDir(given.expanduser().absolute())
+        check_data_dir(directory.root)
+        yield directory
         return
     with tempfile.TemporaryDirectory(prefix="placet-demo-") as fresh:
         yield DataDir(Path(fresh))

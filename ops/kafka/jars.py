@@ -25,8 +25,8 @@ Fetch = Callable[[Jar, Path], Path]
 
 
 def cache_dir() -> Path:
-    """Where downloads are kept: `PLACET_CACHE`, or `~/.cache/placet`."""
-    return Path(os.environ.get("PLACET_CACHE") or Path.home() / ".cache" / "placet").expanduser()
+    """Where downloads are kept, as an absolute path: `PLACET_CACHE`, or `~/.cache/placet`."""
+    return Path(os.environ.get("PLACET_CACHE") or Path.home() / ".cache" / "placet").expanduser().absolute()
 
 
 def ensure_jars(

@@ -19,7 +19,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
     """
     home = environ.get("JAVA_HOME")
     if home and major_version(Path(home)) >= OLDEST_MAJOR:
-        return Path(home) / "bin" / "java"
+        return Path(home).absolute() / "bin" / "java"
     bundled = _bundled()
     if bundled is not None:
         return bundled

@@ -1,4 +1,9 @@
-"""The broker's own files: server.properties and the logging configuration, tuned for one node on loopback."""
+"""The broker's own files: server.properties and the logging configuration, tuned for one node on loopback.
+
+The broker works in its own directory, and its files name others by what they are called there. A whole path would be
+read by rules that change it: in .properties a backslash escapes and no letter stands for itself beyond Latin-1,
+`log.dirs` is a list at commas, log4j replaces `${…}`.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +50,10 @@ _LOGIN = "org.apache.kafka.common.security"
 _LOGGING = """status = error
 appender.file.type = RollingFile
 appender.file.name = file
-appender.file.fileName = {log}
-appender.file.filePattern = {log}.%i
+appender.file.fileName = kafka.log
+appender.file.filePattern = kafka.log.%i
 appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}} %m%n
+appender.file.layout.pattern = %d{ISO8601} %p %c{1} %m%n
 appender.file.policies.type = Policies
 appender.file.policies.size.type = SizeBasedTriggeringPolicy
 appender.file.policies.size.size = 10MB
@@ -76,6 +81,11 @@ class Layout:
     def logging(self) -> Path:
         """Its log4j2 configuration."""
         return self.root / "log4j2.properties"
+
+    @property
+    def logging_uri(self) -> str:
+        """The same as log4j is told of it: it reads URIs, a list of them at commas, and replaces `${…}`."""
+        return self.logging.absolute().as_uri()
 
     @property
     def log(self) -> Path:
@@ -134,12 +144,12 @@ def write_settings(layout: Layout, ports: Ports, password: str | None) -> None:
             "inter.broker.listener.name": "BROKER",
             "listener.security.protocol.map": f"BROKER:{protocol},CONTROLLER:{protocol}",
             "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
-            "log.dirs": str(layout.data.absolute()),
+            "log.dirs": layout.data.name,
         }
     )
     text = "".join(f"{name}={value}\n" for name, value in values.items())
     write_text(layout.properties, text)
-    layout.logging.write_text(_LOGGING.format(log=layout.log.absolute()), encoding="utf-8")
+    layout.logging.write_text(_LOGGING, encoding="utf-8")
 
 
 def _closed(password: str) -> dict[str, str]:

@@ -93,7 +93,8 @@ def faust_app(settings: TrustSettings) -> faust.App:
         # A process that is started again takes its own place at once, and waits for no session to end.
         consumer_group_instance_id=settings.instance_id,
         agent_supervisor=CrashingSupervisor,
-        datadir=settings.data_dir / settings.role,
+        # Faust formats it: a brace is written twice.
+        datadir=str(settings.data_dir / settings.role).replace("{", "{{").replace("}", "}}"),
         processing_guarantee="at_least_once",
         store="memory://",
         stream_buffer_maxsize=2 * ROUND_MAX_RECORDS,

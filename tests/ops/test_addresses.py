@@ -54,6 +54,18 @@ def test_up_with_an_address_that_cannot_be_used_says_so(
     assert not (tmp_path / "unused" / "kafka").exists()
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\x7f", "a\udce9"], ids=ascii)
+def test_up_in_a_directory_that_not_every_program_can_read_makes_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["up", "--data-dir", name, "--port", "0", "--detach"]) == 2
+    told = capfd.readouterr().err
+    assert told.startswith(f"The data directory {str(tmp_path / name)!a} ")
+    assert told.endswith(": choose another --data-dir.\n")
+    assert not list(tmp_path.iterdir())
+
+
 SECRET = "s3cr3t"
 DATABASES = {
     "refuses": (f"postgresql://placet:{SECRET}@127.0.0.1:1/placet", 3, "does not answer"),

@@ -23,13 +23,15 @@ from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
 PARTS = {"kafka", *ROLES}
 SECRET = "canary-in-an-address"
+# Words of the file formats that a path comes into: .properties, log4j's, URIs, lists at commas, faust's braces.
+ANY_NAME = "dä tä ☃ #é,b\\u0041 ${x}{y}?%41='\"!"
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     webhook = f"http://127.0.0.1:9/heads?key={SECRET}"
     with running_stack(
-        tmp_path_factory.mktemp("stack"), "--partitions", "2", "--audit-webhook", webhook
+        tmp_path_factory.mktemp("stack") / ANY_NAME, "--partitions", "2", "--audit-webhook", webhook
     ) as running:
         yield running
 
@@ -104,9 +106,10 @@ def test_component_killed_is_started_again(stack: RunningStack, part: str) -> No
 
 
 def test_down_ends_every_process_and_another_partition_count_is_refused_later(tmp_path: Path) -> None:
-    with running_stack(tmp_path, "--partitions", "2") as stack:
+    directory = DataDir(tmp_path / ANY_NAME)
+    with running_stack(directory.root, "--partitions", "2") as stack:
         pids = {part["pid"] for part in stack.components().values()}
-        supervisor = read_stack(DataDir(tmp_path)).pid
+        supervisor = read_stack(directory).pid
         assert supervisor is not None
         assert stack.placet("down").stdout == "Stopped.\n"
         _wait_dead({*pids, supervisor})
@@ -116,6 +119,9 @@ def test_down_ends_every_process_and_another_partition_count_is_refused_later(tm
         assert "start with --partitions 2" in done.stderr
         assert stack.status()["state"] == "failed"
         assert not any(part["pid"] for part in stack.components().values())
+    # The partitions that it told of were those of the log, which lies in the directory and nowhere else.
+    assert len(list((directory.kafka / "data").glob("placet.executions-*/*.log"))) == 2
+    assert list(tmp_path.iterdir()) == [directory.root]
 
 
 def test_up_in_the_foreground_stops_cleanly_on_an_interrupt(tmp_path: Path) -> None:

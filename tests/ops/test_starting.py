@@ -16,7 +16,7 @@ from ops import daemon
 from ops import supervisor as supervisor_module
 from ops.child import RoleChild
 from ops.config import StackConfig
-from ops.errors import RoleFailedError
+from ops.errors import RoleFailedError, UsageError
 from ops.options import UpOptions, settle
 from ops.process import PACKAGE_ROOT
 from ops.status import READY, Stack
@@ -82,6 +82,13 @@ def test_start_with_late_decider_is_refused(config: StackConfig, starting: Start
     supervisor = starting({"decider": NEVER_READY, "trust": SAYS_READY}, [])
     with pytest.raises(RoleFailedError, match="decider did not start"):
         supervisor._wait_ready(config)
+
+
+def test_start_without_the_log_that_the_directory_knows_makes_no_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "topics.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"is not in .*/kafka/data: put it there"):
+        Supervisor(UpOptions(tmp_path), print)._start_kafka()
+    assert not (tmp_path / "kafka").exists()
 
 
 def test_detached_start_whose_caller_has_gone_goes_on_and_says_so_in_a_line(

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from services.processors.app import faust_app
 from services.processors.errors import SettingsRefused
 from services.processors.settings import read_settings
 
@@ -28,6 +29,11 @@ def test_read_settings_that_are_no_numbers_are_refused(change: dict[str, str]) -
 def test_read_settings_of_a_log_whose_signatures_are_not_known_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsRefused, match="from where on the log is signed"):
         read_settings({**GIVEN, "log_signatures": "required", "keys_dir": str(tmp_path)})
+
+
+def test_faust_takes_the_directory_as_it_is_named() -> None:
+    place = "/srv/${x} {conf.id} {{y"
+    assert faust_app(read_settings({**GIVEN, "data_dir": place})).conf.datadir == Path(place) / "trust"
 
 
 @pytest.mark.parametrize("missing", ["bootstrap_servers", "data_dir"])

@@ -13,7 +13,14 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from ops import process
-from ops.errors import EXIT_USAGE, DataDirectoryInUseError, DiskFullError, KafkaFailedError, PortTakenError
+from ops.errors import (
+    EXIT_USAGE,
+    DataDirectoryInUseError,
+    DiskFullError,
+    KafkaFailedError,
+    PortTakenError,
+    UsageError,
+)
 from ops.kafka import broker as broker_module
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.kafka.diagnosis import explain
@@ -85,6 +92,35 @@ def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(broker_module, "LOWEST_FREE_BYTES", 2**80)
     with pytest.raises(DiskFullError, match="free space, or choose another --data-dir"):
         Broker(BrokerConfig(tmp_path, access=None)).start()
+
+
+def test_start_with_a_cache_that_java_takes_for_two_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name another directory in PLACET_CACHE"):
+        Broker(BrokerConfig(tmp_path / "data", access=None, cache=tmp_path / "a:b")).start()
+    assert not (tmp_path / "a:b").exists()
+
+
+def test_start_whose_log_would_go_elsewhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    (tmp_path / "java" / "release").write_text('JAVA_VERSION="21.0.1"\n')
+    java.write_text(
+        '#!/bin/sh\nmkdir -p elsewhere\ntouch elsewhere/meta.properties\nprintf "%s " "$LC_ALL" "$@"\n'
+    )
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setattr(broker_module, "ensure_jars", lambda cache: (cache / "kafka.jar",))
+    broker = Broker(BrokerConfig(tmp_path / "é", access=None))
+    with pytest.raises(KafkaFailedError, match=r"Kafka has prepared another directory than .*/é/data"):
+        broker.start()
+    said = broker.layout.output.read_text(encoding="utf-8")
+    # It works where its files are, and reads names of files as they are.
+    assert said.startswith("C.UTF-8 ")
+    assert said.endswith("-c server.properties ")
+    assert (broker.layout.root / "elsewhere").is_dir()
 
 
 @pytest.mark.parametrize(
