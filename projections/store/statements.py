@@ -137,13 +137,19 @@ def _create_views(dialect: Dialect) -> list[str]:
         "ON c.tenant = a.tenant AND c.project = a.project AND c.execution_id = a.execution_id "
         f"AND c.call_id = a.call_id AND c.status IN {_ENDED}"
     )
-    newest = f"SELECT MAX(n.version) FROM {p}definitions n WHERE n.tenant = d.tenant AND n.kind = d.kind"
+    # Each project counts the versions of a name by itself, and so does the tenant (project `*`).
+    newest = (
+        f"SELECT MAX(n.version) FROM {p}definitions n "
+        "WHERE n.tenant = d.tenant AND n.project = d.project AND n.kind = d.kind AND n.name = d.name"
+    )
+    # What a later version adds comes last: PostgreSQL would not let it replace the view of an earlier one, which is
+    # opened to see that it is one.
     tools = (
-        "SELECT tenant, name, version, tool_version, document AS definition, published_by, published_at_ms "
-        f"FROM {p}definitions d WHERE kind = 'tool' AND version = ({newest} AND n.name = d.name)"
+        "SELECT tenant, name, version, tool_version, document AS definition, published_by, published_at_ms, project "
+        f"FROM {p}definitions d WHERE kind = 'tool' AND version = ({newest})"
     )
     policies = (
-        "SELECT tenant, name, version, document, published_by, published_at_ms "
+        "SELECT tenant, name, version, document, published_by, published_at_ms, project "
         f"FROM {p}definitions WHERE kind = 'policy'"
     )
     requests = (

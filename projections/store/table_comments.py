@@ -7,6 +7,8 @@ _VOTE_OUTCOMES = (
     "refused: it was not let."
 )
 
+_OF_A_DEFINITION = "In which project; * for the whole tenant."
+
 # Table or SQL view → what it is, and the columns that mean something of their own there.
 OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
     "executions": (
@@ -204,15 +206,18 @@ OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
     "definitions": (
         "Every published version of a policy, tool or principal.",
         {
-            "project": "In which project; * for the whole tenant.",
+            "project": _OF_A_DEFINITION,
             "kind": "policy, tool, principal or policy-retired.",
         },
     ),
     "tools": (
-        "The newest version of each tool; made of definitions.",
-        {"definition": "JSON of the tool's definition."},
+        "The newest version of each tool, in each project and for the whole tenant; made of definitions.",
+        {"definition": "JSON of the tool's definition.", "project": _OF_A_DEFINITION},
     ),
-    "policies": ("All versions of all policies; made of definitions.", {}),
+    "policies": (
+        "All versions of all policies; made of definitions.",
+        {"project": _OF_A_DEFINITION},
+    ),
     "requests": (
         "The holds that are questions of agents; made of holds.",
         {"status": "open, resolved, expired or cancelled."},

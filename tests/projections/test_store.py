@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.queries.views import open_views
+from projections.store import statements
 from projections.store.port import Batch, Move, Position, PositionConflict, ViewOutdated, ViewUnavailable
-from projections.store.tables import AGENTS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
-from projections.store.urls import UnknownDatabase, open_view
+from projections.store.postgres import split_url
+from projections.store.statements import Dialect
+from projections.store.tables import AGENTS, DEFINITIONS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
+from projections.store.urls import UnknownDatabase, is_sqlite, open_view, sqlite_path
 from tests.projections.filling import TOPICS, Filler
 from tests.projections.histories import LogBuilder, held_cycle, key_of, many_runs, started
 
@@ -132,6 +140,65 @@ def test_open_view_of_another_layout_is_refused(
     monkeypatch.setattr("projections.store.layout.create_statements", lambda dialect: ["another layout"])
     with pytest.raises(ViewOutdated, match="placet replay"):
         open_view(database_url)
+
+
+def test_open_view_of_the_version_whose_sql_views_had_no_project_is_refused(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making its SQL views, as every opening does, must not fail on those that are there."""
+
+    def earlier(dialect: Dialect) -> list[str]:
+        return [text.replace("published_at_ms, project ", "published_at_ms ") for text in made(dialect)]
+
+    made = statements._create_views
+    with monkeypatch.context() as before:
+        before.setattr(statements, "_create_views", earlier)
+        open_view(database_url).close()
+        assert "project" not in _columns(database_url, "tools")
+    with pytest.raises(ViewOutdated, match="placet replay"):
+        open_view(database_url)
+
+
+def test_tools_and_policies_are_each_projects_own(filler: Filler, database_url: str) -> None:
+    rows = [
+        ("tool", "*", "pay", 1),
+        ("tool", "*", "pay", 2),
+        ("tool", "main", "pay", 1),
+        ("tool", "other", "pay", 3),
+        ("policy", "*", "limits", 1),
+        ("policy", "main", "limits", 1),
+    ]
+    empty = {column.name: 0 if column.type == "int" else "" for column in DEFINITIONS.columns}
+    given = [
+        empty | {"tenant": "acme", "kind": kind, "project": project, "name": name, "version": version}
+        for kind, project, name, version in rows
+    ]
+    filler.store.apply(Batch([], upserts={DEFINITIONS.name: [tuple(row.values()) for row in given]}))
+    asked = "SELECT project, name, version FROM {} ORDER BY project, version"
+    assert _ask(database_url, asked, "tools") == [("*", "pay", 2), ("main", "pay", 1), ("other", "pay", 3)]
+    assert _ask(database_url, asked, "policies") == [("*", "limits", 1), ("main", "limits", 1)]
+
+
+def _columns(url: str, view: str) -> list[str]:
+    with _connected(url) as (connection, place):
+        return [one[0] for one in connection.execute(f"SELECT * FROM {place}{view}").description]
+
+
+def _ask(url: str, text: str, view: str) -> list[tuple[Any, ...]]:
+    with _connected(url) as (connection, place):
+        return list(connection.execute(text.format(f"{place}{view}")).fetchall())
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[tuple[Any, str]]:
+    """A connection to a view's database, and what stands before the names in it."""
+    if is_sqlite(url):
+        with closing(sqlite3.connect(sqlite_path(url))) as connection:
+            yield connection, ""
+        return
+    plain, schema = split_url(url)
+    with psycopg.connect(plain) as connection:
+        yield connection, f'"{schema}".'
 
 
 def test_sqlite_path_may_hold_any_character(tmp_path: Path) -> None:
