@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -210,7 +211,8 @@ def load_config(path: Path) -> StackConfig:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error}): mend it, or start the stack anew.") from error
     if values is None:
-        raise UsageError(f"{path} does not exist: start a stack with placet up --data-dir {path.parent}.")
+        start = shlex.join(["placet", "up", "--data-dir", str(path.parent)])
+        raise UsageError(f"{path} does not exist: start a stack ({start}).")
     try:
         config = StackConfig(**values)
     except TypeError as error:

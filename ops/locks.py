@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 from pathlib import Path
 
 from ops.errors import DataDirectoryInUseError
@@ -29,8 +30,9 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
+        stop = shlex.join(["placet", "down", "--data-dir", str(directory)])
         raise DataDirectoryInUseError(
-            f"The data directory {directory} is in use by another process: stop it (placet down --data-dir "
-            f"{directory}) or choose another --data-dir."
+            f"The data directory {directory} is in use by another process: stop it ({stop}) or choose another"
+            " --data-dir."
         ) from error
     return descriptor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -139,11 +140,11 @@ def _directory(given: Path | None) -> Iterator[DataDir]:
 
 
 def _introduce(access: Access, say: Console) -> None:
-    token = f"$(cat {access.reviewer_file})" if access.reviewer_file else "…"
+    token = f'"$(cat {shlex.quote(str(access.reviewer_file))})"' if access.reviewer_file else "…"
     for line in (
         f"Placet is at {access.url}. The agents work one after the other; what is held waits for you, here,",
         "or in another terminal:",
-        f"  export PLACET_URL={access.url} PLACET_TOKEN={token}",
+        f"  export PLACET_URL={shlex.quote(access.url)} PLACET_TOKEN={token}",
         "  placet inbox; placet approve ID; placet reject ID --feedback TEXT",
     ):
         print_line(line, err=True)
