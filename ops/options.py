@@ -90,7 +90,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         topic_prefix=options.topic_prefix,
         partitions=options.partitions or DEFAULT_PARTITIONS,
         replication_factor=options.replication_factor,
-        log_signatures=_log_signatures(options.log_signatures),
+        log_signatures=options.log_signatures,
         log_level=options.log_level,
         probe_host=options.probe_host,
         probe_port=options.probe_port,
@@ -135,6 +135,16 @@ def check_data_dir(root: Path) -> None:
         )
 
 
+def check_log_signatures(word: str) -> None:
+    """Refuse a word that says nothing of the log's signatures, before anything is made.
+
+    Raises:
+        UsageError: It is none of the two.
+    """
+    if word not in (REQUIRED, OFF):
+        raise UsageError(f"--log-signatures must be {REQUIRED} or {OFF}, not {word}.")
+
+
 def check_addresses(options: UpOptions) -> None:
     """Refuse addresses that cannot be listened on, or sent to, before anything is started.
 
@@ -156,12 +166,6 @@ def _webhook(url: str) -> str:
         return checked_address(url) if url else ""
     except WebhookRefused as error:
         raise UsageError(str(error)) from error
-
-
-def _log_signatures(word: str) -> str:
-    if word not in (REQUIRED, OFF):
-        raise UsageError(f"--log-signatures must be {REQUIRED} or {OFF}, not {word}.")
-    return word
 
 
 def _kafka_settings(options: UpOptions) -> str:

@@ -20,7 +20,7 @@ from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes,
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE, UsageError
-from ops.options import UpOptions, check_data_dir, oidc_environment
+from ops.options import UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.private import hide_secrets
 from ops.roles import check_tls
@@ -153,6 +153,7 @@ def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
 def _checked(options: UpOptions) -> UpOptions:
     check_data_dir(options.directory.root)
     check_log_level(options.log_level)
+    check_log_signatures(options.log_signatures)
     _check_notifications(options.notifications)
     check_tls()
     return replace(options, oidc=oidc_environment(os.environ))

@@ -85,6 +85,12 @@ def test_up_with_settings_that_are_not_known_is_a_usage_error(tmp_path: Path) ->
     assert "unknown names (sasl_plain_pasword)" in done.stderr
 
 
+def test_up_with_an_unknown_word_about_signatures_makes_nothing(tmp_path: Path) -> None:
+    done = run("up", "--data-dir", str(tmp_path / "data"), "--port", "0", "--log-signatures", "x", "--detach")
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "--log-signatures must be required or off, not x." in done.stderr
+
+
 def test_up_with_damaged_keys_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "issuer.pem").write_text("not a key")

@@ -8,10 +8,11 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 from gateway.resources import ExecutionState
+from gateway.rest.standing_rules import STATUS
 from placet.cli import choices, run
 from placet.cli.inbox import shortener
 from placet.cli.plugins import OF_THE_SERVER, OWN, find
-from schemas.commands import RequestKind
+from schemas.commands import RequestKind, Scope
 from schemas.events import EVENTS
 from tests.sdk.scripted import Asked, Peer
 from tests.sdk.terminal import GROUP, HOLD, OTHER, RAN, Terminal
@@ -270,10 +271,19 @@ def test_words_of_options_are_those_of_the_interface() -> None:
     assert set(choices.KINDS) == set(get_args(RequestKind))
     assert set(choices.STATES) == set(get_args(ExecutionState))
     assert tuple(event.__name__ for event in EVENTS) == choices.EVENT_TYPES
+    assert get_args(Scope) == choices.SCOPES
+    assert STATUS.words == choices.RULE_STATUSES
 
 
 @pytest.mark.parametrize(
-    "arguments", [("inbox", "--kind", "x"), ("executions", "--state", "x"), ("events", "--type", "x")]
+    "arguments",
+    [
+        ("inbox", "--kind", "x"),
+        ("executions", "--state", "x"),
+        ("events", "--type", "x"),
+        ("approve", "c0ffee", "--scope", "x"),
+        ("rules", "--status", "x"),
+    ],
 )
 def test_unknown_word_for_an_option_is_wrong_usage(terminal: Terminal, arguments: tuple[str, ...]) -> None:
     assert terminal(*arguments) == 2

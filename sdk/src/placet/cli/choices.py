@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from placet.sync import Placet
 
 KINDS = ("permission", "clarification", "decision", "env_var")
+SCOPES = ("once", "execution", "rule")
+RULE_STATUSES = ("proposed", "active", "suspended", "revoked", "refused")
 STATES = (
     "running",
     "paused",

@@ -12,7 +12,7 @@ import typer
 
 from placet.canonical import MalformedJson, call_digest, canonical, parse_strict
 from placet.cli import safe
-from placet.cli.choices import call_ids, execution_ids
+from placet.cli.choices import SCOPES, call_ids, completing, execution_ids, one_of
 from placet.cli.groups import approve_group
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
@@ -54,7 +54,12 @@ def approve(
     ] = "",
     feedback: FeedbackOption = "",
     scope: Annotated[
-        str, typer.Option(help="once; execution: for its run; rule: for other runs as well.")
+        str,
+        typer.Option(
+            help="once; execution: for its run; rule: for other runs as well.",
+            callback=one_of(SCOPES),
+            autocompletion=completing(SCOPES),
+        ),
     ] = "once",
     uses: Annotated[str, typer.Option("--uses", help="With --scope rule: how often, or unlimited.")] = "",
     lasts: Annotated[str, typer.Option("--for", help="With --scope rule: how long; 30m, 24h, 7d.")] = "",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import rule_ids
+from placet.cli.choices import RULE_STATUSES, completing, one_of, rule_ids
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json, print_table
 from placet.errors import NotAuthorised
@@ -33,7 +33,12 @@ ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for the record
 def rules(
     context: typer.Context,
     status: Annotated[
-        str | None, typer.Option(help="proposed, active, suspended, revoked or refused.")
+        str | None,
+        typer.Option(
+            help="proposed, active, suspended, revoked or refused.",
+            callback=one_of(RULE_STATUSES),
+            autocompletion=completing(RULE_STATUSES),
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
