@@ -15,6 +15,7 @@ from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
+from gateway.operations.executions import subject_of as subject_of_execution
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
 from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
@@ -110,7 +111,14 @@ def _plan_proposal(
         return undecided_reply(gate, actor, agent, execution_id, command)
 
     subject = subject_of(actor, execution_id, call_id)
-    return Plan(ask, subject, _render(gate, actor), unanswered, VERDICT_WAIT_S)
+    # A standing rule with a limit is asked for a use first; in a pause a call waits until the run goes on.
+    run = subject_of_execution(actor, execution_id)
+
+    def is_early(row: Row) -> bool:
+        known = gate.reader.at_hand(run)
+        return row["status"] == "proposed" and known is not None and known["lifecycle"] != "paused"
+
+    return Plan(ask, subject, _render(gate, actor), unanswered, VERDICT_WAIT_S, is_early=is_early)
 
 
 def plan_consume(

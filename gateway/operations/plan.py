@@ -74,6 +74,8 @@ class Plan(NamedTuple):
         unanswered: the answer when nobody has answered in time; None: 503 unavailable.
         timeout_s: how long to wait for the decider.
         deliver: the answer in place of `render`, where it takes its time.
+        is_early: whether the subject's row does not say yet what was asked, and soon will by itself: the answer waits
+            for that, at most `timeout_s`.
     """
 
     ask: Ask
@@ -82,6 +84,11 @@ class Plan(NamedTuple):
     unanswered: Callable[[], Reply] | None = None
     timeout_s: float = ANSWER_TIMEOUT_S
     deliver: Callable[[Row | None, Outcome], Awaitable[Reply]] | None = None
+    is_early: Callable[[Row], bool] | None = None
+
+    def waits(self, row: Row | None) -> bool:
+        """Whether it is too early for the answer."""
+        return self.is_early is not None and row is not None and self.is_early(row)
 
 
 class Gate(NamedTuple):
@@ -161,7 +168,17 @@ class Gate(NamedTuple):
         row = None
         if plan.subject is not None:
             row = self.reader.at_hand(plan.subject) or await self.reader.fetch(plan.subject)
+            if plan.waits(row):
+                row = await self._in_time(plan, plan.subject) or row
         return plan.render(row, outcome) if plan.deliver is None else await plan.deliver(row, outcome)
+
+    async def _in_time(self, plan: Plan, subject: Subject) -> Row | None:
+        def is_there() -> bool:
+            row = self.reader.at_hand(subject)
+            return row is not None and not plan.waits(row)
+
+        await self.live.watch.until((subject.key, subject.id), is_there, plan.timeout_s)
+        return self.reader.at_hand(subject)
 
 
 FETCHES_MAX = 8

@@ -179,7 +179,7 @@ class Session:
             raise problem
         subject = plan.subject
         row = None if subject is None else self.gate.reader.at_hand(subject)
-        if plan.deliver is not None or (subject is not None and row is None):
+        if plan.deliver is not None or plan.waits(row) or (subject is not None and row is None):
             self._spawn(self._fetch_and_reply(plan, ref, outcome), ref)
             return
         self._expect(plan)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -7,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from gateway import resources as r
+from gateway.operations.calls import VERDICT_WAIT_S
 from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
@@ -168,8 +170,10 @@ def test_approve_after_cancel_is_refused(bot: Caller, anna: Caller) -> None:
 def test_paused_execution_judges_nothing_until_it_is_resumed(bot: Caller, anna: Caller) -> None:
     execution_id = bot.execution()
     assert anna.post(f"/v1/executions/{execution_id}/pause", {"reason": "wait"}).json()["state"] == "paused"
+    asked = time.monotonic()
     call = bot.propose(execution_id, "read_file")
     assert call["status"] == "proposed"
+    assert time.monotonic() - asked < VERDICT_WAIT_S, "a verdict was waited for that does not come in a pause"
     anna.post(f"/v1/executions/{execution_id}/resume")
     path = f"/v1/executions/{execution_id}/tool-calls/{call['call_id']}?wait=10"
     assert bot.get(path).json()["status"] == "released"

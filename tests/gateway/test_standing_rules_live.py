@@ -16,6 +16,7 @@ import pytest
 from schemas.ids import execution_key
 from schemas.topics import partition_of
 from tests.gateway.conftest import Caller, Doors
+from tests.gateway.sockets import open_socket
 from tests.servers.stack import QUOTAS, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
@@ -175,6 +176,22 @@ def test_rule_with_one_use_raced_from_twelve_partitions_is_used_once(shop: Shop)
     shown = shop.rita.get(f"/v1/standing-rules/{rule['rule_id']}").json()
     assert (shown["uses"], shown["used"]) == (1, 1)
     assert shown["evidence"]["call_id"] == first["call_id"]
+
+
+async def test_proposal_that_a_rule_with_few_uses_covers_is_answered_with_its_verdict(shop: Shop) -> None:
+    """The rule's partition is asked for a use first, which takes some milliseconds more; every door waits for it."""
+    assert shop.approve(shop.bot.propose(shop.bot.execution()), uses=100).status_code == 200
+    assert shop.change(shop.rudi, shop.the_rule("proposed"), "activate")[0] == 200
+
+    answers = []
+    async with open_socket(shop.doors.url, shop.bot.token) as socket:
+        for number in range(PARTITIONS):
+            run = shop.execution_on(number)
+            reply = await socket.propose(run, f"socket-{number}", "send_money")
+            answers += [reply["body"], shop.bot.propose(run)]
+
+    assert [call["status"] for call in answers] == ["released"] * 2 * PARTITIONS
+    assert {call["grant"]["released_by"] for call in answers} == {"rule"}
 
 
 def test_rule_is_contradicted_by_a_revocation_activated_again_and_revoked(shop: Shop) -> None:

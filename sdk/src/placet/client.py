@@ -116,7 +116,10 @@ class AsyncPlacet:
         reason: str = "",
         wait_s: float | None = None,
     ) -> ToolCall:
-        """Propose a call; the answer comes with its verdict, at the latest after `wait_s`.
+        """Propose a call; the answer comes with its verdict.
+
+        A person's decision is waited for up to `wait_s` over REST. A WebSocket answers as soon as the call is held,
+        and pushes the decision: `wait` takes it.
 
         Raises:
             Refused: `id_reused` when the id stands for another proposal.
