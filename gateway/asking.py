@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import time
 import uuid
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,8 +37,8 @@ from schemas.topics import DEFINITION_COMMANDS, partition_of
 LOOK_AFTER_S = 0.2
 SWEEP_S = 0.025
 ATTEMPTS_MAX = 64
-# Clocks of two machines may differ by so much, and no lease is as short.
-CLOCKS_DIFFER_MS = 1_000
+# The log's time is known here to within so much, and no lease is as short.
+TIME_UNSURE_MS = 1_000
 # Refusals that say when to ask again, and so are no answer for ever.
 PASSING = frozenset({Refusal.QUOTA, Refusal.UNAVAILABLE})
 
@@ -200,13 +199,13 @@ class Asker:
 
     def _confirming(self, ask: Ask, answered: Answered, timeout_s: float) -> Answered:
         """`answered`, told an acceptance from before now only once the decider has said it again."""
-        asked_at_ms = time.time_ns() // 1_000_000
+        asked_at_ms = self.live.time.now_ms() if self.live.time.known else None
         until = asyncio.get_running_loop().time() + timeout_s
 
         def confirmed(outcome: Outcome | Problem | None) -> None:
             if not isinstance(outcome, Outcome) or not _is_acceptance(outcome):
                 answered(outcome)
-            elif outcome.old or outcome.at_ms < asked_at_ms - CLOCKS_DIFFER_MS:
+            elif outcome.old or asked_at_ms is None or outcome.at_ms < asked_at_ms - TIME_UNSURE_MS:
                 left_s = max(until - asyncio.get_running_loop().time(), 0.0)
                 self._ask(ask._replace(name=CommandName(None)), answered, left_s, 0)
             else:

@@ -94,11 +94,11 @@ def component_of(part: Part) -> Component:
 
 
 def _reason(part: Part) -> str | None:
-    """Why a process does not do its work; which disk is short of room, also while it does."""
+    """Why a process does not do its work; which disk is short of room and whose clock is off, also while it does."""
     if part.state in (SILENT, STALLED):
         return part.complaint()
     disk = "" if part.word.disk in part.word.reason else part.word.disk
-    return "; ".join(filter(None, (part.word.reason, disk))) or None
+    return "; ".join(filter(None, (part.word.reason, disk, part.word.clock))) or None
 
 
 def merged(heard: Sequence[Part], local: Sequence[Part]) -> list[Part]:

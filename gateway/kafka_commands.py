@@ -14,10 +14,13 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_producer, start, stop
+from gateway.live.log_time import LogTime
 from schemas.record import OutRecord
 
 # Under the broker's ceiling; one command is at most its arguments, context and a few words.
 BATCH_MAX_BYTES = 1_000_000
+# What an acknowledgement says of its time: the broker's, where the topic has LogAppendTime.
+LOG_APPEND_TIME = 1
 
 
 class AppendFailed(RuntimeError):
@@ -26,9 +29,13 @@ class AppendFailed(RuntimeError):
 
 @dataclass(slots=True)
 class KafkaCommandLog:
-    """Appends signed commands. A producer whose append failed is spoiled and replaced by a fresh one."""
+    """Appends signed commands. A producer whose append failed is spoiled and replaced by a fresh one.
+
+    `time` learns from each acknowledgement what time it was for the broker.
+    """
 
     config: KafkaConfig
+    time: LogTime = field(default_factory=LogTime)
     _producer: AIOKafkaProducer | None = field(default=None, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
@@ -82,9 +89,12 @@ class KafkaCommandLog:
             if builder.append(timestamp=None, key=record.key, value=record.value, headers=headers) is None:
                 raise AppendFailed("a command does not fit a batch")
         builder.close()
+        asked = self.time.moment()
         acknowledged = await producer.send_batch(builder, topic, partition=partition)
         async with asyncio.timeout(self.config.append_timeout_ms / 1000):
-            await acknowledged
+            told = await acknowledged
+        if told.timestamp_type == LOG_APPEND_TIME:
+            self.time.learn(asked, told.timestamp)
 
     async def _discard(self, producer: AIOKafkaProducer | None) -> None:
         # Several appends share a producer; the first that fails discards it, and none discards its successor.

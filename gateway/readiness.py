@@ -22,6 +22,8 @@ async def own_problems(gateway: Gateway) -> list[str]:
     if not gateway.caught_up:
         return ["the log is still being read"]
     problems = []
+    if not gateway.commands.time.known:
+        problems.append("Kafka has not told its time yet")
     lag = gateway.tail.lag(gateway.gate.live.read_through)
     if lag > LAG_MAX:
         problems.append(f"{lag} records of the log were not read yet")
@@ -35,6 +37,12 @@ async def own_problems(gateway: Gateway) -> list[str]:
     except TimeoutError:
         problems.append(f"the views' database has not answered for {VIEWS_WITHIN_S:.0f} s")
     return problems
+
+
+async def own_finding(gateway: Gateway) -> Finding:
+    """What keeps a gateway itself from serving, and whether its clock is wrong: tokens end by it."""
+    wrong = gateway.commands.time.wrong
+    return Finding(await own_problems(gateway), [f"this gateway: {wrong}"] if wrong else [])
 
 
 async def all_problems(gateway: Gateway) -> Finding:

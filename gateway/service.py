@@ -56,6 +56,7 @@ from gateway.sockets.catching_up import CatchUps
 from gateway.sockets.cursor import CursorKey
 from gateway.sockets.hub import Hub
 from gateway.sockets.seats import Seats
+from gateway.timekeeping import keep_time
 from gateway.undecided import Undecided, no_tokens
 from gateway.vault.desk import Desk
 from gateway.vault.keeper import Keeper
@@ -92,6 +93,7 @@ class Gateway:
     hub: Hub
     views: GatewayViews
     commands: KafkaCommandLog
+    asked_for_time: KafkaCommandLog
     requests: Buckets
     seats: Seats
     components: Components
@@ -167,6 +169,7 @@ class Gateway:
         self._spawn(self.keeper.run())
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
         self._spawn(trust.run())
+        self._spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
         self._spawn(HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heard).run())
         self._spawn(self._feel())
         await until_read(live, ends, lambda: self.failure is not None)
@@ -196,6 +199,7 @@ class Gateway:
         await self.desk.stop()
         await self.definitions.close()
         await self.commands.close()
+        await self.asked_for_time.close()
         await self.audit.records.close()
         if self._past is not None:
             await self._past.close()
@@ -210,6 +214,7 @@ class Gateway:
     async def _feel(self) -> None:
         while True:
             self.pulse.progress(*self.tail.progress())
+            self.pulse.clock = self.commands.time.wrong
             await asyncio.sleep(BEAT_S / 2)
 
     async def _beginning(self) -> Beginning:
@@ -230,6 +235,7 @@ class Gateway:
         key = CursorKey(self.keys.cursor, 1 + partitions)
         starts = [(0, ""), *((at.next_offset, at.record_id) for at in lanes)]
         live = Live.at(key, self.hub.publish, starts)
+        live.time = self.commands.time
         _fill(live, beginning)
         config = KafkaConfig(
             self.settings.bootstrap_servers, read_kafka_settings(self.settings.kafka_settings)
@@ -322,6 +328,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
     wrapper = wrapper_of(settings.keys_dir)
     heard, pulse = Heard(), Pulse("gateway", settings.name)
     voice = KafkaVoice(config.bootstrap_servers, config.security, settings.topics.heartbeats)
+    commands = KafkaCommandLog(config)
     desk = Desk(lambda: Vault(open_database(settings.data_dir, settings.database_url), wrapper))
     limits = settings.limits
     return Gateway(
@@ -331,7 +338,8 @@ def assemble(settings: GatewaySettings) -> Gateway:
         Authenticator(issuers.get, oidc=_oidc(settings.oidc), keys_version=issuers.version),
         Hub(grants.token),
         views,
-        KafkaCommandLog(config),
+        commands,
+        KafkaCommandLog(config, commands.time),
         Buckets(limits.requests_per_s),
         Seats(limits.sockets),
         Components(config, settings.data_dir / "run", heard),

@@ -71,6 +71,7 @@ class Heart:
             partitions=list(word.partitions),
             reason=word.reason,
             disk=word.disk,
+            clock=word.clock,
         )
 
     def _run(self) -> None:

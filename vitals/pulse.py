@@ -36,6 +36,7 @@ class Pulse:
         self.address: str | None = None
         self.partitions: tuple[int, ...] = ()
         self.reason = ""
+        self.clock = ""
         self.disks: tuple[Disk, ...] = ()
         self._clock = clock
         self._touched_at = clock()
@@ -93,6 +94,7 @@ class Pulse:
             partitions=self.partitions,
             reason="; ".join(filter(None, (room.hindrance, self.reason))),
             disk=room.warning,
+            clock=self.clock,
         )
 
 

@@ -45,6 +45,7 @@ class Word:
         reason: What hinders it, in its own words, although it runs and is connected; of one that stops, which
             error ended it.
         disk: Which of its disks has (nearly) no room left.
+        clock: How far its machine's clock is off Kafka's, where that is too far and keeps it from nothing else.
     """
 
     role: str
@@ -61,6 +62,7 @@ class Word:
     partitions: tuple[int, ...] = ()
     reason: str = ""
     disk: str = ""
+    clock: str = ""
 
     @property
     def key(self) -> str:
@@ -122,7 +124,7 @@ def word_of(read: Any) -> Word:
 
 
 def _is_well_typed(word: Word) -> bool:
-    texts = (word.role, word.name, word.host, word.state, word.at, word.reason, word.disk)
+    texts = (word.role, word.name, word.host, word.state, word.at, word.reason, word.disk, word.clock)
     numbers = (word.pid, word.stalled_ms, word.loop_age_ms, *word.partitions)
     maybe = (word.lag_records, word.kafka_age_ms)
     return (

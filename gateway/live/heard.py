@@ -111,7 +111,10 @@ class Heard:
         told = [complaint for part in parts if (complaint := part.complaint())]
         # Several processes of a machine write to the same disk.
         disks = [f"{part.word.host}: {part.word.disk}" for part in parts if part.word.disk]
-        warnings = dict.fromkeys((*told, *disks))
+        clocks = [
+            f"{part.word.name} on {part.word.host}: {part.word.clock}" for part in parts if part.word.clock
+        ]
+        warnings = dict.fromkeys((*told, *disks, *clocks))
         return Finding(problems, [warning for warning in warnings if warning not in problems])
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from gateway.live.cache import Cache
 from gateway.live.definitions import Definitions
 from gateway.live.facts import Fact, Group
+from gateway.live.log_time import LogTime
 from gateway.live.ring import Ring
 from gateway.live.waiters import Waiters
 from gateway.live.watch import Watch
@@ -42,7 +43,7 @@ class Live:
 
     `read_through` is, per lane, the first offset not read; `adopted` the definitions' offset that each
     partition of the executions is known to judge by. `decided` is, per such partition, the last command that is known
-    to be dealt with. `starting` are executions that this gateway was asked to
+    to be dealt with. `time` is the log's. `starting` are executions that this gateway was asked to
     open lately, with their agents: a client need not wait for the answer before it goes on with them.
     """
 
@@ -52,6 +53,7 @@ class Live:
     read_through: list[int]
     adopted: list[int]
     cache: Cache = field(default_factory=Cache)
+    time: LogTime = field(default_factory=LogTime)
     definitions: Definitions = field(default_factory=Definitions)
     waiters: Waiters = field(default_factory=Waiters)
     watch: Watch = field(default_factory=Watch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import orjson
@@ -151,7 +150,7 @@ def plan_consume(
     ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=True)
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
-        check_has(row or {}, command.attempt_id, Refusal.ALREADY_CONSUMED)
+        check_has(row or {}, command.attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
         return call_reply(gate, row or {}, actor)
 
     plan = Plan(ask, subject, render)
@@ -203,18 +202,19 @@ def plan_heartbeat(
     body = read_body(bodies.RenewLease, given())
     command = k.RenewLease(call_id=call_id, attempt_id=body.attempt_id)
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/heartbeat"
-    name = name_of(actor, route, None, (body.attempt_id, actor.subject, *_part_of_lease(row)))
+    part = _part_of_lease(row, gate.live.time.now_ms())
+    name = name_of(actor, route, None, (body.attempt_id, actor.subject, *part))
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
-        check_has(row or {}, body.attempt_id, Refusal.NOT_RELEASED)
+        check_has(row or {}, body.attempt_id, gate.live.time.now_ms, Refusal.NOT_RELEASED)
         return call_reply(gate, row or {}, actor)
 
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)
 
 
-def _part_of_lease(row: Row) -> tuple[str, str]:
+def _part_of_lease(row: Row, now_ms: int) -> tuple[str, str]:
     """Which lease it is, and which half of it."""
-    left_ms = (row["lease_until_ms"] or 0) - time.time_ns() // 1_000_000
+    left_ms = (row["lease_until_ms"] or 0) - now_ms
     return str(row["lease_until_ms"]), "first" if left_ms * 2 > (row["lease_ms"] or 0) else "second"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -54,9 +53,9 @@ def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
         call = row or {}
-        check_has(call, attempt_id, Refusal.ALREADY_CONSUMED)
+        check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
         # While a call stands consumed, nothing has happened to it since.
-        if time.time() * 1000 >= call["updated_at_ms"] + SECRETS_LEASE_MS:
+        if gate.live.time.now_ms() >= call["updated_at_ms"] + SECRETS_LEASE_MS:
             raise Problem(Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over")
         secrets = await secrets_of_call(gate, actor, call)
         return gate.json({**gate.grants.call_json(call, actor), "secrets": secrets})

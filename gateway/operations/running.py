@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 from gateway.problems import Problem
 from projections.folds.rows import Row
@@ -11,22 +11,23 @@ from schemas.refusals import Refusal
 ENDED = frozenset({"succeeded", "failed"})
 
 
-def check_has(call: Row, attempt_id: str, ended: Refusal) -> None:
+def check_has(call: Row, attempt_id: str, now_ms: Callable[[], int], ended: Refusal) -> None:
     """Refuse where an attempt does not have a call, or not any more.
 
     Args:
         call: as it stands now; what was answered to the attempt may be older.
         attempt_id: of who would run it.
+        now_ms: the log's time, which leases end by.
         ended: what is said of a call that has its result.
 
     Raises:
-        Problem: 409, with the code of what is true.
+        Problem: 409, with the code of what is true; 503, the log's time is not known.
     """
     status = call["status"]
     if status == "consumed" and call["attempt_id"] != attempt_id:
         raise Problem(Refusal.ALREADY_CONSUMED, "another attempt runs this call")
     if status == "consumed":
-        if time.time() * 1000 >= _over_ms(call):
+        if now_ms() >= _over_ms(call):
             raise Problem(
                 Refusal.NOT_RELEASED, "this attempt's lease has ended: it may not run the call any more"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -100,7 +99,7 @@ async def list_reviewers(door: AtDoor) -> Response:
     check_reads(door.actor)
     actor, since_ms = door.actor, _since_ms(door)
     if since_ms is None:
-        since_ms = time.time_ns() // 1_000_000 - REVIEWERS_DAYS * DAY_MS
+        since_ms = door.gate.live.time.now_ms() - REVIEWERS_DAYS * DAY_MS
     rows, _ = await door.ask_views(lambda now: lists.reviewers(now, actor.tenant, actor.project, since_ms))
     return answer(listed(door.gate, [_reviewer(row) for row in rows]))
 

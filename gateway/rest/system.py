@@ -11,8 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_reads, is_owner
-from gateway.live.heard import Finding
-from gateway.readiness import all_problems, installation, own_problems
+from gateway.readiness import all_problems, installation, own_finding
 from gateway.rest.documented import PROBLEM, answers, documented
 from gateway.rest.door import Door, answer, door_of, listed, word_in
 from gateway.rest.parameters import Word
@@ -50,7 +49,7 @@ async def readyz(request: Request) -> Response:
     """
     gateway: Gateway = request.app.state.gateway
     if word_in(request, PART) == GATEWAY:
-        found = Finding(await own_problems(gateway), [])
+        found = await own_finding(gateway)
     else:
         found = await all_problems(gateway)
     body = {"status": "not ready" if found.problems else "ready", **found._asdict()}

@@ -18,12 +18,10 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from schemas import envelope
-from schemas.commands import ExpireDue
-from schemas.ids import derived_id, execution_key
 from schemas.limits import CLOCK_LEAD_MAX_MS
-from schemas.record import OutRecord, RawRecord
-from schemas.topics import partition_of
+from schemas.record import RawRecord
+from schemas.spans import span
+from schemas.time_question import time_question
 from services.runtime.clock import LogClock
 from services.runtime.log import Log, TopicPartition
 
@@ -92,7 +90,7 @@ class LogTime:
             return
         ahead_ms = last_ms - self.clock.local_ms()
         if ahead_ms > CLOCK_LEAD_MAX_MS:
-            self._find(f"the log's time is {_span(ahead_ms)} ahead of this decider's clock")
+            self._find(f"the log's time is {span(ahead_ms)} ahead of this decider's clock")
         else:
             self._find(await self._compare())
         if self.wrong:
@@ -109,9 +107,9 @@ class LogTime:
         turns = self.turn + 1 if first else self.turns
         self._ask_at_s = self.monotonic_s() + ASK_EVERY_S * turns
         if stamp_ms > after_ms + CLOCK_LEAD_MAX_MS:
-            return f"the broker's clock is {_span(stamp_ms - after_ms)} ahead of this decider's"
+            return f"the broker's clock is {span(stamp_ms - after_ms)} ahead of this decider's"
         if stamp_ms < before_ms - CLOCK_LEAD_MAX_MS:
-            return f"the broker's clock is {_span(before_ms - stamp_ms)} behind this decider's"
+            return f"the broker's clock is {span(before_ms - stamp_ms)} behind this decider's"
         self.clock.observe(stamp_ms, exact=True)
         return ""
 
@@ -147,20 +145,9 @@ def asking(log: Log, tp: TopicPartition, partitions: int) -> Callable[[], Awaita
         tp: the partition.
         partitions: their count.
     """
-    keys = (execution_key("placet", "clock", str(number)) for number in range(1_000 * partitions))
-    key = next(key for key in keys if partition_of(key, partitions) == tp.partition)
+    question = time_question(tp.partition, partitions)
 
     async def ask() -> int:
-        return await log.send_stamped(tp, _question(key))
+        return await log.send_stamped(tp, question)
 
     return ask
-
-
-def _question(key: bytes) -> OutRecord:
-    body = ExpireDue(subject_id="", deadline_at_ms=0, attempt=0)
-    return envelope.nudge(body, derived_id("what time is it", key.decode()), key)
-
-
-def _span(ms: int) -> str:
-    """A span of time in words."""
-    return f"{ms / 1000:.1f} s" if ms < 120_000 else f"{ms / 60_000:.0f} min"

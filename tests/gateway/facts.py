@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from gateway.live.live import Live
+from gateway.live.log_time import LogTime
 from gateway.settings import Limits
 from gateway.sockets.budget import Budget
 from gateway.sockets.cursor import CursorKey
@@ -41,6 +42,13 @@ def new_live(hub: Hub | None = None) -> tuple[Live, Hub]:
     """A live state of a log with three partitions, at its beginning."""
     hub = hub or Hub()
     return Live.at(CursorKey(SECRET, LANES), hub.publish, [(0, "")] * LANES), hub
+
+
+def log_time(now_ms: int) -> LogTime:
+    """The log's time, which stands still."""
+    found = LogTime(running_s=lambda: 0.0)
+    found.learn(found.moment(), now_ms)
+    return found
 
 
 @dataclass

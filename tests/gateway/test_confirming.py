@@ -8,7 +8,7 @@ import pytest
 
 from gateway import asking
 from tests.gateway.asking_bench import KEY, Bench, digest_of, open_bench
-from tests.gateway.facts import AT_MS, refused, released
+from tests.gateway.facts import AT_MS, log_time, refused, released
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
 
 @pytest.mark.parametrize("said", ["duplicate", "not_released"])
 async def test_case_04_acceptance_from_before_is_confirmed_where_it_must_hold_now(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, said: str
+    bench: Bench, said: str
 ) -> None:
-    monkeypatch.setattr("gateway.asking.time.time_ns", lambda: AT_MS * 1_000_000)
+    bench.live.time = log_time(AT_MS)
     first = bench.ask(anew=True)
     (command_id,) = await bench.sent(1)
     bench.partition.write(KEY, command_id, released(), digest=digest_of())
@@ -42,10 +42,10 @@ async def test_case_04_acceptance_from_before_is_confirmed_where_it_must_hold_no
 
 
 async def test_case_04_acceptance_that_the_tail_brings_late_is_confirmed_where_it_must_hold_now(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
 ) -> None:
     """It was decided before this asking, and what came after it has not been read here yet."""
-    monkeypatch.setattr("gateway.asking.time.time_ns", lambda: (AT_MS + 60_000) * 1_000_000)
+    bench.live.time = log_time(AT_MS + 60_000)
     late = bench.ask(anew=True)
     (command_id,) = await bench.sent(1)
     bench.partition.write(KEY, command_id, released(), digest=digest_of())
@@ -56,6 +56,17 @@ async def test_case_04_acceptance_that_the_tail_brings_late_is_confirmed_where_i
     assert answer is not None
     assert answer.refused is not None
     assert answer.refused.code == "already_consumed"
+
+
+async def test_case_04_acceptance_is_confirmed_while_the_logs_time_is_not_known(bench: Bench) -> None:
+    asked = bench.ask(anew=True)
+    (command_id,) = await bench.sent(1)
+    bench.partition.write(KEY, command_id, released(), digest=digest_of())
+    _, anew_id = await bench.sent(2)
+    bench.partition.write(KEY, anew_id, refused("duplicate"), digest=digest_of())
+    answer = await asked
+    assert answer is not None
+    assert answer.refused is not None
 
 
 async def test_answer_first_refusal_of_a_key_stands_also_where_an_acceptance_is_confirmed(

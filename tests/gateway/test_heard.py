@@ -96,6 +96,12 @@ def test_examine_names_the_error_that_ended_a_projector_until_it_is_back(heard: 
     assert heard.examine(2, 0.1) == ([], [])
 
 
+def test_examine_warns_of_a_clock_that_is_off_and_takes_the_process_to_work(heard: Heard) -> None:
+    all_beat(heard)
+    heard.take(replace(word("gateway"), clock="its clock is 60.0 s behind Kafka's"))
+    assert heard.examine(2, 0.1) == ([], ["gateway on h: its clock is 60.0 s behind Kafka's"])
+
+
 def test_examine_warns_once_of_a_disk_that_several_write_to(heard: Heard) -> None:
     all_beat(heard)
     for role in ("decider", "gateway"):

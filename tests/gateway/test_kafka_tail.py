@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -15,6 +16,7 @@ from schemas.events.log import WriterAlive, WriterClaimed
 from schemas.headers import event_record
 from schemas.message import Message
 from schemas.record import Event, EventMeta, OutRecord
+from schemas.time_question import time_question
 from schemas.topics import Topics
 from tests.gateway.facts import key_of, started
 
@@ -113,6 +115,16 @@ async def test_append_nobody_answers_fails_in_time() -> None:
     assert not log.connected
     with pytest.raises(KafkaUnreachable):
         await log.open()
+
+
+async def test_append_tells_the_logs_time_where_the_broker_stamps(kafka: str, topics: Topics) -> None:
+    log = KafkaCommandLog(KafkaConfig(kafka))
+    await log.append(topics.executions, 0, [_record(started(), 1, 0, b"k")])
+    assert not log.time.known, "its stamps are the writers'"
+    await log.append(topics.commands, 0, [time_question(0, 3)])
+    await log.close()
+    assert abs(log.time.now_ms() - time.time_ns() // 1_000_000) < 2_000
+    assert log.time.wrong == ""
 
 
 async def test_append_records_stand_in_order(kafka: str, topics: Topics) -> None:

@@ -1,0 +1,35 @@
+"""Asking the broker for the time, so that a gateway knows the log's also while it has nothing to append."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import cycle
+
+from gateway.kafka_commands import AppendFailed
+from gateway.outbox import CommandLog
+from schemas.time_question import time_question
+
+logger = logging.getLogger(__name__)
+
+ASK_EVERY_S = 5.0
+ASK_AGAIN_S = 1.0
+
+
+async def keep_time(log: CommandLog, topic: str, partitions: int) -> None:
+    """Ask one partition of the commands after the other, until cancelled.
+
+    Args:
+        log: learns the time from what it appends. It must be nobody else's: where one partition does not answer, its
+            connection is given up, with whatever is under way on it.
+        topic: the commands' topic.
+        partitions: their count.
+    """
+    for partition in cycle(range(partitions)):
+        try:
+            await log.append(topic, partition, [time_question(partition, partitions)])
+        except AppendFailed as error:
+            logger.info("%s/%d does not tell the time: %s", topic, partition, error)
+            await asyncio.sleep(ASK_AGAIN_S)
+        else:
+            await asyncio.sleep(ASK_EVERY_S)

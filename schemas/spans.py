@@ -1,0 +1,6 @@
+"""Spans of time in words."""
+
+
+def span(ms: int) -> str:
+    """A span of time as a person reads it: seconds, or minutes where they are many."""
+    return f"{ms / 1000:.1f} s" if ms < 120_000 else f"{ms / 60_000:.0f} min"
