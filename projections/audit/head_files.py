@@ -109,8 +109,8 @@ class HeadFiles:
             yield
         except BlockingIOError as error:
             raise HeadsUnusable(
-                f"Another projector keeps its audit heads in {self.directory}: stop it, or give each a "
-                "directory of its own."
+                f"Another projector keeps its audit heads in {self.directory}: stop one of the two. An installation "
+                "has one chain of heads, and those of a second look forged to auditors."
             ) from error
         finally:
             os.close(descriptor)
