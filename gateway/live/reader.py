@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+from gateway.kafka_client import KafkaUnreachable
 from gateway.live.cache import Cache, key_of
-from gateway.live.live import Live, lane_of
+from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.problems import Problem, not_found
 from projections.folds.rows import Row
 from schemas.ids import execution_key
@@ -132,6 +133,34 @@ class Reader:
         known = [row for row in cached if named.agent in (None, row["agent"])]
         return list({row["hold_id"]: row for row in (*found.rows, *known)}.values())
 
+    async def caught_up(self, subject: Subject) -> Row:
+        """The row of a subject, with everything that the broker has of it now.
+
+        Whoever says for certain that something did not happen must ask first: another gateway may have seen it.
+
+        Raises:
+            Problem: as `read`; 503 where the log is not read as far in time.
+        """
+        await self._in_time(self._lanes(subject))
+        return await self.read(subject)
+
+    async def definitions_caught_up(self) -> None:
+        """Read the definitions that the broker has now.
+
+        Raises:
+            Problem: 503, they are not read in time.
+        """
+        await self._in_time([DEFINITIONS_LANE])
+
+    async def _in_time(self, lanes: Sequence[int]) -> None:
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT_S):
+                is_read = await self._read_to_the_end(lanes)
+        except (TimeoutError, KafkaUnreachable) as error:
+            raise _behind() from error
+        if not is_read:
+            raise _behind()
+
     async def _fetch(self, subject: Subject) -> Row:
         pause_s = FIRST_PAUSE_S
         asked_the_broker = False
@@ -189,15 +218,23 @@ class Reader:
         return all(positions.get(lane - 1, 0) > ring.gone_through[lane] for lane in self._lanes(subject))
 
     async def _catch_up(self, subject: Subject) -> None:
+        await self._read_to_the_end(self._lanes(subject))
+
+    async def _read_to_the_end(self, lanes: Sequence[int]) -> bool:
+        """Wait until the tail has read what the broker has; False where it has not in time."""
         ends = await self.end_offsets()
-        lanes = self._lanes(subject)
-        await self.live.until(
+        return await self.live.until(
             lambda: all(self.live.read_through[lane] >= ends[lane] for lane in lanes), FETCH_TIMEOUT_S
         )
 
 
 def _views_behind() -> Problem:
     detail = "the views are behind the log: try again in a moment"
+    return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
+
+
+def _behind() -> Problem:
+    detail = "this gateway has not read the log to its end: try again in a moment"
     return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
 
 

@@ -12,7 +12,7 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
-from gateway.operations.delivery import deliver_to, may_have_secrets, secrets_of_call
+from gateway.operations.delivery import deliver_to, may_have_secrets, never, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.executions import subject_of as subject_of_execution
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
@@ -149,17 +149,13 @@ def plan_consume(
     )
     ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=True)
 
-    def render(row: Row | None, outcome: Outcome) -> Reply:
-        check_has(row or {}, command.attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
-        return call_reply(gate, row or {}, actor)
-
-    plan = Plan(ask, subject, render)
+    plan = Plan(ask, subject, never, deliver=deliver_to(gate, actor, command.attempt_id))
     if not may_have_secrets(row["arguments"]):
         return plan
 
     async def prepare() -> Plan:
         await secrets_of_call(gate, actor, row)
-        return plan._replace(deliver=deliver_to(gate, actor, command.attempt_id))
+        return plan
 
     raise Unprepared(prepare)
 

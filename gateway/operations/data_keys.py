@@ -9,6 +9,7 @@ from gateway.asking import Ask, name_of
 from gateway.bodies import read_body
 from gateway.identity.doors import check_role
 from gateway.live.outcome import Outcome
+from gateway.operations.delivery import never
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import not_found
 from gateway.vault.desk import ERASE_WITHIN_S
@@ -76,8 +77,5 @@ def _plan(gate: Gate, claims: Claims, found: DataKey, given: Given, key: str | N
         )
         (now,) = [one for one in await list_keys(gate, claims) if one["name"] == name]
         return gate.json(now)
-
-    def never(row: Row | None, outcome: Outcome) -> Reply:
-        raise AssertionError("this plan is answered by `deliver`")
 
     return Plan(ask, None, never, deliver=deliver)

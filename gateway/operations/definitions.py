@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from gateway.asking import Ask, name_of
 from gateway.identity.doors import check_role
@@ -27,6 +27,7 @@ LISTED = {
     "policy": "placet policy list --all, GET /v1/policies?status=all",
     "tool": "placet tools, GET /v1/tools",
 }
+T = TypeVar("T")
 _PATH = re.compile(r"\w+(\[\d+\]|[.-]\w+)*")
 
 PUBLISHED = PolicyPublished | ToolPublished | PrincipalPublished
@@ -145,6 +146,19 @@ def _with_errors(problem: Problem) -> Problem:
         entry = {"path": path, "code": "invalid", "message": message if path else problem.detail}
         return Problem(problem.code, problem.detail, errors=[entry])
     return problem
+
+
+async def looked_up(gate: Gate, look: Callable[[], T]) -> T:
+    """What a look at the definitions finds; where it finds nothing, after everything that the broker has was read.
+
+    Raises:
+        Problem: 503, it is not read in time.
+    """
+    if found := look():
+        return found
+    # Another gateway may have answered who published it.
+    await gate.reader.definitions_caught_up()
+    return look()
 
 
 def missing(shelf: Shelf, claims: Claims, name: str, what: str) -> Problem:

@@ -49,11 +49,16 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: Row) -> Secrets:
 
 
 def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
-    """The answer to a consumption: the call, with its sensitive values for the attempt that the log names."""
+    """The answer to a consumption: the call, with its sensitive values for the attempt that the log names.
+
+    Whether it has any is seen only then: before, another gateway may have read an edit that this one has not.
+    """
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
         call = row or {}
         check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
+        if not may_have_secrets(call["arguments"]):
+            return gate.json(gate.grants.call_json(call, actor))
         # While a call stands consumed, nothing has happened to it since.
         if gate.live.time.now_ms() >= call["updated_at_ms"] + SECRETS_LEASE_MS:
             raise Problem(Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over")
@@ -86,9 +91,10 @@ def plan_take(gate: Gate, claims: Claims, subject: Subject, given: Given) -> Pla
         return gate.json({"request_id": request_id, "secrets": await _answer(gate, owner, row or {})})
 
     async def prepare() -> Plan:
-        await _answer(gate, owner, row)
+        known = row if row["response"] is not None else await gate.reader.caught_up(subject)
+        await _answer(gate, owner, known)
         ask = gate.execution_ask(row["execution_id"], command, actor, CommandName(None))
-        return Plan(ask, subject, _never, deliver=deliver)
+        return Plan(ask, subject, never, deliver=deliver)
 
     raise Unprepared(prepare)
 
@@ -115,7 +121,7 @@ def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: 
         return gate.json({"call_id": call_id or None, "request_id": request_id or None, "erased": erased})
 
     ask = gate.execution_ask(row["execution_id"], command, actor, name)
-    return Plan(ask, subject, _never, deliver=deliver)
+    return Plan(ask, subject, never, deliver=deliver)
 
 
 async def _answer(gate: Gate, owner: Owner, row: Row) -> Secrets:
@@ -129,5 +135,6 @@ async def _answer(gate: Gate, owner: Owner, row: Row) -> Secrets:
     return await gate.desk.hand_over(owner, response, [(name,) for name in response])
 
 
-def _never(row: Row | None, outcome: Outcome) -> Reply:
+def never(row: Row | None, outcome: Outcome) -> Reply:
+    """In place of `render` where a plan has `deliver`."""
     raise AssertionError("this plan is answered by `deliver`")

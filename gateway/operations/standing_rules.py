@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.asking import Ask, name_of
 from gateway.bodies import ChangeRule, read_body
-from gateway.operations.definitions import ADOPTION_WAIT_S
+from gateway.operations.definitions import ADOPTION_WAIT_S, looked_up
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem, not_found
 from projections.folds.rows import Row
@@ -25,13 +25,13 @@ CHANGES: dict[str, type[k.ActivateRule | k.SuspendRule | k.RevokeRule]] = {
 }
 
 
-def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
+async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
     """The row of a rule of the actor's project.
 
     Raises:
-        Problem: 404 not_found.
+        Problem: 404 not_found; 503, what the broker has is not read in time.
     """
-    row = gate.live.definitions.standing.get((actor.tenant, rule_id))
+    row = await looked_up(gate, lambda: gate.live.definitions.standing.get((actor.tenant, rule_id)))
     if row is None or row["project"] != actor.project:
         raise not_found("standing rule")
     return row
@@ -59,7 +59,7 @@ async def change_rule(
         raise Problem(Refusal.NOT_AUTHORISED, "standing rules are for people to decide")
     if not is_client_id(rule_id):
         raise not_found("standing rule")
-    rule_row(gate, actor, rule_id)
+    await rule_row(gate, actor, rule_id)
     command = CHANGES[change](rule_id=rule_id, reason=read_body(ChangeRule, given()).reason)
     ask = Ask(
         command,
@@ -74,7 +74,7 @@ async def change_rule(
         raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: ask again", retry_after=1)
     if (problem := refusal_of(outcome)) is not None:
         raise problem
-    row = rule_row(gate, actor, rule_id)
+    row = await rule_row(gate, actor, rule_id)
     offset: int = row["log_offset"]
     await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
     missing = gate.live.missing_adoptions(offset)

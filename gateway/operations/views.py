@@ -6,6 +6,7 @@ import logging
 from dataclasses import asdict
 from typing import Any
 
+from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Reply
 from gateway.problems import Problem
 from gateway.work import owner_of
@@ -34,6 +35,8 @@ async def view_reply(gate: Gate, actor: Actor, row: Row, execution: Row, at: str
     Raises:
         Problem: 404, nobody has decided it; 503, what was rebuilt is not what the log names.
     """
+    if at == AT_DECISION and not votes_of(row):
+        row = await gate.reader.caught_up(Subject("hold", actor.tenant, actor.project, "", row["hold_id"]))
     seen = votes_of(row)
     if at == AT_DECISION and not seen:
         raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see what waits")

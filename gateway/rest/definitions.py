@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway import resources as r
 from gateway.identity.doors import check_reads, check_reads_tools
 from gateway.live.definitions import Published, Shelf, by_name, newest, principal_json, tool_json
-from gateway.operations.definitions import missing, publish_principal, publish_tool
+from gateway.operations.definitions import looked_up, missing, publish_principal, publish_tool
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR
@@ -57,9 +57,8 @@ async def get_tool(door: AtDoor, name: str) -> Response:
     """A tool at its newest version: the project's own, else the tenant's."""
     check_reads_tools(door.actor)
     await door.settle_after()
-    versions = door.gate.live.definitions.tool_versions(
-        door.actor.tenant, door.claims.definitions_project, name
-    )
+    tools, project = door.gate.live.definitions.tool_versions, door.claims.definitions_project
+    versions = await looked_up(door.gate, lambda: tools(door.actor.tenant, project, name))
     if not versions:
         raise missing(door.gate.live.definitions.tools, door.claims, name, "tool")
     return answer(door.gate.json(tool_json(versions[-1])))

@@ -13,7 +13,7 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
 from gateway.live.definitions import Published, by_name, in_force, newest, policy_json, seen
-from gateway.operations.definitions import missing
+from gateway.operations.definitions import looked_up, missing
 from gateway.operations.policies import check_policy, publish_policy, retire_policy
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, documented
@@ -102,10 +102,12 @@ async def get_policy(door: AtDoor, name: str) -> Response:
     check_reads(door.actor)
     await door.settle_after()
     version = door.number(VERSION)
+    found = await looked_up(
+        door.gate, lambda: [one for one in _versions(door, name) if version in (None, one.version)]
+    )
     versions = _versions(door, name)
     if not versions:
         raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
-    found = [one for one in versions if version in (None, one.version)]
     if not found:
         raise not_found(f"version {version} of the policy {name}: its newest is {versions[-1].version}")
     return answer(door.gate.json(policy_json(found[-1])))
@@ -121,7 +123,7 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     """All versions of a policy, newest first: of the project's own, else of the tenant's."""
     check_reads(door.actor)
     await door.settle_after()
-    versions = _versions(door, name)
+    versions = await looked_up(door.gate, lambda: _versions(door, name))
     if not versions:
         raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
     return await door.listed_after(versions, policy_json, lambda one: (-one.version,))

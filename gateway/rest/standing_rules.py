@@ -68,7 +68,7 @@ async def get_rule(door: AtDoor, rule_id: str) -> Response:
     """One standing rule: what it covers, on what evidence, and how often it was used."""
     check_reads(door.actor)
     await door.settle_views_after()
-    row = rule_row(door.gate, door.actor, rule_id)
+    row = await rule_row(door.gate, door.actor, rule_id)
     return answer(door.gate.json(_shown(row, await _used(door, rule_id))))
 
 

@@ -157,3 +157,29 @@ async def test_at_hand_hold_of_another_project_is_not_there() -> None:
     assert reader.at_hand(HOLD) is not None
     assert reader.at_hand(HOLD._replace(tenant="other")) is None
     assert reader.at_hand(HOLD._replace(project="other")) is None
+
+
+async def test_caught_up_row_is_given_once_everything_that_the_broker_has_was_read() -> None:
+    live, _ = new_live()
+    partition = Partition(live, HOME)
+    partition.write(KEY, "start", started())
+    ends = [0, 0, 0, 0]
+    ends[HOME + 1] = live.read_through[HOME + 1] + len(HELD_CALL)
+    reading = asyncio.create_task(_reader(live, View(), ends).caught_up(EXECUTION))
+    await asyncio.sleep(0.01)
+    assert not reading.done()
+    partition.write(KEY, "propose", *HELD_CALL)
+    assert (await reading)["calls"] == 1
+
+
+async def test_caught_up_row_is_unavailable_where_the_log_is_not_read_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reader_module, "FETCH_TIMEOUT_S", 0.02)
+    live, _ = new_live()
+    Partition(live, HOME).write(KEY, "start", started())
+    reader = _reader(live, View(), (9, 9, 9, 9))
+    for asked in (reader.caught_up(EXECUTION), reader.definitions_caught_up()):
+        with pytest.raises(Problem) as caught:
+            await asked
+        assert caught.value.code is Refusal.UNAVAILABLE

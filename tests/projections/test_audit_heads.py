@@ -229,7 +229,7 @@ def test_line_that_is_no_head_is_refused_by_name(desk: Desk) -> None:
 
 def test_second_writer_of_a_directory_is_refused(desk: Desk) -> None:
     with (
-        pytest.raises(HeadsUnusable, match="Another projector .*: stop one of the two"),
+        pytest.raises(HeadsUnusable, match=r"Another projector .*: stop one of the two"),
         HeadFiles(desk.files.directory).writing(),
     ):
         pass
