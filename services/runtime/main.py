@@ -33,6 +33,7 @@ from services.runtime.kafka_log import KafkaLog
 from services.runtime.large_commands import LargeCommands
 from services.runtime.later import Later
 from services.runtime.log import Log, LogError
+from services.runtime.log_whole import check_whole
 from services.runtime.meters import Meters
 from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
 from services.runtime.trial import ForkedTrial
@@ -77,6 +78,7 @@ async def _serve(settings: Mapping[str, str], alive: Living) -> None:
     )
     try:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
+        await check_whole(log)
         with CelHelper() as helper:
             empty = Definitions(policies=PolicySet(), evaluate=helper.evaluate, check_schema=helper.misfit)
             await _work(log, settings, empty, alive, helper.leave)

@@ -30,6 +30,7 @@ class Backup:
     Attributes:
         whole: the copy of its data directory.
         log: a copy of nothing but `kafka` and `keys`.
+        cut: one of its log and keys without the records of the executions.
         agent: a token that was issued before; and so is the next.
         reviewer: a person's.
         views: what the doors answered.
@@ -40,6 +41,7 @@ class Backup:
 
     whole: Path
     log: Path
+    cut: Path
     agent: str
     reviewer: str
     views: dict[str, Any]
@@ -88,10 +90,17 @@ def settled(stack: RunningStack) -> dict[str, Any]:
     return found
 
 
+def counted(stack: RunningStack) -> Any:
+    """What trust has counted of the agent."""
+    url, headers = stack.status()["url"], {"Authorization": f"Bearer {stack.token}"}
+    found = httpx.get(f"{url}/v1/agents/billing/trust", headers=headers)
+    return found.status_code == 200 and found.json()["tools"]
+
+
 @pytest.fixture(scope="module")
 def backup(tmp_path_factory: pytest.TempPathFactory) -> Backup:
     directory = tmp_path_factory.mktemp("backup")
-    original, whole, log = directory / "original", directory / "whole", directory / "log"
+    original, whole, log, cut = (directory / name for name in ("original", "whole", "log", "cut"))
     with running_stack(original, *OPTIONS) as stack:
         keys, url = original / "keys", stack.status()["url"]
         bot = issue(keys, "bot", ["agent"], "default", "default", "billing")
@@ -100,13 +109,19 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Backup:
             pay(url, agent, anna, "march", held(agent, "march"))
             hold = held(agent, "april")
         found = settled(stack)
+        wait_for(lambda: counted(stack), bool)
         shutil.copy(original / "audit" / "heads" / "default.jsonl", directory / "heads.jsonl")
     log.mkdir()
     subprocess.run(["cp", "-a", str(original), str(whole)], check=True)
     subprocess.run(["cp", "-a", str(original / "kafka"), str(original / "keys"), str(log)], check=True)
+    subprocess.run(["cp", "-a", str(log), str(cut)], check=True)
+    for partition in list(cut.rglob("placet.executions-*")):
+        shutil.rmtree(partition)
     shutil.copy(original / "keys" / "audit.json", directory / "audit.json")
     shutil.rmtree(original)
-    return Backup(whole, log, bot, anna, found, hold, directory / "heads.jsonl", directory / "audit.json")
+    return Backup(
+        whole, log, cut, bot, anna, found, hold, directory / "heads.jsonl", directory / "audit.json"
+    )
 
 
 def placet(stack: RunningStack, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -158,3 +173,16 @@ def test_copy_of_log_and_keys_alone_has_the_same_views_and_the_hold_open(backup:
         against_kept = verify(stack, backup, "--head", str(backup.heads))
         assert against_kept.returncode == 1
         assert "the head kept elsewhere" in against_kept.stdout
+
+
+def test_copy_whose_facts_are_shorter_than_what_was_counted_of_them_is_not_decided_anew(
+    backup: Backup,
+) -> None:
+    """The commands are whole, and without the facts each of them would look as if nobody had decided it."""
+    stack = RunningStack(backup.cut)
+    try:
+        refused = stack.placet("up", "--port", "0", "--detach", *OPTIONS)
+    finally:
+        stack.placet("down")
+    assert refused.returncode == 3, refused.stdout + refused.stderr
+    assert "was truncated or recreated" in " ".join((refused.stdout + refused.stderr).split())

@@ -1,0 +1,60 @@
+"""Whether the log still holds what was counted of it: one that was restored too short would be decided anew.
+
+A decider goes on from what the facts say was decided. Where facts were cut off and the commands were not, it would
+decide those again, differently. So before it claims anything it looks for a witness: `placet.trust` says of each
+partition of the facts up to which offset it was counted.
+"""
+
+from contextlib import aclosing
+
+from schemas.record import UnreadableRecord
+from schemas.trust import TrustCheckpoint, read_trust
+from services.runtime.log import Log, LogTruncated, TopicPartition
+
+# A checkpoint closes every round of counting: one of the last records is one.
+LOOK_BACK = 1_000
+
+
+async def check_whole(log: Log) -> None:
+    """Compare the end of each partition of the facts with how far it was counted.
+
+    Raises:
+        LogTruncated: a partition ends before.
+        LogError: the log cannot be read; see its kinds.
+    """
+    topic_id = await log.topic_id(log.topics.executions)
+    for partition in range(await log.partition_count(log.topics.trust)):
+        counted = await _newest_checkpoint(log, TopicPartition(log.topics.trust, partition))
+        if counted is None or (counted.partition, counted.topic_id) != (partition, topic_id):
+            continue
+        tp = TopicPartition(log.topics.executions, partition)
+        first, end = await log.bounds(tp)
+        if counted.through_offset >= end:
+            raise LogTruncated(tp, counted.through_offset, first, end)
+
+
+async def _newest_checkpoint(log: Log, tp: TopicPartition) -> TrustCheckpoint | None:
+    first, end = await log.bounds(tp)
+    back = LOOK_BACK
+    while first < end:
+        start = max(first, end - back)
+        found = await _last_of(log, tp, start, end)
+        if found is not None or start == first:
+            return found
+        back *= 2
+    return None
+
+
+async def _last_of(log: Log, tp: TopicPartition, start: int, end: int) -> TrustCheckpoint | None:
+    last = None
+    async with aclosing(log.read(tp, start, end)) as chunks:
+        async for chunk in chunks:
+            for raw in filter(lambda raw: raw.value, chunk):
+                try:
+                    record = read_trust(raw)
+                except UnreadableRecord:
+                    # The trust processor reports it.
+                    continue
+                if isinstance(record, TrustCheckpoint):
+                    last = record
+    return last
