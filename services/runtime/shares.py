@@ -10,6 +10,8 @@ from collections.abc import Callable
 # A second of wall time gives back so many seconds of work, up to the burst.
 PART = 0.25
 BURST_S = 0.25
+# No work takes as long, unless the process or its machine stood still meanwhile, which is no tenant's doing.
+DEBT_MAX_S = 5.0
 REMEMBERED_MAX = 10_000
 
 
@@ -34,9 +36,9 @@ class Shares:
         return self._now(tenant)[0] <= 0
 
     def charge(self, tenant: str, seconds: float) -> None:
-        """So much work was done for the tenant."""
+        """So much work was done for the tenant; it never owes more than `DEBT_MAX_S`."""
         left, now_s = self._now(tenant)
-        self._left[tenant] = (left - seconds, now_s)
+        self._left[tenant] = (max(left - seconds, -DEBT_MAX_S), now_s)
         self._left.move_to_end(tenant)
         if len(self._left) > REMEMBERED_MAX:
             self._left.popitem(last=False)

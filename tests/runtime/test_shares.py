@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from services.runtime.shares import BURST_S, PART, Shares
+from services.runtime.shares import BURST_S, DEBT_MAX_S, PART, Shares
 
 
 class Clock:
@@ -23,6 +23,14 @@ def test_share_used_up_is_given_back_by_time_and_is_no_more_than_the_burst() -> 
     clock.now_s += 3_600
     shares.charge("acme", BURST_S)
     assert shares.is_spent("acme")
+
+
+def test_share_of_a_tenant_whose_work_was_under_way_while_the_process_stood_still_comes_back() -> None:
+    clock = Clock()
+    shares = Shares(clock)
+    shares.charge("acme", 3_600)
+    clock.now_s += DEBT_MAX_S / PART + 0.1
+    assert not shares.is_spent("acme")
 
 
 def test_share_of_another_tenant_is_its_own() -> None:
