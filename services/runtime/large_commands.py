@@ -1,9 +1,9 @@
 """What large commands may take of a decider: whoever brings much to read, to write and to show waits for its own.
 
 All commands of a decider are decided on one thread, and a call of 256 KiB can take half a second of it: it is parsed,
-digested, and all of it rendered for the person who is to see it. That is charged to the tenant by the time that it
-took (`shares`). A tenant whose share is used up is told to ask again before anything of its next large command is
-read. What is smaller is never charged and never put off.
+digested, and all of it rendered for the person who is to see it. That is charged to the tenant by the processor time
+that it took (`shares`). A tenant whose share is used up is told to ask again before anything of its next large
+command is read. What is smaller is never charged and never put off.
 """
 
 import time
@@ -19,6 +19,8 @@ from services.runtime.shares import Shares
 
 # Some 5 ms at worst; in characters, of all that a command says and that must be shown with it.
 FREE_CHARS = 2 * 1024
+# What any command may take: of a longer one only the rest is charged. Pages of text stay within it.
+FREE_S = 0.005
 SHARE_SPENT = "larger calls and answers of this tenant have used up their share of time for now: ask again"
 # What begins something. A result, an end or a deadline is charged, and never put off: it says what is so already.
 _MAY_BE_PUT_OFF = (
@@ -44,7 +46,8 @@ class LargeCommands:
 
     agents: Shares = field(default_factory=_shares)
     people: Shares = field(default_factory=_shares)
-    clock_s: Callable[[], float] = time.monotonic
+    # By the wall each tenant would pay for what its neighbours on the machine take meanwhile.
+    clock_s: Callable[[], float] = time.thread_time
 
     def decided(
         self,
@@ -72,7 +75,7 @@ class LargeCommands:
         try:
             return decide()
         finally:
-            shares.charge(actor.tenant, self.clock_s() - began_s)
+            shares.charge(actor.tenant, max(self.clock_s() - began_s - FREE_S, 0.0))
 
 
 def chars_of(state: Execution | None, body: Message) -> int:

@@ -246,12 +246,20 @@ async def test_case_30_policy_of_many_conditions_on_long_lists_leaves_others_the
         execution_id = heavy.execution()
 
         async def proposing(taken: list[float]) -> None:
+            path = f"/executions/{execution_id}/tool-calls?wait=0"
             calls = [
-                asyncio.to_thread(heavy.propose, execution_id, "send_money", {"l": [0] * 15_000}, fresh("c"))
+                asyncio.to_thread(
+                    heavy.bot.post,
+                    path,
+                    {"call_id": fresh("c"), "tool": "send_money", "arguments": {"l": [0] * 15_000}},
+                )
                 for _ in range(4)
             ]
-            judged = await asyncio.gather(*calls)
-            assert {call["status"] for call in judged} == {"held"}
+            told = [answer.json() for answer in await asyncio.gather(*calls)]
+            # The tenant's share of the decider may be used up by the first of them.
+            ends = {answer.get("code") or answer["status"] for answer in told}
+            assert "held" in ends
+            assert ends <= {"held", "quota"}
             while len(taken) < 150:
                 await asyncio.sleep(0.05)
 

@@ -11,22 +11,24 @@ from schemas.actor import Actor
 from schemas.canonical import canonical
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.runtime.large_commands import FREE_CHARS, LargeCommands, chars_of
+from services.runtime.large_commands import FREE_CHARS, FREE_S, LargeCommands, chars_of
 from services.runtime.shares import BURST_S, PART, Shares
 from tests.domain.steps import decided, proposed, started
 from tests.domain.world import BOT, OLGA, RITA, World, names, the
 
+# Beyond what is free, it takes the whole burst and a little of what comes after.
+COST_S = BURST_S + 2 * FREE_S
 LARGE = canonical({"amount": 5, "to": "x" * FREE_CHARS})
 
 
 class Clock:
-    """Each look at it is a second later, while `costly`: so much each decision takes."""
+    """Each look at it is later while `costly`: so much each decision takes."""
 
     def __init__(self) -> None:
         self.now_s, self.costly = 100.0, True
 
     def __call__(self) -> float:
-        self.now_s += BURST_S if self.costly else 0.0
+        self.now_s += COST_S if self.costly else FREE_S
         return self.now_s
 
 
