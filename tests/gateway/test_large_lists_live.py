@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import orjson
 import pytest
 from starlette.types import Message
@@ -17,6 +19,7 @@ from gateway.sockets.budget import Budget
 from placet import Placet
 from projections.queries.paging import Mark, cursor_at
 from tests.gateway.conftest import Caller, Doors
+from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
 # A hold shows the arguments of its call; so many of them are more than a page, and a call is not over any limit.
@@ -35,9 +38,14 @@ def large(doors: Doors) -> tuple[Caller, str]:
     execution_id = bot.execution()
     for number in range(CALLS):
         body = {"call_id": f"c{number:03}", "tool": "send_money", "arguments": {"amount": 5, "text": TEXT}}
-        answer = bot.post(f"/v1/executions/{execution_id}/tool-calls?wait=0", body)
+        answer = wait_for(partial(_proposed, bot, execution_id, body), lambda said: said.status_code != 429)
         assert answer.status_code in (200, 202), answer.text
     return bot, execution_id
+
+
+def _proposed(bot: Caller, execution_id: str, body: dict[str, Any]) -> httpx.Response:
+    """The answer; 429 while large calls of the tenant have used up their share of the decider."""
+    return bot.post(f"/v1/executions/{execution_id}/tool-calls?wait=0", body)
 
 
 def pages(caller: Caller, path: str, query: dict[str, str]) -> Iterator[list[dict[str, Any]]]:
