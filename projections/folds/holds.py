@@ -6,12 +6,12 @@ from typing import Any
 from projections.folds.calls import decision_json, risk_json, verdict_json
 from projections.folds.rows import Row, json_text, json_value, moment, owner_of
 from projections.folds.shown import NOT_OPENED, shown_at_opening
-from schemas.authority import Delegation, delegations_from_text, delegations_to_text
+from schemas.authority import Asked, Delegation, delegations_from_text, delegations_to_text
 from schemas.canonical import as_json
 from schemas.events import holds as h
 from schemas.message import Message
 from schemas.record import Event
-from schemas.requirement import ANY_REVIEWER, escalated, requirements_from_text, requirements_to_text
+from schemas.requirement import escalated, requirements_from_text, requirements_to_text
 
 STAYS_OPEN = frozenset({"escalate", "wait"})
 
@@ -303,8 +303,7 @@ def _extended(row: Row, body: h.HoldExtended, event: Event) -> Row:
 
 def _escalated(row: Row, body: h.HoldEscalated, event: Event) -> Row:
     # Escalation asks more people, never fewer, and a hold escalates once (services.domain.evolve).
-    named = json_value(row["roles"]) or json_value(row["reviewers"])
-    asked = tuple(json_value(row["roles"])) if named else ANY_REVIEWER
+    asked = Asked(tuple(json_value(row["roles"])), tuple(json_value(row["reviewers"]))).asked_roles
     return {
         "escalated": 1,
         "roles": json_text(tuple(dict.fromkeys((*asked, *body.roles)))),

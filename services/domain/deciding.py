@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from schemas.canonical import call_digest
@@ -188,19 +189,7 @@ def _hold_of_edit(
 
 def _asked_beside(hold: Hold, terms: HoldTerms) -> str | None:
     """What an edit asked for that its editor's word released, where that is not what its hold asked; else None."""
-    asked, named = (
-        AskedOfEdit(
-            one.roles,
-            one.reviewers,
-            one.excluded,
-            one.quorum,
-            one.exclude_requester,
-            one.escalate_roles,
-            one.on_reject,
-            one.requirements,
-        )
-        for one in (terms, hold)
-    )
+    asked, named = (convert(one, AskedOfEdit, from_attributes=True) for one in (terms, hold))
     return None if asked == named else asked_of_edit_to_text(asked)
 
 

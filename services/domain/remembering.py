@@ -16,6 +16,7 @@ from schemas.ids import derived_id
 from schemas.policy_document import Remember
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
+from schemas.requirement import roles_asked
 from schemas.standing_rule import (
     IN_EXECUTION,
     ArgumentTest,
@@ -37,7 +38,7 @@ from services.domain.predicates import exactly, fits, has_sealed
 from services.domain.proposals import parsed
 from services.domain.refusing import Events
 from services.domain.state import Call, Execution, Hold, Vote
-from services.domain.voices import asked_roles, counting, has_spoken, is_spoken_for, voice_of, word_of
+from services.domain.voices import counting, has_spoken, is_spoken_for, voice_of, word_of
 
 DEFAULT_SECONDS = 24 * 60 * 60
 DEFAULT_USES = 10
@@ -260,7 +261,7 @@ def _maker(hold: Hold, vote: Vote, people: TenantPeople) -> Maker:
     voice = voice_of(hold, vote, people)
     return Maker(
         by=vote.by,
-        roles=tuple(sorted(set(asked_roles(hold)) & set(vote.roles))),
+        roles=tuple(sorted(set(roles_asked(hold)) & set(vote.roles))),
         voice="" if voice == people.name_of(vote.by) else voice,
     )
 

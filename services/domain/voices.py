@@ -18,15 +18,10 @@ from schemas.authority import (
     still_hand_on,
 )
 from schemas.principals import TenantPeople
-from schemas.requirement import Requirement
+from schemas.requirement import Requirement, roles_asked
 from services.domain.state import Call, Execution, Hold, Vote
 
 REVIEWERS = ("reviewer", "operator")
-
-
-def asked_roles(hold: Hold) -> tuple[str, ...]:
-    """The roles by which a hold may be decided; none where only the reviewers that it names may."""
-    return asked_by(hold).asked_roles
 
 
 def approves(hold: Hold, requesters: Requesters, people: TenantPeople, *more: Vote) -> bool:
@@ -127,7 +122,7 @@ def _hands_then(hold: Hold, vote: Vote) -> Iterator[str]:
     """Through whose hands a hold came to a voter, by the names of then: a principal of today undoes no delegation."""
     to, person, had = vote.by, vote.person, vote.roles
     for handed in reversed(hold.delegations[: vote.delegations]):
-        if set(asked_roles(hold)) & set(had) or {to, person} & set(hold.reviewers):
+        if set(roles_asked(hold)) & set(had) or {to, person} & set(hold.reviewers):
             return
         if handed.to not in (to, person):
             return
