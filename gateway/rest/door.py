@@ -234,7 +234,7 @@ class Door(NamedTuple):
         """A page of what is at hand, from `?cursor=` on; it ends at so many bytes.
 
         Args:
-            items: all of the list.
+            items: all of the list, in its order.
             item: how one is shown.
             order: what they are ordered by; see `items_after`.
 

@@ -126,7 +126,7 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     versions = await looked_up(door.gate, lambda: _versions(door, name))
     if not versions:
         raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
-    return await door.listed_after(versions, policy_json, lambda one: (-one.version,))
+    return await door.listed_after(reversed(versions), policy_json, lambda one: (-one.version,))
 
 
 @router.get(
@@ -141,7 +141,7 @@ async def list_rules(door: AtDoor) -> Response:
     policies = in_force(
         door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project
     )
-    rules = [rule for policy in policies for rule in _rules(policy)]
+    rules = (rule for policy in policies for rule in _rules(policy))
     return await door.listed_after(rules, _rule_json, _rule_place)
 
 

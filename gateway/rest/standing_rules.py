@@ -52,9 +52,9 @@ async def list_rules(door: AtDoor) -> Response:
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project)
     )
     return await door.listed_after(
-        rows,
+        sorted(rows, key=_newest_first),
         lambda row: _shown(row, counts.get(row["rule_id"], 0)),
-        lambda row: (-row["made_at_ms"], row["rule_id"]),
+        _newest_first,
     )
 
 
@@ -103,6 +103,10 @@ async def _used(door: Door, rule_id: str) -> int:
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project, rule_id)
     )
     return counts.get(rule_id, 0)
+
+
+def _newest_first(row: Row) -> tuple[int, str]:
+    return -row["made_at_ms"], row["rule_id"]
 
 
 def _shown(row: Row, used: int) -> dict[str, object]:

@@ -4,7 +4,8 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, dropwhile, islice
 from typing import NamedTuple, TypeVar
 
 from projections.folds.rows import Row
@@ -78,22 +79,22 @@ def _is_made(part: int | str) -> bool:
     return 0 < len(part) <= TEXT_MAX_CHARS and NO_TEXT.search(part) is None
 
 
-def items_after(items: Iterable[T], order: Callable[[T], Mark], cursor: str | None) -> list[T]:
-    """The items of a list that is at hand, in its order, behind a cursor.
+def items_after(items: Iterable[T], order: Callable[[T], Mark], cursor: str | None) -> Iterator[T]:
+    """The items of an ordered list behind a cursor, each read when it is asked for.
 
     Args:
-        items: all of them.
+        items: all of them, in the list's order.
         order: what they are ordered by, ascending; parts of the same kinds for all.
         cursor: of the page before.
 
     Raises:
         BadCursor: it is not one of this list.
     """
-    found = sorted(items, key=order)
-    if not found:
-        return found
-    mark = read_cursor(cursor, tuple(map(type, order(found[0]))))
-    return found if mark is None else [item for item in found if order(item) > mark]
+    rest = iter(items)
+    begin = list(islice(rest, 1))
+    mark = read_cursor(cursor, tuple(map(type, order(begin[0])))) if begin else None
+    found = chain(begin, rest)
+    return found if mark is None else dropwhile(lambda item: order(item) <= mark, found)
 
 
 def page_of(rows: list[Row], limit: int, *order: str) -> Page:

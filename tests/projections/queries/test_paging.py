@@ -40,18 +40,23 @@ def test_read_cursor_of_what_no_list_makes_is_refused(text: str) -> None:
         read_cursor(encoded(text))
 
 
-NAMES = ["b", "a", "ä ", "c", "soft\u00adhyphen", "b b"]
+NAMES = sorted(["b", "a", "ä ", "c", "soft\u00adhyphen", "b b"])
 
 
 def test_items_after_each_of_them_are_the_later_ones() -> None:
-    found = items_after(NAMES, lambda name: (name, 0), None)
-    assert found == sorted(NAMES)
-    for place, name in enumerate(found, 1):
-        assert items_after(NAMES, lambda name: (name, 0), cursor_at((name, 0))) == found[place:]
+    assert list(items_after(NAMES, lambda name: (name, 0), None)) == NAMES
+    for place, name in enumerate(NAMES, 1):
+        assert list(items_after(NAMES, lambda name: (name, 0), cursor_at((name, 0)))) == NAMES[place:]
 
 
 def test_items_after_one_that_is_gone_go_on_where_it_stood() -> None:
-    assert items_after(["a", "c"], lambda name: (name,), cursor_at(("b",))) == ["c"]
+    assert list(items_after(["a", "c"], lambda name: (name,), cursor_at(("b",)))) == ["c"]
+
+
+def test_items_are_read_as_they_are_asked_for() -> None:
+    unread = iter(NAMES)
+    assert next(items_after(unread, lambda name: (name,), None)) == NAMES[0]
+    assert list(unread) == NAMES[1:]
 
 
 @pytest.mark.parametrize("mark", [("b",), (1, "b"), ("b", 0, 0), ("b", "0"), ("b", True)])
