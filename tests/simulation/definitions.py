@@ -33,7 +33,6 @@ PAIRED = "split_books"
 SHARED = "share_books"
 # Tools whose approval may be remembered.
 REMEMBERED = frozenset({"send_money", "move_stock", SHARED})
-REMEMBER = {"four_eyes": False, "max_uses": "unlimited"}
 # Tools that nobody publishes are held by default.
 UNPUBLISHED = "mystery"
 
@@ -53,13 +52,17 @@ def tool(name: str, edition: int = 1) -> dict[str, Any]:
     return definition
 
 
-def policy(strictness: int) -> dict[str, Any]:
-    """The world's policy: 0 lets money go by itself, 1 holds it, 2 holds reading as well, 3 forbids money."""
+def policy(strictness: int, four_eyes: bool = False) -> dict[str, Any]:
+    """The world's policy: 0 lets money go by itself, 1 holds it, 2 holds reading as well, 3 forbids money.
+
+    Where it asks for four eyes, a rule rests until another person activates it.
+    """
+    remember = {"four_eyes": four_eyes, "max_uses": "unlimited"}
     money = {0: "allow", 1: "hold", 2: "hold", 3: "deny"}[strictness]
     rules = [
         _rule("reads", "read_*", "hold" if strictness == 2 else "allow", timeout_seconds=HOLD_S),
         _rule("bans", "drop_*", "deny"),
-        _rule("payments", "send_*", money, timeout_seconds=HOLD_S, remember=REMEMBER),
+        _rule("payments", "send_*", money, timeout_seconds=HOLD_S, remember=remember),
         _rule("wires", "wire_*", "hold", timeout_seconds=HOLD_S, roles=["treasurer"], exclude_requester=True),
         _rule(
             "moves",
@@ -68,7 +71,7 @@ def policy(strictness: int) -> dict[str, Any]:
             timeout_seconds=HOLD_S,
             exclude_requester=True,
             on_reject="rollback",
-            remember=REMEMBER,
+            remember=remember,
         ),
         _rule(
             "shares",
@@ -77,7 +80,7 @@ def policy(strictness: int) -> dict[str, Any]:
             timeout_seconds=HOLD_S,
             quorum=2,
             excluded=["olga"],
-            remember=REMEMBER,
+            remember=remember,
         ),
         _rule("pairs", PAIRED, "hold", timeout_seconds=HOLD_S, quorum=2, excluded=["olga"]),
         _rule("halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt"),
@@ -119,12 +122,12 @@ def principal(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def some_change(rng: random.Random) -> tuple[str, dict[str, Any]]:
+def some_change(rng: random.Random, four_eyes: bool = False) -> tuple[str, dict[str, Any]]:
     """A definition that an operator might publish next: its kind and its document."""
     if rng.random() < 0.5:
         return "principal", principal(rng)
     if rng.random() < 0.5:
-        return "policy", policy(rng.randrange(4))
+        return "policy", policy(rng.randrange(4), four_eyes)
     return "tool", tool(rng.choice(TOOLS), rng.randint(1, 3))
 
 

@@ -53,6 +53,7 @@ class Gateway:
     calls: dict[tuple[bytes, str], Seen] = field(default_factory=dict)
     holds: dict[str, Event] = field(default_factory=dict)
     old_digests: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
     _traces: dict[tuple[bytes, str, str], list[Event]] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     # Partition → next offset and the claim in force there: what a gateway keeps with its cursor.
@@ -153,6 +154,8 @@ class Gateway:
             seen = self.seen(event.key, call_id)
             seen.events[event.type] = event
             seen.last = event.type
+        if event.type == "RuleAsked":
+            self.rules.append(body.rule_id)
         self._take_hold(event, body)
 
     def _take_hold(self, event: Event, body: Any) -> None:

@@ -127,6 +127,7 @@ class Operator:
 
     gateway: Gateway
     rng: random.Random
+    four_eyes: bool = False
     published: int = 0
 
     async def publish_basics(self, *more: str) -> None:
@@ -141,7 +142,7 @@ class Operator:
             SHARED,
         ):
             await self._publish("tool", tool(name))
-        await self._publish("policy", policy(1))
+        await self._publish("policy", policy(1, self.four_eyes))
         await self._publish("principal", BOTH_ACCOUNTS)
         await self._publish_next_door()
 
@@ -150,7 +151,7 @@ class Operator:
         while True:
             await asyncio.sleep(self.rng.uniform(5.0, 25.0))
             if self.rng.random() < 0.5:
-                await self._publish(*some_change(self.rng))
+                await self._publish(*some_change(self.rng, self.four_eyes))
             else:
                 await self._steer(self.rng.choice(keys))
 

@@ -25,6 +25,7 @@ from services.domain import (
     holds,
     remembering,
     rule_uses,
+    standing_rules,
     verdicts,
 )
 from services.domain.definitions import Definitions
@@ -298,6 +299,10 @@ def remember_what_the_last_voter_asks_for(patch: Patch) -> None:
     patch.setattr(remembering, "_unlike_an_earlier_vote", lambda *_: None)
 
 
+def let_makers_activate_their_rule(patch: Patch) -> None:
+    patch.setattr(standing_rules, "_own", lambda *_: frozenset())
+
+
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -334,5 +339,6 @@ BUGS = {
         PlantedBug(count_the_people_of_another_project, ("I10",)),
         PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
         PlantedBug(remember_what_the_last_voter_asks_for, ("I10",)),
+        PlantedBug(let_makers_activate_their_rule, ("I10",)),
     )
 }

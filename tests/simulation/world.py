@@ -37,6 +37,7 @@ from tests.simulation.poison import Poisoner, deadly, is_poison
 from tests.simulation.process import Process, ProcessLog
 from tests.simulation.replay import check_replay, is_under_way
 from tests.simulation.services import Service
+from tests.simulation.stewards import Steward
 from tests.simulation.workers import Machine
 
 START_MS = 1_780_000_000_000
@@ -98,15 +99,18 @@ class World:
         tails = [asyncio.create_task(gateway.follow()) for gateway in self.gateways]
         for machine in self.machines[: self.rng.randint(1, len(self.machines))]:
             machine.start()
-        operator = Operator(self.gateways[0], self.rng)
+        operator = Operator(self.gateways[0], self.rng, self._has_stewards)
         await operator.publish_basics(*self._shared)
         agents = [self._agent(i) for i in range(self.rng.randint(2, 6))]
-        agents += [self._payer(i) for i in range(self.rng.choice((0, 3, 3)))]
+        # Rules are made of payments: stewards without any would have nothing to do.
+        payers = self.rng.choice((0, 3, 3)) or 3 * self._has_stewards
+        agents += [self._payer(i) for i in range(payers)]
         agents += [self._bookkeeper() for _ in self._shared]
         keys = [agent.key for agent in agents]
         runs = [asyncio.create_task(agent.run()) for agent in agents]
         runs += [asyncio.create_task(service.run()) for service in self._services()]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
+        people += [asyncio.create_task(steward.run()) for steward in self._stewards()]
         steering = [asyncio.create_task(operator.run(keys))]
         if self.is_poisoned:
             steering.append(asyncio.create_task(Poisoner(self.gateways[0], self.rng).run(keys)))
@@ -145,7 +149,7 @@ class World:
         for gateway in self.gateways:
             counted = [place for place in gateway.counted if place[1] < ends[place[0]]]
             violations += check_view(gateway.name, counted, facts)
-        for fact in facts:
+        for fact in (*facts, *counting_facts(records, self.log.topics.definitions)):
             self.happened[fact.type] += 1
         every = sum(len(raws) for tp, raws in records.items() if tp.topic == self.log.topics.executions)
         self.happened["not_counting"] += every - len(facts)
@@ -209,6 +213,18 @@ class World:
         return (
             [Service(self.gateways[0], random.Random(f"service {self.seed}"))] if self.seed % 8 == 5 else []
         )
+
+    @property
+    def _has_stewards(self) -> bool:
+        """Whether rules take another person's word here: in some worlds; the others stay as they are without it."""
+        return self.seed % 8 in (1, 7)
+
+    def _stewards(self) -> list[Steward]:
+        people = REVIEWERS if self._has_stewards else ()
+        return [
+            Steward(actor, self.gateways[0], random.Random(f"steward {actor.subject} {self.seed}"))
+            for actor in people
+        ]
 
     def _two_gateways(self) -> tuple[Gateway, Gateway]:
         one = self.rng.choice(self.gateways)
