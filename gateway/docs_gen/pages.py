@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway.docs_gen.commands import command_sections
 from gateway.docs_gen.tables import message_section, refusal_table
+from gateway.idempotency import KEY_MAX_CHARS
 from gateway.sockets.close import NOT_AUTHENTICATED, NOT_AUTHORISED, RESTARTING, TOO_FAST, TRY_LATER
 from gateway.sockets.protocol import (
     ANSWERS,
@@ -135,6 +136,10 @@ REST, gets the first answer again, and nothing happens twice; after a 429 or 503
 one for each thing that you ask for. One answer does not outlast what it says: a `consume` is answered 200 again only
 while its attempt has the call.
 The same `ref` with another body is refused with `idempotency_key_reused`.
+It is 1 to {KEY_MAX_CHARS} printable ASCII characters without spaces around them: no header carries more.
+
+`subscribe` and `unsubscribe` have no reply where they are taken: what was subscribed to comes as a `snapshot`, or as
+what was missed since the cursor. Where they are refused, the reply to their `ref` says why.
 
 Messages may be pipelined: send as many as you like without waiting. Replies come as they are ready. A `status`
 of 400 and above means that `body` is a problem document with `code` and `detail`.

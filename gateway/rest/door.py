@@ -15,10 +15,11 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.idempotency import idempotency_key
 from gateway.identity.doors import Admission, RolesChanged
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
-from gateway.rest.parameters import IDEMPOTENCY_KEY, KEY_MAX_CHARS, LIMIT, Number, Seconds, Word
+from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
 from gateway.server.visitors import greet
 from gateway.service import Gateway
 from gateway.sockets.cursor import CursorRefused, Vector
@@ -71,17 +72,13 @@ class Door(NamedTuple):
 
     @property
     def key(self) -> str | None:
-        """The idempotency key.
+        """The idempotency key, None where there is none.
 
         Raises:
-            Problem: 422, it is too long or not printable.
+            Problem: 422, it is no such key.
         """
         key = self.request.headers.get(IDEMPOTENCY_KEY.name)
-        if key is not None and (not key.isprintable() or not 1 <= len(key) <= KEY_MAX_CHARS):
-            raise Problem(
-                Refusal.INVALID, f"Idempotency-Key must be 1 to {KEY_MAX_CHARS} printable characters"
-            )
-        return key
+        return None if key is None else idempotency_key(key, IDEMPOTENCY_KEY.name)
 
     def query(self, name: str) -> str | None:
         """A query parameter; None where it is missing."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gateway.idempotency import KEY_MAX_CHARS, KEY_PATTERN
 from gateway.identity.doors import PROJECT_HEADER
 from projections.queries.paging import DEFAULT_LIMIT, MAX_LIMIT
 from schemas.ids import CLIENT_ID, TENANT_WIDE
 
-KEY_MAX_CHARS = 256
 WAIT_MAX_S = 60
 PROPOSAL_WAIT_S = 5
 COUNT_MAX = 999_999
@@ -118,9 +118,11 @@ LIMIT = Number(
 )
 IDEMPOTENCY_KEY = Text(
     "Idempotency-Key",
-    "Printable. A repeat under the same key gets the first answer again, unless that was 429 or 503.",
+    "Printable ASCII without spaces around it. A repeat under the same key gets the first answer again, unless that "
+    "was 429 or 503.",
     where="header",
     most=KEY_MAX_CHARS,
+    pattern=KEY_PATTERN,
 )
 PROJECT = Text(
     PROJECT_HEADER,

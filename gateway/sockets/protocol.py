@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.idempotency import KEY_MAX_CHARS, KEY_PATTERN
 
 Ref = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=256,
+        max_length=KEY_MAX_CHARS,
+        pattern=KEY_PATTERN,
         description="Names the answer, and is the idempotency key: unique for the subject, the same in a repeat.",
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gateway.idempotency import idempotency_key
 from gateway.operations import calls, executions, holds
 from gateway.operations.plan import Gate, Plan
 from gateway.problems import Problem
@@ -15,21 +16,16 @@ from schemas.token import Claims
 Frame = Mapping[str, Any]
 Make = Callable[[], Plan]
 Verb = Callable[[Gate, Claims, Frame, str | None], Make]
-REF_MAX_CHARS = 256
 
 
 def ref_of(frame: Frame) -> str | None:
     """The frame's `ref`: it names the answer, and is the idempotency key of what is asked.
 
     Raises:
-        Problem: it is no text of 1 to 256 printable characters.
+        Problem: 422, it is no such key.
     """
     ref = frame.get("ref")
-    if ref is None:
-        return None
-    if not isinstance(ref, str) or not 1 <= len(ref) <= REF_MAX_CHARS or not ref.isprintable():
-        raise Problem(Refusal.INVALID, f"ref must be 1 to {REF_MAX_CHARS} printable characters")
-    return ref
+    return None if ref is None else idempotency_key(ref, "ref")
 
 
 def body_of(frame: Frame) -> dict[str, Any]:

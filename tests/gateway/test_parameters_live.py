@@ -10,7 +10,8 @@ import pytest
 
 from gateway.app import routed_app
 from gateway.docs_gen.openapi import openapi_document
-from gateway.rest.parameters import IDEMPOTENCY_KEY, KEY_MAX_CHARS, LAST_EVENT_ID, PROJECT
+from gateway.idempotency import KEY_MAX_CHARS
+from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from placet.cli.app import run
 from tests.gateway.conftest import Caller, Doors
 
@@ -116,9 +117,18 @@ def test_every_bound_of_a_parameter_is_held_and_nothing_within_it_refused(
     ("length", "status"), [(0, 422), (1, 201), (KEY_MAX_CHARS, 201), (KEY_MAX_CHARS + 1, 422)]
 )
 def test_key_is_as_long_as_documented(bot: Caller, length: int, status: int) -> None:
-    assert IDEMPOTENCY_KEY.schema == {"type": "string", "minLength": 1, "maxLength": KEY_MAX_CHARS}
+    assert (IDEMPOTENCY_KEY.schema["minLength"], IDEMPOTENCY_KEY.schema["maxLength"]) == (1, KEY_MAX_CHARS)
     answer = bot.post("/v1/executions", {"request": "x"}, key="k" * length)
     assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize("key", ["zahlung-märz", "日本"])
+@pytest.mark.parametrize("coding", ["utf-8", "latin-1"])
+def test_key_beyond_ascii_is_refused_whatever_its_bytes(bot: Caller, key: str, coding: str) -> None:
+    named = {IDEMPOTENCY_KEY.name: key.encode(coding, "replace") + b"\xe9"}
+    answer = bot.post("/v1/executions", {"request": "x"}, headers=named)
+    assert answer.status_code == 422
+    assert "printable ASCII" in answer.json()["detail"]
 
 
 PROJECTS = [("books", 200), ("*", 200), ("a.b:c-d", 200), ("a b", 422), ("é", 422)]
