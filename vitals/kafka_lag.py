@@ -26,3 +26,17 @@ def progress(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -
             end = consumer.highwater(tp)
             behind += max(0, end - state.position) if end is not None else 0
     return reached, behind
+
+
+def held_back(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Of a consumer's partitions those with an open transaction, and the first offset that it keeps from readers."""
+    assigned = consumer.assignment()
+    found = {}
+    for tp in partitions:
+        # As the last fetch told both.
+        stable, end = (
+            (consumer.last_stable_offset(tp), consumer.highwater(tp)) if tp in assigned else (None, None)
+        )
+        if stable is not None and end is not None and 0 <= stable < end:
+            found[tp] = stable
+    return found

@@ -27,7 +27,7 @@ from services.runtime.kafka_client import KafkaSettings, start, stop
 from services.runtime.kafka_member import leave_at_close, watch
 from services.runtime.kafka_reader import Bounds, truncated
 from services.runtime.log import LogError, LogUnreachable, MemberReplaced, TopicPartition
-from vitals.kafka_lag import progress
+from vitals.kafka_lag import held_back, progress
 
 Fetched = Mapping[KafkaPartition, Sequence[ConsumerRecord]]
 
@@ -88,6 +88,13 @@ class KafkaFeed:
         """See `CommandFeed.behind`."""
         _, unread = progress(self._consumer, [KafkaPartition(*tp) for tp in self._next])
         return unread
+
+    def held_back(self) -> dict[TopicPartition, int]:
+        """See `CommandFeed.held_back`."""
+        return {
+            TopicPartition(*tp): offset
+            for tp, offset in held_back(self._consumer, [KafkaPartition(*tp) for tp in self._next]).items()
+        }
 
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         """See `CommandFeed.start_from`."""

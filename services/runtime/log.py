@@ -220,6 +220,10 @@ class CommandFeed(Protocol):
         """Commands of the started partitions that the log is known to hold and that were not delivered yet."""
         ...
 
+    def held_back(self) -> Mapping[TopicPartition, int]:
+        """Started partitions with an open transaction, and from which offset on it keeps them from delivery."""
+        ...
+
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         """Deliver a partition from an offset on; until then a newly assigned partition delivers nothing.
 

@@ -96,6 +96,10 @@ class MemoryFeed:
         started = self._next.keys() & self.assigned
         return sum(max(0, self._find(tp).end - self._next[tp]) for tp in started)
 
+    def held_back(self) -> dict[TopicPartition, int]:
+        """See `CommandFeed.held_back`: nothing in memory has transactions."""
+        return {}
+
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         """See `CommandFeed.start_from`."""
         if tp in self.assigned:

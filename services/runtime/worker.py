@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from schemas.record import RawRecord
 from services.runtime.appenders import Appenders
+from services.runtime.held_back import HeldBack
 from services.runtime.log import (
     Appender,
     AppendFailed,
@@ -72,6 +73,7 @@ class Worker:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _appenders: Appenders = field(init=False)
     _feed: CommandFeed | None = field(default=None, init=False)
+    _held: HeldBack = field(default_factory=HeldBack)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     # How many writers of this process died of a command that they tried alone, by its offset.
     _died_of: defaultdict[TopicPartition, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
@@ -93,7 +95,9 @@ class Worker:
     def trouble(self) -> str:
         """Why a writer of this worker decides nothing although it could; empty while none is hindered."""
         writers = (slot.writer for slot in self._slots.values() if slot.writer is not None)
-        return next((writer.time.wrong for writer in writers if writer.time.wrong), "")
+        wrong = next((writer.time.wrong for writer in writers if writer.time.wrong), "")
+        held = self._held.trouble(self._feed.held_back() if self._feed is not None else {})
+        return "; ".join(filter(None, (wrong, held)))
 
     def ends(self) -> dict[int, int]:
         """Partition of the executions → one past its last event, of each that a writer of this worker serves now."""

@@ -95,6 +95,14 @@ class KafkaWorld:
         # The transaction's end marker takes an offset, and is written after the commit was answered.
         await until(lambda: self._ends_at(tp, end + 2))
 
+    @asynccontextmanager
+    async def open_transaction(self, tp: TopicPartition) -> AsyncIterator[None]:
+        """A transaction of another producer with one record in a partition; it is ended by leaving."""
+        producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap_servers, transactional_id="another")
+        async with producer, producer.transaction():
+            await producer.send_and_wait(tp.topic, b"in a transaction", partition=tp.partition)
+            yield
+
     async def _ends_at(self, tp: TopicPartition, end: int) -> bool:
         return (await self.log.bounds(tp))[1] == end
 

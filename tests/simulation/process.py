@@ -192,6 +192,9 @@ class ProcessFeed:
     def behind(self) -> int:
         return self.inner.behind()
 
+    def held_back(self) -> Mapping[TopicPartition, int]:
+        return self.inner.held_back()
+
     def start_from(self, tp: TopicPartition, offset: int) -> None:
         self.inner.start_from(tp, offset)
 
