@@ -75,8 +75,8 @@ COMMON: dict[str, str] = {
 _JSON = frozenset((
     "context", "arguments", "claims", "proposed_arguments", "approved_arguments", "edits", "rules",
     "risk_parts", "trust", "rollback", "output", "options", "input_schema", "fields", "roles", "reviewers",
-    "excluded", "requirements", "votes", "default_value", "escalate_roles", "response", "badges", "opening",
-    "body", "before", "after", "document", "policy_rules", "contradiction", "definition", "result_output",
+    "excluded", "requirements", "delegations", "votes", "default_value", "escalate_roles", "response", "badges",
+    "opening", "body", "before", "after", "document", "policy_rules", "contradiction", "definition", "result_output",
 ))
 # fmt: on
 _JSON_OF = {"executions": frozenset({"result"})}

@@ -266,6 +266,7 @@ STANDING_RULES = Table(
     ),
     key=("tenant", "rule_id"),
     indices=(Index("standing_rules_by_project", ("tenant", "project", "made_at_ms", "rule_id")),),
+    time="made_at_ms",
 )
 
 RULE_USES = Table(
@@ -280,6 +281,8 @@ RULE_USES = Table(
         *integer("at_ms", "log_partition", "log_offset"),
     ),
     key=("tenant", "project", "rule_id", "number"),
+    indices=(Index("rule_uses_by_time", ("tenant", "project", "at_ms")),),
+    time="at_ms",
 )
 
 DEFINITIONS = Table(
@@ -293,6 +296,8 @@ DEFINITIONS = Table(
         *text("event_id", "command_id"),
     ),
     key=("tenant", "project", "kind", "name", "version"),
+    indices=(Index("definitions_by_time", ("tenant", "project", "published_at_ms")),),
+    time="published_at_ms",
 )
 
 AGENTS = Table(
@@ -321,6 +326,7 @@ DEAD_LETTERS = Table(
     ),
     key=("topic", "log_partition", "log_offset"),
     indices=(Index("dead_letters_by_tenant", ("tenant", "at_ms")),),
+    time="at_ms",
 )
 
 SKIPPED_RECORDS = Table(

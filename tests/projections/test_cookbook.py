@@ -154,6 +154,7 @@ def test_condition_on_a_moment_uses_an_index_in_postgres(postgres_url: str, tabl
 def test_condition_on_a_time_uses_an_index_in_sqlite(tmp_path: Path, table: Table) -> None:
     answers = on_sqlite(tmp_path)
     ask = next(answers)
-    condition = f"tenant = 'acme' AND project = 'main' AND {table.time} > 1"
+    whose = " AND ".join(f"{name} = 'x'" for name in ("tenant", "project") if name in table.names)
+    condition = f"{whose} AND {table.time} > 1"
     (plan,) = ask(f"EXPLAIN QUERY PLAN SELECT * FROM {table.name} WHERE {condition}")
     assert f"{table.time}>?" in str(plan)

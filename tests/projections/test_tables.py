@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from projections.store.comments import column_comment, is_json, is_moment
 from projections.store.tables import TABLES, Table
 from projections.store.urls import open_view
 
@@ -27,6 +29,21 @@ def test_key_index_and_merge_name_columns_that_exist(table: Table) -> None:
     named = {*table.key, *table.merge, *(name for index in table.indices for name in index.columns)}
     assert named <= set(table.names)
     assert len(set(table.names)) == len(table.names)
+
+
+def test_every_table_with_a_moment_has_a_time_but_what_replaces_its_rows() -> None:
+    without = {table.name for table in TABLES if any(map(is_moment, table.names)) and not table.time}
+    assert without == {"agents", "adoptions"}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_column_whose_comment_says_json_is_json(table: Table) -> None:
+    said = {
+        column.name
+        for column in table.columns
+        if column.type == "text" and re.match("JSON(?! Pointer)", column_comment(table.name, column.name))
+    }
+    assert said == {column.name for column in table.columns if is_json(table.name, column.name)} & said
 
 
 def test_lower_bound_of_who_did_nothing_good_is_nothing_and_never_below(tmp_path: Path) -> None:
