@@ -3,7 +3,7 @@
 .PHONY: help setup up demo test test-long bench lint lock postgres promtool tools
 
 bin := .venv/bin
-# Tests of these marks share servers, and what they measure in seconds would suffer from others beside them.
+# Tests of these marks share servers; two processes with servers of their own take turns where one waits.
 costly := broker or stack or postgres
 
 help: ## what can be made
@@ -21,7 +21,7 @@ demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself an
 test: setup postgres promtool tools ## the whole suite
 	@status=0; \
 	$(bin)/pytest -m "not long and not ($(costly))" --numprocesses logical --dist worksteal || status=$$?; \
-	$(bin)/pytest -m "not long and ($(costly))" || status=$$?; \
+	$(bin)/pytest -m "not long and ($(costly))" --numprocesses 2 --dist loadgroup || status=$$?; \
 	exit $$status
 
 test-long: setup postgres promtool tools ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation

@@ -24,6 +24,8 @@ SEED = int(
     os.environ.get("PLACET_SEED") or os.environ.setdefault("PLACET_RUN_SEED", str(secrets.randbelow(2**32)))
 )
 TEST_PARTITIONS = 4
+# Packages whose tests share a whole stack.
+STACKS = ("tests/gateway", "tests/integration")
 __all__ = ["_answers_are_documented"]
 
 
@@ -45,8 +47,16 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Fast ones first; and one seed, one world: hypothesis draws from the run's seed unless it was given one."""
     items.sort(key=_cost)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_servers_of(item)))
     if getattr(config.option, "hypothesis_seed", None) is None:
         hypothesis.core.global_force_seed = SEED  # type: ignore[assignment]
+
+
+def _servers_of(item: pytest.Item) -> str:
+    """Tests of one name share servers, and so a process: a package that has a stack, else a module."""
+    package = "/".join(item.nodeid.split("/")[:2])
+    return package if package in STACKS else item.nodeid.split("::")[0]
 
 
 def _cost(item: pytest.Item) -> int:
