@@ -14,10 +14,9 @@ from gateway.problems import invalid
 from schemas import commands as k
 from schemas.command_rules import form_of, limit_of
 from schemas.commands import Decision, Outcome, RequestKind, Scope
-from schemas.limits import COUNT_MAX, ITEMS_MAX, REQUEST_MAX_BYTES
+from schemas.limits import COUNT_MAX, DEADLINE_MAX_S, ITEMS_MAX, REQUEST_MAX_BYTES
 from schemas.standing_rule import Asked
 
-SECONDS_MAX = 366 * 24 * 60 * 60
 REQUEST_WORDS = (
     "What the run was started for, which is shown with each of its holds: any JSON of at most "
     f"{REQUEST_MAX_BYTES} bytes."
@@ -204,7 +203,7 @@ class RequestHumanInput(Body):
         ),
     ] = Field(default_factory=list)
     decision_type: Annotated[str, Field(max_length=limit_of(k.RequestHumanInput, "decision_type"))] = ""
-    timeout_seconds: Annotated[float, Field(gt=0, le=SECONDS_MAX)] | None = None
+    timeout_seconds: Annotated[float, Field(gt=0, le=DEADLINE_MAX_S)] | None = None
     default: Any = Field(
         default=None,
         description="What stands as the answer where nobody gives one in time; null for none. With `decision` one of "
@@ -263,7 +262,7 @@ class DelegateHold(Body):
 class ExtendHold(Body):
     """Move a hold's deadline."""
 
-    seconds: Annotated[int, Field(gt=0, le=SECONDS_MAX)]
+    seconds: Annotated[int, Field(gt=0, le=DEADLINE_MAX_S)]
 
 
 class ClaimHold(Body):

@@ -33,6 +33,12 @@ ROUND_MAX_BYTES = 512 * 1024
 OPEN_MAX = 200
 # The calls that one execution may collect while it is paused, by their arguments, context, claims and reason.
 PARKED_MAX_BYTES = 4 * 1024 * 1024
+# What people may do to one held call as often as they like would grow without end, and with it what every further
+# word on it costs: one hold is handed on so often, and one call edited so often. One more is refused as quota.
+DELEGATIONS_MAX = 100
+EDITS_MAX = 100
+# So far ahead a deadline may be set, in seconds, and moved by an extension.
+DEADLINE_MAX_S = 366 * 86_400
 # Beyond this a decision leaves the rest of what is due, or was parked, to the next one.
 PART_MAX_BYTES = 256 * 1024
 
@@ -41,6 +47,9 @@ SECRETS_LEASE_MS = 5 * 60 * 1000
 
 # A tool's inputSchema as canonical JSON; publishing a larger one is refused.
 INPUT_SCHEMA_MAX_BYTES = 64 * 1024
+# The policies of one tenant that are in force, its projects' own among them: for each scope that calls come with, all
+# of them are looked through.
+POLICIES_MAX = 1_000
 # How many definitions an adoption names; its offset covers the others too.
 ADOPTED_NAMED_MAX = 1_000
 

@@ -24,6 +24,7 @@ from pydantic import (
 from schemas.canonical import canonical
 from schemas.commands import RequestKind
 from schemas.ids import CLIENT_ID
+from schemas.limits import DEADLINE_MAX_S
 from schemas.policy_problems import PolicyRefused, Problem, path_of, problems_of
 
 Effect = Literal["allow", "hold", "deny"]
@@ -37,12 +38,11 @@ Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
 Role = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,128}$")]
 Person = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
-SECONDS_MAX = 366 * 86_400
 # A union's bounds have no JSON Schema of their own.
 Seconds = Annotated[
     StrictInt | StrictFloat,
-    Field(gt=0, le=SECONDS_MAX),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": SECONDS_MAX}),
+    Field(gt=0, le=DEADLINE_MAX_S),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": DEADLINE_MAX_S}),
 ]
 Share = Annotated[
     StrictInt | StrictFloat,
@@ -145,7 +145,7 @@ class Remember(PolicyModel):
 
     scopes: tuple[Literal["execution", "rule"], ...] = ("execution", "rule")
     four_eyes: StrictBool = True
-    max_seconds: Annotated[StrictInt, Field(ge=1, le=SECONDS_MAX)] = 30 * 86_400
+    max_seconds: Annotated[StrictInt, Field(ge=1, le=DEADLINE_MAX_S)] = 30 * 86_400
     max_uses: Annotated[StrictInt, Field(ge=1, le=100_000)] | Literal["unlimited"] = 1_000
     roles: Annotated[tuple[Role, ...], Field(max_length=50)] = ()
 

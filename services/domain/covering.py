@@ -4,7 +4,7 @@ A remembered decision never overrules a denial, a policy that failed, or a polic
 who decided; it only takes the place of asking the same people about the same thing again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from schemas.ids import derived_id
 from schemas.policy_document import Remember
@@ -17,6 +17,7 @@ from services.domain.context import Context, InForce
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.predicates import fits, has_sealed
 from services.domain.proposals import parsed
+from services.domain.standing_rules import ApprovedValues, StandingRule
 from services.domain.state import Call, Execution
 
 RISKS = ("low", "medium", "high")
@@ -72,8 +73,48 @@ def covers(rule: InForce, state: Execution, call: Call, verdict: Verdict, ctx: C
     )
 
 
+def approved_values(
+    rules: Iterable[StandingRule],
+    state: Execution,
+    call: Call,
+    verdict: Verdict,
+    people: TenantPeople,
+    now_ms: int,
+) -> ApprovedValues:
+    """What a policy's `memory.approved` has for a call: values of rules that stand in for those whom it asks.
+
+    A rule counts where it would cover the call, but for the other arguments. One with a limit of uses never does:
+    what the policy allows by its values takes none of its uses.
+
+    Args:
+        rules: what is active for the call's agent and tool.
+        state: the call's execution.
+        call: the call.
+        verdict: what the policy says of it where nothing is remembered.
+        people: of the tenant.
+        now_ms: the log's time.
+    """
+    terms = verdict.hold
+    if terms is None or has_sealed(parsed(call.arguments or "{}")):
+        return ApprovedValues(())
+    return ApprovedValues(
+        tuple(
+            rule
+            for rule in rules
+            if rule.document.uses is None
+            and _answers(rule.document, call, verdict, now_ms)
+            and _stands_for(InForce(rule.document, activators=rule.activators), terms, state, call, people)
+        )
+    )
+
+
 def would_cover(document: StandingRuleDocument, call: Call, verdict: Verdict, ctx: Context) -> bool:
     """Whether a remembered decision is about a call that the policy holds, whoever stands behind it."""
+    return _answers(document, call, verdict, ctx.now_ms) and is_about(document, call, call.arguments)
+
+
+def _answers(document: StandingRuleDocument, call: Call, verdict: Verdict, now_ms: int) -> bool:
+    """Whether a remembered decision answers what a hold asks, whatever the call's arguments are."""
     terms = verdict.hold
     return (
         verdict.effect == "hold"
@@ -81,11 +122,10 @@ def would_cover(document: StandingRuleDocument, call: Call, verdict: Verdict, ct
         and not terms.requirements
         and verdict.reason == "matched"
         and document.tool_version == call.tool_version
-        and ctx.now_ms < document.expires_at_ms
+        and now_ms < document.expires_at_ms
         and set(plain_rules(verdict)) <= set(document.policy_rules)
         and RISKS.index(verdict.risk.level) <= RISKS.index(document.risk_max)
         and not asks_more(terms, document.terms)
-        and is_about(document, call, call.arguments)
         and may_be_remembered(terms, document)
     )
 

@@ -21,6 +21,7 @@ from services.domain.opening import call_hold
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.policy.hold_terms import ON_REJECT_STRICTNESS
 from services.domain.policy.needed import Asks, Needed, all_of
+from services.domain.quota import editing_problem
 from services.domain.refusing import Events, refuse_decision
 from services.domain.remembering import contradictions, with_memory
 from services.domain.requests import provided
@@ -163,6 +164,8 @@ def _edited(
     if terms is None:
         detail = "the edited call needs other roles than the hold: reject it and have it proposed anew"
         return refuse_decision(ctx, command, Refusal.EDIT_DENIED, detail)
+    if (too_often := editing_problem(call)) is not None:
+        return refuse_decision(ctx, command, *too_often)
     vote = recorded(hold, command, decision_id, ctx)
     events: Events = [vote, proposed, verdict_event(new, verdict, ctx)]
     # A person has seen the tool that the digest names, and no other.

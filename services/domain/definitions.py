@@ -19,7 +19,7 @@ from schemas.events.definitions import (
 )
 from schemas.events.executions import CommandRefused
 from schemas.ids import CHOSEN_ID_RULE, TENANT_WIDE, definition_key, is_chosen_id, project_of_definition
-from schemas.limits import ADOPTED_NAMED_MAX
+from schemas.limits import ADOPTED_NAMED_MAX, POLICIES_MAX
 from schemas.message import Message
 from schemas.policy_document import policy_from_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem
@@ -28,14 +28,21 @@ from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
 from schemas.tool_definition import kept, tool_to_publish
 from services.domain import standing_rules
-from services.domain.backing import still_stands
 from services.domain.context import Tool
+from services.domain.covering import approved_values
 from services.domain.input_schema import SchemaCheck, misfit_in_place
-from services.domain.policy import CallFacts, Evaluator, PolicySet, Verdict, evaluate_in_process, judge
+from services.domain.policy import (
+    CallFacts,
+    Evaluator,
+    PolicySet,
+    Verdict,
+    evaluate_in_process,
+    judge,
+    reads_memory,
+)
 from services.domain.policy.programs import program_problems
 from services.domain.proposals import parsed
 from services.domain.standing_rules import (
-    ApprovedValues,
     RuleCommand,
     RuleEvent,
     StandingRule,
@@ -137,28 +144,18 @@ class Definitions(Struct, frozen=True, kw_only=True):
             request=execution.request,
             context=parsed(execution.context),
             trust=trust,
-            memory=self._memory(execution, call, now_ms, rests),
         )
         verdict = judge(self.policies, facts, now_ms, self.evaluate)
+        if verdict.effect == "hold" and reads_memory(self.policies, facts):
+            rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
+            awake = tuple(rule for rule in rules if not rests(rule))
+            people = self.people.of(execution.tenant, execution.project)
+            approved = approved_values(awake, execution, call, verdict, people, now_ms)
+            if approved.rules:
+                verdict = judge(self.policies, replace(facts, memory=approved), now_ms, self.evaluate)
         if unreadable and verdict.reason == "unknown_tool":
             return replace(verdict, detail=f"the tool's definition cannot be read: {unreadable}")
         return verdict
-
-    def _memory(
-        self, execution: Execution, call: Call, now_ms: int, rests: Callable[[StandingRule], bool]
-    ) -> ApprovedValues:
-        rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
-        people = self.people.of(execution.tenant, execution.project)
-        return ApprovedValues(
-            tuple(
-                rule
-                for rule in rules
-                if rule.document.tool_version == call.tool_version
-                and now_ms < rule.document.expires_at_ms
-                and not rests(rule)
-                and still_stands(rule.document, rule.activators, people, rule.document.terms.quorum)
-            )
-        )
 
     def since(self, offset: int) -> dict[str, int]:
         """The versions published after an offset, by key; of many, only the newest `ADOPTED_NAMED_MAX`."""
@@ -206,6 +203,8 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
         return [
             _refused(command, actor, Refusal.DUPLICATE, f"already published as version {earlier.version}")
         ]
+    if isinstance(event, PolicyPublished) and (crowd := _crowd_problem(definitions.policies, event, actor)):
+        return [_refused(command, actor, Refusal.QUOTA, crowd)]
     return [event]
 
 
@@ -322,6 +321,15 @@ def _says_the_same(definitions: Definitions, earlier: Published, event: Publicat
     return (
         tool is not None and not tool.unreadable and kept(tool.definition) == parse_strict(event.definition)
     )
+
+
+def _crowd_problem(policies: PolicySet, event: PolicyPublished, actor: Actor) -> str | None:
+    """Why no further policy of the tenant comes into force; the next version of one does."""
+    if (actor.tenant, event.project, event.name) in policies.policies:
+        return None
+    if sum(tenant == actor.tenant for tenant, _, _ in policies.policies) < POLICIES_MAX:
+        return None
+    return f"{POLICIES_MAX} policies of this tenant are in force: retire some"
 
 
 def _principal_to_publish(people: People, command: PublishPrincipal, project: str, tenant: str) -> str:

@@ -147,6 +147,7 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
             released_by="" if earlier is None else earlier.released_by,
             hold_id="" if earlier is None else earlier.hold_id,
             spent=() if earlier is None else _spent(earlier),
+            handed_on=() if earlier is None else earlier.handed_on,
         ),
     )
 
@@ -280,8 +281,11 @@ def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
 def _delegated(state: Execution, event: h.HoldDelegated, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
     delegations = (*hold.delegations, Delegation(event.by, event.to, event.roles, event.person))
-    hold = replace(hold, delegations=delegations, claimed_by="", claimed_until_ms=None)
-    return _with_hold(state, hold)
+    state = _with_hold(state, replace(hold, delegations=delegations, claimed_by="", claimed_until_ms=None))
+    call = state.calls.get(hold.call_id)
+    if call is None or hold.hold_id in call.handed_on:
+        return state
+    return _with_call(state, replace(call, handed_on=(*call.handed_on, hold.hold_id)))
 
 
 def _extended(state: Execution, event: h.HoldExtended, at_ms: int) -> Execution:

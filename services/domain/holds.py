@@ -6,12 +6,14 @@ from typing import Any
 
 from schemas import commands as k
 from schemas.events import holds as h
+from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.authority import refusal_to_decide, requesters_of
 from services.domain.context import Context
 from services.domain.deciding import decision_events
 from services.domain.decision_content import Problem, content_problem
+from services.domain.quota import delegating_problem
 from services.domain.refusing import Events, refuse, refuse_decision
 from services.domain.remembering import remember_problem, remember_role_problem
 from services.domain.state import Call, Execution, Hold
@@ -79,7 +81,7 @@ def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
     def problem(hold: Hold) -> Problem | None:
         people = ctx.people
         another = command.to and people.meant_by(command.to) != people.name_of(ctx.actor.subject)
-        return None if another else (Refusal.INVALID, "name another person")
+        return delegating_problem(hold) if another else (Refusal.INVALID, "name another person")
 
     def delegated(hold: Hold) -> Message:
         actor = ctx.actor
@@ -97,10 +99,18 @@ def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
     def problem(hold: Hold) -> Problem | None:
         if not 1 <= command.seconds <= EXTENSION_MAX_S:
             return Refusal.INVALID, f"seconds must be 1 to {EXTENSION_MAX_S}"
-        return (Refusal.INVALID, "this hold has no deadline") if hold.deadline_at_ms is None else None
+        if hold.deadline_at_ms is None:
+            return Refusal.INVALID, "this hold has no deadline"
+        too_far = moved(hold.deadline_at_ms) > ctx.now_ms + DEADLINE_MAX_S * 1000
+        return (
+            (Refusal.INVALID, f"a deadline is at most {DEADLINE_MAX_S} seconds from now") if too_far else None
+        )
+
+    def moved(deadline_at_ms: int) -> int:
+        return deadline_at_ms + command.seconds * 1000
 
     def extended(hold: Hold) -> Message:
-        deadline = (hold.deadline_at_ms or ctx.now_ms) + command.seconds * 1000
+        deadline = moved(hold.deadline_at_ms or ctx.now_ms)
         return h.HoldExtended(hold_id=hold.hold_id, by=ctx.actor.subject, deadline_at_ms=deadline)
 
     return _on_open_hold(state, command, ctx, problem, extended)

@@ -1,10 +1,13 @@
-"""How much may be open in one execution, so that whatever ends or resumes it fits one decision."""
+"""How much may be open in one execution, so that whatever ends or resumes it fits one decision.
+
+And how often people may hand one hold on, or edit one call, so that each further word on it costs about the same.
+"""
 
 from schemas.commands import ProposeToolCall
-from schemas.limits import OPEN_MAX, PARKED_MAX_BYTES
+from schemas.limits import DELEGATIONS_MAX, EDITS_MAX, OPEN_MAX, PARKED_MAX_BYTES
 from schemas.refusals import Refusal
 from services.domain.sizes import text_bytes
-from services.domain.state import Call, Execution
+from services.domain.state import Call, Execution, Hold
 
 
 def open_problem(state: Execution) -> tuple[Refusal, str] | None:
@@ -26,6 +29,22 @@ def parking_problem(state: Execution, command: ProposeToolCall) -> tuple[Refusal
         return None
     detail = f"the execution is paused, and its calls that wait may have {PARKED_MAX_BYTES} bytes together"
     return Refusal.QUOTA, f"{detail}: propose it after the resume"
+
+
+def delegating_problem(hold: Hold) -> tuple[Refusal, str] | None:
+    """Why a hold may not be handed on once more, or None."""
+    if len(hold.delegations) < DELEGATIONS_MAX:
+        return None
+    detail = f"this hold was handed on {DELEGATIONS_MAX} times already, and not more often"
+    return Refusal.QUOTA, f"{detail}: let one of those who may decide it do so"
+
+
+def editing_problem(call: Call) -> tuple[Refusal, str] | None:
+    """Why a call may not be edited once more, or None. What a change of its tool made of it counts as well."""
+    if call.revision <= EDITS_MAX:
+        return None
+    detail = f"this call was changed {EDITS_MAX} times already, and is not edited more often"
+    return Refusal.QUOTA, f"{detail}: approve or reject it as it is, and let it be proposed anew"
 
 
 def _proposal_bytes(body: ProposeToolCall | Call) -> int:

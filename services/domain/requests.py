@@ -3,7 +3,7 @@
 from schemas import commands as k
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
 from schemas.events import holds as h
-from schemas.limits import ITEMS_MAX
+from schemas.limits import DEADLINE_MAX_S, ITEMS_MAX
 from schemas.refusals import Refusal
 from services.domain.authority import acts_for_agent
 from services.domain.context import Context
@@ -15,7 +15,7 @@ from services.domain.secrets import variables_problem, variables_schema
 from services.domain.state import Execution, Hold
 
 DEFAULT_TIMEOUT_MS = 300_000
-TIMEOUT_MAX_MS = 366 * 86_400_000
+TIMEOUT_MAX_MS = DEADLINE_MAX_S * 1000
 
 
 def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Events:

@@ -54,7 +54,8 @@ class Call(Struct, frozen=True, kw_only=True):
     of the run that succeeded, up to this one. `grant_id` names its newest release. `rule_id` is what released the
     call in a person's place. `consumed_by` is whose attempt runs it; `lease_until_ms` is until when it is believed
     to, 0 where only its run deadline counts. `spent` are the attempts that had it before the one that runs it, or
-    before its newest release: none of them may have it again. Once the call has ended, its texts are empty;
+    before its newest release: none of them may have it again. `handed_on` are those of its holds that somebody
+    handed on. Once the call has ended, its texts are empty;
     `result_digest` names what was reported.
     """
 
@@ -89,6 +90,7 @@ class Call(Struct, frozen=True, kw_only=True):
     consumed_by: str = ""
     result_digest: str = ""
     spent: tuple[str, ...] = ()
+    handed_on: tuple[str, ...] = ()
 
 
 class Vote(Struct, frozen=True):

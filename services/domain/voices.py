@@ -99,8 +99,7 @@ def edited_by(state: Execution, call: Call, people: TenantPeople) -> frozenset[s
     """Whose voices the edits of a call were: also of all through whose hands the hold came to its editor."""
     return people.names_of(
         by
-        for hold in state.holds.values()
-        if hold.call_id == call.call_id and hold.delegations
+        for hold in (state.holds[hold_id] for hold_id in call.handed_on)
         for vote in hold.votes
         if vote.by in call.requesters
         for by in (vote.by, *(handed.by for handed in _hands(hold, vote, people)), *_hands_then(hold, vote))

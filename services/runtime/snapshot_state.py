@@ -21,7 +21,7 @@ from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
-FOLD_VERSION = 16
+FOLD_VERSION = 17
 COMPRESSION = 1
 
 

@@ -7,8 +7,9 @@ import pytest
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.events.holds import DecisionRecorded
-from schemas.limits import ARGUMENTS_MAX_BYTES
+from schemas.limits import ARGUMENTS_MAX_BYTES, DEADLINE_MAX_S
 from services.domain.definitions import Definitions
+from services.domain.holds import EXTENSION_MAX_S
 from services.domain.policy import PolicySet
 from tests.domain.steps import (
     TESSA,
@@ -250,6 +251,21 @@ def test_extend_moves_the_deadline_within_bounds() -> None:
     world.later(630)
 
     assert names(decided(world, hold, "approve")) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def test_extend_again_and_again_moves_the_deadline_no_further_than_a_rule_may_set_one() -> None:
+    world = started()
+    hold = held(world)
+    week = k.ExtendHold(hold_id=hold.hold_id, seconds=EXTENSION_MAX_S)
+    for _ in range(DEADLINE_MAX_S // EXTENSION_MAX_S):
+        assert names(world.ask(week, RITA)) == ["HoldExtended"]
+
+    refused = world.ask(week, RITA)
+
+    assert code(refused) == "invalid"
+    assert refusal(refused).detail == f"a deadline is at most {DEADLINE_MAX_S} seconds from now"
+    world.later(EXTENSION_MAX_S)
+    assert names(world.ask(week, RITA)) == ["HoldExtended"]
 
 
 def test_extend_delegate_and_escalate_name_what_is_wrong_with_the_command_before_that_the_hold_is_closed() -> (

@@ -1,4 +1,7 @@
-"""What may be open in one execution; and that whatever ends or resumes it at that limit fits one decision."""
+"""What may be open in one execution, and how often people hand one hold on or edit one call.
+
+And that whatever ends or resumes an execution at its limit fits one decision.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from schemas import commands as k
+from schemas.actor import Actor
 from schemas.canonical import canonical
 from schemas.events.calls import CALL_EVENTS
 from schemas.events.executions import EXECUTION_EVENTS
@@ -18,6 +22,8 @@ from schemas.headers import event_record
 from schemas.limits import (
     ARGUMENTS_MAX_BYTES,
     DECISION_MAX_BYTES,
+    DELEGATIONS_MAX,
+    EDITS_MAX,
     ID_MAX_CHARS,
     INPUT_SCHEMA_MAX_BYTES,
     OPEN_MAX,
@@ -35,7 +41,8 @@ from services.domain.policy import PolicySet
 from services.domain.sizes import FIELD_BYTES, _value_bytes, events_bytes
 from services.domain.standing_rules import ACTIVE_MAX
 from services.domain.state import Execution
-from tests.domain.steps import code, consumed, held, proposed, reported, started
+from tests.domain.steps import TESSA, ask_two, code, consumed, decided, held, proposed, reported, started
+from tests.domain.test_delegations import hand_on
 from tests.domain.test_rule_definitions import document
 from tests.domain.world import BOT, OLGA, RITA, RULES, TOOLS, World, names, published, rule, the
 from tests.schemas import samples
@@ -110,6 +117,59 @@ def test_propose_beyond_the_quota_is_refused_until_a_call_has_ended() -> None:
     assert code(proposed(world, "read", "one-more")) == "quota", "a call that runs is open"
     reported(world, "succeeded", call_id="c0")
     assert names(proposed(world, "read", "one-more"))[-1] == "ToolCallReleased"
+
+
+def test_hold_that_goes_round_in_circles_is_handed_on_so_often_and_no_more() -> None:
+    world = started()
+    hold = held(world)
+    assert names(hand_on(world, hold, RITA, "a0")) == ["HoldDelegated"]
+    for number in range(1, DELEGATIONS_MAX):
+        assert names(hand_on(world, hold, _delegate(number - 1), f"a{number % 2}")) == ["HoldDelegated"]
+
+    refused = hand_on(world, hold, _delegate(DELEGATIONS_MAX - 1), f"a{DELEGATIONS_MAX % 2}")
+
+    assert code(refused) == "quota"
+    assert str(DELEGATIONS_MAX) in the(refused, "CommandRefused").detail
+    assert code(hand_on(world, hold, RITA, "zoe")) == "quota", "whoever hands it on"
+    assert code(hand_on(world, hold, RITA, "rita")) == "invalid", "told first"
+    decision = decided(world, hold, "approve", _delegate(DELEGATIONS_MAX - 1))
+    assert names(decision) == ["DecisionRecorded", "ToolCallReleased"]
+
+
+def _delegate(number: int) -> Actor:
+    return RITA.model_copy(update={"subject": f"a{number % 2}", "roles": ()})
+
+
+def test_call_knows_its_holds_that_were_handed_on_and_no_others() -> None:
+    """Whose request a call is must not be looked for in all holds of a long run."""
+    world = started()
+    ask_two(world)
+    other, hold = held(world, call_id="other"), held(world)
+    hand_on(world, other, RITA, "zoe")
+    hand_on(world, hold, RITA, "a0")
+    hand_on(world, hold, _delegate(0), "a1")
+    again = the(decided(world, hold, "edit", _delegate(1), edited_arguments='{"amount":1}'), "HoldOpened")
+    hand_on(world, again, TESSA, "zoe")
+
+    assert world.state().calls["c"].handed_on == (hold.hold_id, again.hold_id)
+
+
+def test_call_is_edited_so_often_and_no_more() -> None:
+    world = started()
+    ask_two(world)
+    hold = held(world)
+    for number in range(EDITS_MAX):
+        by = (RITA, TESSA)[number % 2]
+        edited = decided(world, hold, "edit", by, edited_arguments=f'{{"amount":{number + 1}}}')
+        hold = the(edited, "HoldOpened")
+
+    refused = decided(world, hold, "edit", RITA, edited_arguments='{"amount":0}')
+
+    assert code(refused) == "quota"
+    assert str(EDITS_MAX) in the(refused, "DecisionRefused").detail
+    denied = decided(world, hold, "edit", RITA, edited_arguments='{"amount":5000}')
+    assert code(denied) == "edit_denied", "told first"
+    assert names(decided(world, hold, "approve", RITA)) == ["DecisionRecorded", "ToolCallReleased"]
 
 
 def test_request_counts_as_open_until_it_is_answered() -> None:

@@ -184,7 +184,7 @@ def test_policy_that_reads_memory_allows_what_was_approved_and_nothing_after_its
     made = unlimited()
     ruled(made)
     remembered = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
-    made.definitions = published(made.definitions, [remembered, rule("payments", "pay", "hold")])
+    made.definitions = published(made.definitions, [remembered, *plain(max_uses="unlimited")])
 
     events = pay(made, "second", {"amount": 7, "to": "GB29"})
     assert the(events, "ToolCallReleased").released_by == "policy"
@@ -197,7 +197,7 @@ def test_policy_that_reads_memory_forgets_a_contradicted_rule_at_once() -> None:
     made = unlimited()
     ruled(made)
     remembered = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
-    made.definitions = published(made.definitions, [remembered, rule("payments", "pay", "hold")])
+    made.definitions = published(made.definitions, [remembered, *plain(max_uses="unlimited")])
     pay(made, "second")
     assert "RuleContradicted" in names(made.ask(k.RevokeGrant(call_id="second"), RITA))
     assert "HoldOpened" in names(pay(made, "third"))

@@ -3,11 +3,14 @@
 import json
 from typing import Any
 
+import pytest
+
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.events.definitions import PolicyRetired
 from schemas.ids import TENANT_WIDE, definition_key
 from schemas.message import Message
+from services.domain import definitions as definitions_room
 from services.domain.definitions import Definitions, decide, evolve, set_aside
 from services.domain.policy import PolicySet, judge
 from tests.domain.policy.builders import call
@@ -108,3 +111,19 @@ def test_release_of_a_policy_that_was_retired_is_taken_back_before_it_runs() -> 
     said = world.ask(k.ConsumeGrant(call_id="c", digest=digest, attempt_id="a"))
 
     assert the(said, "HoldOpened").cause == "definition_changed"
+
+
+def test_publish_of_one_policy_too_many_says_to_retire_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions_room, "POLICIES_MAX", 1)
+    first = with_policies("allow")
+    more = k.PublishPolicy(name="q", document=json.dumps({"policy": "q", "rules": []}))
+    key = definition_key(TENANT, "policy", "q")
+
+    refused = the(decide(first, key, more, WIDE_OLGA), "CommandRefused")
+
+    assert (refused.code, refused.detail) == ("quota", "1 policies of this tenant are in force: retire some")
+    assert publish(first, "deny").version == 2, "the next version of one that is in force is taken"
+    retired = evolve(first, the(retire(first), "PolicyRetired"), TENANT, 1)
+    assert the(decide(retired, key, more, WIDE_OLGA), "PolicyPublished").version == 1
+    others = WIDE_OLGA.model_copy(update={"tenant": "globex"})
+    assert the(decide(first, key, more, others), "PolicyPublished").version == 1

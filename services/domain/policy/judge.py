@@ -20,6 +20,7 @@ from schemas.display.escape import revealed
 from schemas.policy_document import Defaults, Effect, Hold
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import Evaluator, evaluate_in_process
+from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet, Unreadable
 from services.domain.policy.failures import EvaluationFailed, PolicyTimeout
 from services.domain.policy.hold_terms import terms_of_all
@@ -90,13 +91,24 @@ def judge(
     """
     try:
         views = tool_views(call.tool, call.tool_definition, call.tool_version, call.claimed_annotations)
-        policy = policies.select(ScopeFacts(call.tenant, call.project, call.workspace, call.user, call.agent))
+        policy = policies.select(_scope_of(call))
         cases = [_Case(call, view, views[-1].risk, policy, _variables(call, view)) for view in views]
         verdict = _strictest([_judge(case, now_ms, evaluate, resolve_path) for case in cases])
         unread = policies.unreadable_of(call.tenant, call.project) if verdict.effect == "allow" else None
         return verdict if unread is None else _unread(cases[-1], unread)
     except Exception as error:
         return _unjudged(call, error)
+
+
+def reads_memory(policies: PolicySet, call: CallFacts) -> bool:
+    """Whether a condition that may be evaluated on a call reads what is remembered."""
+    policy = policies.select(_scope_of(call))
+    reads = frozenset() if policy is None else policy.rules_of(call.tool).reads
+    return any(name == MEMORY for name, _ in reads)
+
+
+def _scope_of(call: CallFacts) -> ScopeFacts:
+    return ScopeFacts(call.tenant, call.project, call.workspace, call.user, call.agent)
 
 
 def _variables(call: CallFacts, view: ToolView) -> dict[str, Any]:
@@ -118,7 +130,7 @@ def _variables(call: CallFacts, view: ToolView) -> dict[str, Any]:
         "execution": execution,
         "risk": view.risk_variable,
         "trust": call.trust,
-        "memory": call.memory,
+        MEMORY: call.memory,
     }
 
 
