@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem, warning
 from services.domain.policy.calls_that_fail import failing_calls
+from services.domain.policy.cel_memory import without_calls
+from services.domain.policy.cel_tokens import Unreadable, tokenize
 from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
 from services.domain.policy.numbers_in_conditions import doubtful_numbers
 from services.domain.policy.patterns import is_exact, is_usable, like_matcher, matcher
@@ -85,6 +87,7 @@ def check(
         if rule.then == "allow" and _takes_all(rule):
             message = "this rule allows every call that reaches it; narrow it by match or when"
             problems.append(warning(f"rules[{index}]", "allows_all", message))
+    problems.extend(_reads_nothing(document.rules))
     if known_tools is not None:
         problems.extend(unknown_tools(document.rules, known_tools))
     return problems
@@ -112,6 +115,25 @@ def check_value(
         others = [problem for problem in raw_problems(value) if problem.path not in places]
         return None, [*error.problems, *others]
     return document, check(document, known_tools, tenant)
+
+
+def _reads_nothing(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    """A warning for each condition that reads what is remembered, where no rule lets it be remembered so."""
+    blocks = (rule.hold for rule in rules if rule.then == "hold" and rule.hold is not None)
+    if any("rule" in block.remember.scopes and block.remember.max_uses == "unlimited" for block in blocks):
+        return
+    for index, rule in enumerate(rules):
+        if rule.when is not None and _reads_memory(rule.when):
+            message = "memory.approved is always empty: it has the values of rules without a limit of uses"
+            advice = "let a rule that holds remember with scope rule and max_uses: unlimited"
+            yield warning(f"rules[{index}].when", "reads_nothing", f"{message}; {advice}")
+
+
+def _reads_memory(condition: str) -> bool:
+    try:
+        return without_calls(tokenize(condition)) is not None
+    except Unreadable:
+        return False  # Told by whoever compiles it.
 
 
 def _takes_all(rule: Rule) -> bool:

@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from schemas.policy_document import parse_policy
 from services.domain.policy.check import check, check_text
 
@@ -58,3 +60,24 @@ def test_check_text_right_form_gives_the_document() -> None:
 
     assert document is not None
     assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("remember", "found"),
+    [
+        ("{scopes: [rule]}", ["reads_nothing"]),
+        ("{scopes: [execution], max_uses: unlimited}", ["reads_nothing"]),
+        ("{scopes: [rule], max_uses: unlimited}", []),
+    ],
+)
+def test_check_of_a_condition_that_reads_what_no_rule_remembers_is_a_warning(
+    remember: str, found: list[str]
+) -> None:
+    text = (
+        "policy: p\nrules:\n"
+        "  - {id: known, match: {tools: [pay]}, when: args.to in memory.approved('to'), then: allow}\n"
+        f"  - {{id: ask, then: hold, hold: {{remember: {remember}}}}}\n"
+    )
+    _, problems = check_text(text)
+    assert [problem.code for problem in problems] == found
+    assert all(problem.severity == "warning" for problem in problems)
