@@ -149,18 +149,24 @@ async def _rebuild(
     plan: Plan, store: ViewStore, tail: KafkaTail, topics: Topics, progress: Progress, bulk: Bulk | None
 ) -> Outcome:
     began = _now_s()
-    held = await _held(tail, topics)
-    ends = {at: bounds.end for at, bounds in held.items()}
-    live, note = _open_live(plan.live_url, ends)
+    live, note = _open_live(plan.live_url)
     try:
-        targets = ends if live is None else _offsets(live, ends)
+        stands = {} if live is None else _offsets(live)
+        # Asked for afterwards: a view that follows a log that is written to has always read less than the log's end.
+        held = await _held(tail, topics)
+        ends = {at: bounds.end for at, bounds in held.items()}
+        if any(offset > ends.get(at, 0) for at, offset in stands.items()):
+            note = OTHER_LOG
+        targets = ends if note else dict.fromkeys(ends, 0) | stands
         if bulk is not None:
             kept = {at: end for at, end in targets.items() if at.topic != topics.dead_letters}
             await asyncio.to_thread(bulk, store, kept, progress)
         reading = Reading(tail, _writer(store, topics, plan.seals), progress, _firsts(held))
         await reading.up_to(targets)
         read_s = _now_s() - began
-        comparison = None if live is None else await _compare(live, store, reading, held, topics)
+        comparison = None
+        if live is not None and not note:
+            comparison = await _compare(live, store, reading, held, topics)
         signed = {} if plan.heads is None else plan.heads.newest()
         held_now = await _held(tail, topics)
         reading.firsts = _firsts(held_now)
@@ -186,18 +192,14 @@ async def _compare(
             return compare(rebuilt, moment, Forgotten(forgetful, len(of_letters)))
 
 
-def _open_live(url: str, ends: Offsets) -> tuple[ViewStore | None, str]:
+def _open_live(url: str) -> tuple[ViewStore | None, str]:
     """The live view, or why there is none that could be compared."""
     if not exists(url):
         return None, "there is no live view yet"
     try:
-        live = open_view(url)
+        return open_view(url), ""
     except ViewOutdated:
         return None, OUTDATED
-    if any(offset > ends.get(at, 0) for at, offset in _offsets(live, ends).items()):
-        live.close()
-        return None, OTHER_LOG
-    return live, ""
 
 
 OUTDATED = "the live view was built by another version of Placet"
@@ -214,9 +216,8 @@ def _refusal(plan: Plan, comparison: Comparison | None, note: str) -> str:
     return ""
 
 
-def _offsets(store: ViewStore, ends: Offsets) -> dict[Partition, int]:
-    stored = {Partition(at.topic, at.partition): at.next_offset for at in store.positions()}
-    return {at: stored.get(at, 0) for at in ends} | stored
+def _offsets(store: ViewStore) -> dict[Partition, int]:
+    return {Partition(at.topic, at.partition): at.next_offset for at in store.positions()}
 
 
 async def _held(tail: KafkaTail, topics: Topics) -> dict[Partition, Bounds]:

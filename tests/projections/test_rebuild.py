@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from projections.rebuild import Outcome, Plan, rebuild
 from projections.store.port import Batch, ViewReplaced
 from projections.store.tables import DEAD_LETTERS, EXECUTIONS, VIEW_TABLES
 from projections.store.urls import identity_of, new_generation, open_view
-from projections.tail_kafka import KafkaAddress, KafkaTail
+from projections.tail_kafka import Bounds, KafkaAddress, KafkaTail, Partition
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.dead_letters import letter_headers
 from schemas.events.executions import CommandAbandoned
@@ -210,6 +211,47 @@ async def follow(kafka: str, topics: Topics, url: str, letters: int) -> None:
     projector.stop()
     await running
     await tail.close()
+
+
+class WrittenMeanwhile(KafkaTail):
+    """A log that has grown, and a live view that has read that, once its ends were told for the first time."""
+
+    def __init__(self, address: KafkaAddress, grow: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(address)
+        self._grow: Callable[[], Awaitable[None]] | None = grow
+
+    async def bounds(self, partitions: Sequence[Partition]) -> dict[Partition, Bounds]:
+        found = await super().bounds(partitions)
+        grow, self._grow = self._grow, None
+        if grow is not None:
+            await grow()
+        return found
+
+
+async def test_replay_while_the_log_is_written_to_takes_no_other_log_for_it(
+    kafka: str, topic_prefix: str, database_url: str
+) -> None:
+    topics, builder, definitions = await a_log_on(kafka, topic_prefix)
+    live = Filler(open_view(database_url), topics)
+    live.fill(builder, definitions, topic_id=None)
+
+    async def grow() -> None:
+        before = [len(records) for records in builder.records]
+        many_runs(builder, 5, seed=7)
+        fresh = zip(builder.records, before, strict=True)
+        await produce(kafka, topics.executions, [records[count:] for records, count in fresh])
+        live.fill(builder, definitions, topic_id=None)
+
+    tail = WrittenMeanwhile(KafkaAddress(kafka), grow)
+    await tail.open()
+    try:
+        outcome = await rebuild(Plan(database_url, database_url), tail, topics, lambda done, of: None)
+    finally:
+        await tail.close()
+        live.store.close()
+    assert (outcome.refused, outcome.note) == ("", "")
+    assert outcome.comparison is not None
+    assert outcome.comparison.is_equal
 
 
 async def forget(kafka: str, topics: Topics, before: dict[int, int]) -> None:
