@@ -41,7 +41,8 @@ def check_database(database_url: str | None) -> None:
         raise UsageError(str(error)) from error
 
 
-def start_renewal(directory: DataDir) -> subprocess.Popen[bytes]:
+def start_renewal(directory: DataDir, bootstrap_servers: str) -> subprocess.Popen[bytes]:
     """Start `placet replay` for the stack in a directory; what it prints goes where this process prints."""
-    command = (sys.executable, "-m", "ops.replay", "--data-dir", str(directory.root))
+    where = ("--data-dir", str(directory.root), "--bootstrap-servers", bootstrap_servers)
+    command = (sys.executable, "-m", "ops.replay", *where)
     return process.spawn(command, cwd=process.PACKAGE_ROOT)

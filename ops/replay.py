@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ from ops.commands.common import DataDirOption, JsonOption, print_json, print_lin
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
 from ops.kafka.acl import READER
+from ops.own_log import reached
 from ops.private import hide_secrets
 from placet.cli import safe
 from placet.cli.session import console
@@ -57,11 +58,14 @@ def replay(
     """Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in."""
     hide_secrets(SECRET_OPTIONS)
     try:
-        config = load_config(DataDir(data_dir.expanduser().absolute()).config)
-        settings = config.settings_for("replay", READER) | _given(database_url, bootstrap_servers)
-        live_url, heads = settings["database_url"], signed_heads(settings)
-        plan = Plan(live_url, into or live_url, force, heads, load_seals(settings))
-        outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
+        directory = DataDir(data_dir.expanduser().absolute())
+        with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
+            if database_url:
+                config = replace(config, database_url=database_url)
+            settings = config.settings_for("replay", READER)
+            live_url, heads = settings["database_url"], signed_heads(settings)
+            plan = Plan(live_url, into or live_url, force, heads, load_seals(settings))
+            outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
     except OpsError as error:
         print_line(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
@@ -98,9 +102,8 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _given(database_url: str | None, bootstrap_servers: str | None) -> dict[str, str]:
-    given = {"database_url": database_url, "bootstrap_servers": bootstrap_servers}
-    return {name: value for name, value in given.items() if value}
+def _say(text: str) -> None:
+    print_line(text, err=True)
 
 
 def _topics(config: StackConfig) -> Topics:

@@ -18,14 +18,14 @@ from types import FrameType
 from ops import process
 from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
-from ops.errors import OpsError, RoleFailedError, UsageError
+from ops.errors import OpsError, RoleFailedError
 from ops.files import unusable
 from ops.install import install_keys, install_seals, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
-from ops.kafka.settings import Layout
 from ops.locks import lock_directory
 from ops.options import UpOptions, check_addresses, settle
+from ops.own_log import check_log_is_there
 from ops.ports import reachable
 from ops.private import keep_private
 from ops.renewal import are_outdated, check_database, start_renewal
@@ -116,21 +116,21 @@ class Supervisor:
             if role.name != PROJECTOR or not outdated:
                 role.start()
         if outdated:
-            self._renew_views()
+            self._renew_views(self.config)
         self._wait_ready(self.config)
 
     def _start_kafka(self) -> str:
-        _check_log_is_there(self.directory)
+        check_log_is_there(self.directory)
         self._say("Starting Kafka")
         self._kafka = KafkaChild(
             self.directory.kafka, Access(self.directory.kafka_clients, Topics(self.options.topic_prefix))
         )
         return self._kafka.start()
 
-    def _renew_views(self) -> None:
+    def _renew_views(self, config: StackConfig) -> None:
         """Make the views anew while those who need none of them work, and only then let them be written."""
         self._say("Another version of Placet built the views: making them anew from the log")
-        renewal = start_renewal(self.directory)
+        renewal = start_renewal(self.directory, config.bootstrap_servers)
         try:
             while renewal.poll() is None:
                 self._tick()
@@ -234,20 +234,6 @@ class Supervisor:
         kafka = (self._kafka.component,) if self._kafka else ()
         parts = (*kafka, *(role.component for role in self._roles))
         return tuple(Component(part.name, None, STOPPED) for part in parts) if ended else parts
-
-
-def _check_log_is_there(directory: DataDir) -> None:
-    """Refuse to make an empty log in the place of one that is missing.
-
-    Raises:
-        UsageError: This directory knows a log, and Kafka's directory holds none.
-    """
-    layout = Layout(directory.kafka)
-    if directory.topics.is_file() and not layout.is_formatted:
-        raise UsageError(
-            f"The log of this stack ({directory.topics}) is not in {layout.data}: put it there, from a backup or from"
-            " where an earlier version wrote it (docs/operations.md), or start with a new data directory."
-        )
 
 
 def answers_ready(config: StackConfig) -> bool:

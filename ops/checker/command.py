@@ -20,6 +20,7 @@ from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes,
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
+from ops.own_log import reached
 from placet.cli.session import console
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import KeysUnreadable
@@ -45,19 +46,21 @@ def audit_log(
     """Read the whole log and say every broken invariant: exit code 0 when there is none, 1 otherwise."""
     with errors_as_exit_codes():
         lines = [line for path in history or () for line in read_history(path)]
-        settings = load_config(DataDir(data_dir.expanduser().absolute()).config).settings_for(
-            "audit-log", READER
-        )
-        if bootstrap_servers:
-            settings["bootstrap_servers"] = bootstrap_servers
-        topics = Topics(settings["topic_prefix"])
-        seals = _seals(settings)
+        directory = DataDir(data_dir.expanduser().absolute())
         notes: list[str] = []
-        with _progress(show=not json) as told:
-            count, violations = asyncio.run(_check(settings, topics, lines, seals, told, notes.append))
+        with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
+            settings = config.settings_for("audit-log", READER)
+            topics = Topics(settings["topic_prefix"])
+            seals = _seals(settings)
+            with _progress(show=not json) as told:
+                count, violations = asyncio.run(_check(settings, topics, lines, seals, told, notes.append))
     _tell(count, violations, notes, json)
     if violations:
         raise typer.Exit(EXIT_BROKEN)
+
+
+def _say(text: str) -> None:
+    print_line(text, err=True)
 
 
 def _seals(settings: dict[str, str]) -> LogSeals | None:

@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +66,36 @@ def test_find_config_beside_a_broken_file_says_which(tmp_path: Path) -> None:
 
 def test_config_shown_keeps_the_token_to_itself() -> None:
     assert "secret" not in repr(Config("http://x", "secret"))
+
+
+def runs(directory: Path, state: str, pid: int | None) -> None:
+    (directory / ".placet" / "run").mkdir()
+    (directory / ".placet" / "run" / "stack.json").write_text(json.dumps({"state": state, "pid": pid}))
+
+
+def test_find_config_beside_a_stack_that_was_stopped_sends_nobody_its_token(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    local_stack(tmp_path)
+    runs(tmp_path, "stopped", None)
+    with pytest.raises(NotConfigured, match=r"Nothing runs in \.placet"):
+        find_config()
+    monkeypatch.setenv("PLACET_URL", "http://127.0.0.1:8000")
+    with pytest.raises(NotConfigured, match="PLACET_TOKEN"):
+        find_config()
+    assert find_config(token="given") == Config("http://127.0.0.1:8000", "given")
+
+
+def test_find_config_beside_a_stack_that_was_killed_is_as_beside_a_stopped_one(tmp_path: Path) -> None:
+    local_stack(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    runs(tmp_path, "ready", ended.pid)
+    with pytest.raises(NotConfigured, match="Nothing runs"):
+        find_config()
+
+
+def test_find_config_beside_a_stack_that_runs_uses_it(tmp_path: Path) -> None:
+    local_stack(tmp_path)
+    runs(tmp_path, "ready", os.getpid())
+    assert find_config() == Config("http://127.0.0.1:8000", "local")

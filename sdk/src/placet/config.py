@@ -66,7 +66,9 @@ def find_config(url: str | None = None, token: str | None = None, data_dir: Path
     ):
         if given is not None:
             return Config(found_url, checked_token(setting, given))
-    if found_url == _local_url(directory) and (found := _local_token(directory)):
+    # At the address of a stack that was stopped somebody else may listen by now.
+    is_local = not _is_stopped(directory) and found_url == _local_url(directory)
+    if is_local and (found := _local_token(directory)):
         return Config(found_url, found)
     raise NotConfigured(
         f"No token for {shown_address(found_url)}: set PLACET_TOKEN (see `placet token issue`)."
@@ -86,7 +88,10 @@ def find_url(url: str | None = None, data_dir: Path | None = None) -> str:
     ):
         if given is not None:
             return checked_address(setting, given)
-    if found := _local_url(data_dir or Path(DATA_DIR)):
+    directory = data_dir or Path(DATA_DIR)
+    if found := _local_url(directory):
+        if _is_stopped(directory):
+            raise NotConfigured(f"Nothing runs in {directory}: start it with `placet up`, or set PLACET_URL.")
         return found
     raise NotConfigured("No gateway is known: set PLACET_URL, or run this where `placet up` keeps .placet/.")
 
@@ -181,6 +186,20 @@ def _local_url(directory: Path) -> str:
     except (OSError, ValueError, AttributeError) as error:
         raise NotConfigured(f"{path} can't be read ({error}); set PLACET_URL instead.") from error
     return checked_address(f"The address in {path}", url) if isinstance(url, str) and url else ""
+
+
+def _is_stopped(directory: Path) -> bool:
+    """Whether `placet up` ran there and does no more; False where something else runs the roles: it is not known."""
+    try:
+        stack = json.loads((directory / "run" / "stack.json").read_text("utf-8"))
+        state, pid = stack["state"], stack["pid"]
+        if state not in ("stopped", "failed"):
+            os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return False
+    return state in ("stopped", "failed")
 
 
 def _local_token(directory: Path) -> str:

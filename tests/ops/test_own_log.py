@@ -1,0 +1,158 @@
+"""A stack that was stopped: commands read its own log, and what keeps it from starting is mended."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ops.config import DataDir, StackConfig, load_config
+from ops.errors import UsageError
+from ops.own_log import reached
+from schemas.key_files import COPIES, DECIDERS
+from tests.servers.stack import RunningStack, run_placet, running_stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a stack with one execution that was stopped."""
+    directory = tmp_path_factory.mktemp("own") / "data"
+    with running_stack(directory, "--partitions", "2") as stack:
+        assert start(stack, "first") == 201
+    return directory
+
+
+@pytest.fixture
+def own(stopped: Path, tmp_path: Path) -> Iterator[RunningStack]:
+    """The same, as this test may change it."""
+    shutil.copytree(stopped, tmp_path / "kept", symlinks=True)
+    yield RunningStack(stopped)
+    RunningStack(stopped).placet("down")
+    shutil.rmtree(stopped)
+    (tmp_path / "kept").rename(stopped)
+
+
+def up(stack: RunningStack, *arguments: str) -> tuple[int, str]:
+    done = stack.placet("up", "--port", "0", "--detach", *arguments)
+    return done.returncode, done.stderr
+
+
+def start(stack: RunningStack, execution_id: str) -> int:
+    """Open an execution; the answer's status."""
+    who = ("--subject", "a", "--role", "agent", "--agent", "a")
+    token = run_placet("token", "issue", *who, "--data-dir", str(stack.data_dir))
+    assert token.returncode == 0, token.stderr
+    request = urllib.request.Request(
+        f"{stack.status()['url']}/v1/executions",
+        json.dumps({"execution_id": execution_id, "agent": "a", "request": "r"}).encode(),
+        {"Authorization": f"Bearer {token.stdout.strip()}", "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def executions(directory: Path) -> set[str]:
+    with sqlite3.connect(f"file:{directory / 'views.sqlite'}?mode=ro", uri=True) as views:
+        return {row[0] for row in views.execute("select execution_id from executions")}
+
+
+def test_stack_whose_signatures_were_off_for_a_while_goes_on_with_them(own: RunningStack) -> None:
+    assert up(own, "--log-signatures", "off")[0] == 0
+    assert start(own, "unsigned") == 201
+    own.placet("down")
+    assert up(own)[0] == 0
+    assert start(own, "signed-again") == 201
+    replayed = own.placet("replay")
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    own.placet("down")
+    assert {"first", "unsigned", "signed-again"} <= executions(own.data_dir)
+    checked = own.placet("audit-log")
+    assert checked.returncode == 0, checked.stdout
+    assert "its Kafka is started for this command" in checked.stderr
+
+
+def test_decider_whose_old_key_was_lost_with_its_copy_decides_nothing_anew(own: RunningStack) -> None:
+    assert run_placet("keys", "rotate", "decider", "--data-dir", str(own.data_dir)).returncode == 0
+    keys = own.data_dir / "keys"
+    kept = (keys / DECIDERS).read_bytes()
+    for name in (DECIDERS, COPIES):
+        (keys / name).unlink()
+    code, told = up(own)
+    assert code == 3
+    assert f"which {DECIDERS} does not list" in told
+    (keys / DECIDERS).write_bytes(kept)
+    (keys / COPIES).unlink()
+    assert up(own)[0] == 0
+    assert start(own, "second") == 201
+    own.placet("down")
+    # Once the new key has claimed, its claim alone would look well.
+    rows = json.loads(kept)
+    newest = list(rows)[-1]
+    (keys / DECIDERS).write_text(json.dumps({newest: rows[newest]}))
+    (keys / COPIES).unlink()
+    code, told = up(own)
+    assert code == 3
+    assert "follows one that does not count any more" in told
+    (keys / DECIDERS).write_bytes(kept)
+    assert up(own)[0] == 0
+    assert start(own, "third") == 201
+
+
+def test_views_ahead_of_the_log_are_rebuilt_while_the_stack_cannot_start(
+    own: RunningStack, tmp_path: Path
+) -> None:
+    assert up(own)[0] == 0
+    assert start(own, "lost") == 201
+    own.placet("down")
+    shutil.rmtree(own.data_dir / "kafka" / "data")
+    shutil.copytree(tmp_path / "kept" / "kafka" / "data", own.data_dir / "kafka" / "data")
+    shutil.rmtree(own.data_dir / "audit" / "heads", ignore_errors=True)
+    code, told = up(own)
+    assert code == 3
+    assert "placet replay --force" in told
+    replayed = own.placet("replay", "--force")
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    assert executions(own.data_dir) == {"first"}
+    assert up(own)[0] == 0
+    assert start(own, "after") == 201
+
+
+def test_replay_of_a_stopped_stack_reads_nothing_of_a_copy_on_its_port(
+    own: RunningStack, tmp_path: Path
+) -> None:
+    copy = RunningStack(tmp_path / "copy")
+    shutil.copytree(own.data_dir, copy.data_dir, symlinks=True)
+    refused = copy.placet("replay")
+    assert (refused.returncode, "is of the stack in" in refused.stderr) == (2, True)
+    assert up(copy)[0] == 0
+    try:
+        assert start(copy, "of-the-copy") == 201
+        replayed = own.placet("replay")
+        assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+        assert executions(own.data_dir) == {"first"}
+    finally:
+        copy.placet("down")
+
+
+def test_directory_that_another_process_holds_is_read_at_no_port(stopped: Path) -> None:
+    directory = DataDir(stopped)
+    config: StackConfig = load_config(directory.config)
+    with (
+        reached(directory, config, None, lambda _: None),
+        pytest.raises(UsageError, match="in use"),
+        reached(directory, config, None, lambda _: None),
+    ):
+        pass
+    with reached(directory, config, "elsewhere:1", lambda _: None) as given:
+        assert given.bootstrap_servers == "elsewhere:1"
