@@ -87,6 +87,10 @@ class KafkaTail:
         """The term rule of a lane, from where a claim is in force."""
         return rule_of(self.seals, self.starts[lane].topic, claim)
 
+    def claims(self) -> list[int]:
+        """Per lane, the claim in force where this tail stands; empty before it was opened."""
+        return [self._rules[begin.tp].claim for begin in self.starts if begin.tp in self._rules]
+
     async def close(self) -> None:
         """Let go of the connection."""
         clients = (self._consumer, self._scout)

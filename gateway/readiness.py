@@ -6,6 +6,7 @@ import asyncio
 
 from gateway.kafka_client import KafkaUnreachable
 from gateway.live.heard import Finding
+from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.service import Gateway
 
@@ -55,7 +56,13 @@ async def all_problems(gateway: Gateway) -> Finding:
 def installation(gateway: Gateway) -> Finding:
     """What the heartbeats say of Kafka and the other processes."""
     age_ms = gateway.pulse.word().kafka_age_ms
-    return gateway.heard.examine(gateway.settings.partitions, None if age_ms is None else age_ms / 1000)
+    found = gateway.heard.examine(gateway.settings.partitions, None if age_ms is None else age_ms / 1000)
+    if not gateway.started:
+        return found
+    read_through, claims = gateway.gate.live.read_through, gateway.tail.claims()
+    first = lane_of(0)
+    strangers = gateway.heard.strangers(read_through[first:], claims[first:])
+    return found._replace(problems=[*found.problems, *strangers])
 
 
 async def _can_send(gateway: Gateway) -> bool:

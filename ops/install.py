@@ -29,7 +29,7 @@ from ops.schema_registry import import_from_environment
 from ops.topics import ensure_topics
 from schemas.ids import TENANT_WIDE
 from schemas.key_files import DECIDER_KEY, DECIDERS, load_published, locked
-from schemas.seals import REQUIRED, SIGNED_FROM, read_signed_from, write_signed_from
+from schemas.seals import REQUIRED, SIGNED_FROM, Since, read_signed_from, switched, write_signed_from
 from schemas.topics import Topics
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.log import LogError, TopicPartition
@@ -105,9 +105,10 @@ def install_topics(config: StackConfig, partitions: int | None) -> int:
 
 
 def install_seals(config: StackConfig) -> None:
-    """Write down from where on the log is signed, if that is not known yet: where it ends now, so 0 of a new one.
+    """Write down from where on the log is signed: of a topic that is not known, where it ends, so 0 of a new one.
 
-    No decider may run meanwhile that does not sign yet (docs/identity.md).
+    Where signing is switched off, or on again, that is written down likewise, for otherwise nothing that was recorded
+    meanwhile would count, nor what follows it. No decider may run that was started otherwise (docs/identity.md).
 
     Raises:
         OpsError: The log does not answer.
@@ -118,11 +119,28 @@ def install_seals(config: StackConfig) -> None:
     try:
         with locked(config.directory.keys):
             known = read_signed_from(path) if path.exists() else {}
-            new = [topic for topic in (topics.executions, topics.definitions) if topic not in known]
-            if new and config.log_signatures == REQUIRED:
-                write_signed_from(path, known | asyncio.run(_ends(config, new)))
+            ends = asyncio.run(_ends(config, (topics.executions, topics.definitions)))
+            now = known | _signed_from(known, ends, on=config.log_signatures == REQUIRED)
+            if now != known:
+                write_signed_from(path, now)
     except KeysUnreadable as error:
         raise UsageError(str(error)) from error
+
+
+def _signed_from(
+    known: Mapping[str, Sequence[Since]], ends: Mapping[str, Sequence[int]], *, on: bool
+) -> dict[str, tuple[Since, ...]]:
+    found: dict[str, tuple[Since, ...]] = {}
+    for topic, at in ends.items():
+        if topic in known:
+            # A partition that is not named is signed from its beginning.
+            entries = (*known[topic], *([0] * (len(at) - len(known[topic]))))
+            pairs = zip(entries, at, strict=True)
+            turned = tuple(switched(since, end, on=on) for since, end in pairs)
+            found[topic] = turned if turned != entries else tuple(known[topic])
+        elif on:
+            found[topic] = tuple(at)
+    return found
 
 
 async def _ends(config: StackConfig, topics: Sequence[str]) -> dict[str, tuple[int, ...]]:

@@ -26,6 +26,9 @@ from cryptography.hazmat.primitives.serialization import (
 # What deciders carry between partitions is signed with it; made by the first decider that starts.
 DECIDER_KEY = "decider.pem"
 DECIDERS = "deciders.json"
+# A second copy of every file of public halves, by the file's name: what older keys signed is good for as long as
+# their public halves are known, and a file that is made again from its private key has the current one only.
+COPIES = "published.json"
 
 
 class KeysUnreadable(RuntimeError):
@@ -81,14 +84,39 @@ def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
         KeysUnreadable: the file is damaged.
     """
     try:
-        pairs = json.loads(path.read_text())
-        return {kid: Ed25519PublicKey.from_public_bytes(base64.b64decode(raw)) for kid, raw in pairs.items()}
+        return _publics(json.loads(path.read_text()))
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError, binascii.Error) as error:
-        raise KeysUnreadable(
-            f"{path} is damaged ({error}): restore it, or delete it to have it made again"
-        ) from error
+        raise KeysUnreadable(f"{path} is damaged ({error}): {_way_back(path)}") from error
+
+
+def _way_back(path: Path) -> str:
+    """What to do about a damaged file: deletion is advised only where it comes back whole."""
+    if load_copy(path):
+        whole = path.with_name(COPIES)
+        return f"restore it, or delete it to have it made again from {whole}, which has all its keys"
+    return "restore it from a backup; made again it would lack every key but the one that signs now"
+
+
+def load_copy(path: Path) -> dict[str, Ed25519PublicKey]:
+    """What the copy in the same directory has of a file of public keys; none where it has nothing or is damaged."""
+    try:
+        return _publics(_copies(path)[path.name])
+    except (KeyError, ValueError, AttributeError, TypeError, binascii.Error):
+        return {}
+
+
+def _copies(path: Path) -> dict[str, dict[str, str]]:
+    try:
+        found = json.loads(path.with_name(COPIES).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _publics(pairs: Mapping[str, str]) -> dict[str, Ed25519PublicKey]:
+    return {kid: Ed25519PublicKey.from_public_bytes(base64.b64decode(raw)) for kid, raw in pairs.items()}
 
 
 def key_id(public_key: Ed25519PublicKey) -> str:
@@ -127,23 +155,46 @@ def locked(keys_dir: Path) -> Iterator[None]:
 def publish(path: Path, key: SigningKey) -> dict[str, Ed25519PublicKey]:
     """Add the public half of a key to a file of them; the caller holds the directory.
 
+    A file that is missing is made again from its copy. One that lacks a key of its copy is refused: whether the key
+    was lost or shall be believed no more is for the operator to say, and for deciders' keys the log hangs on it.
+
     Returns:
         All keys of the file.
 
     Raises:
-        KeysUnreadable: the file is damaged.
+        KeysUnreadable: the file is damaged, or has lost a key.
     """
-    known = load_public(path)
-    if key.kid not in known:
+    known, copy = load_public(path), load_copy(path)
+    if not path.exists():
+        known = dict(copy)
+    if lost := [kid for kid in copy if kid not in known]:
+        raise KeysUnreadable(
+            f"{path} has lost the key {lost[0]}, and what it signed would count no more: restore the file, or delete "
+            f"it to have it made again from {path.with_name(COPIES)}; a key that shall be believed no more is taken "
+            "out of both by `placet keys withdraw`"
+        )
+    if key.kid not in known or known.keys() != copy.keys() or not path.exists():
         known[key.kid] = key.private_key.public_key()
         write_public(path, known)
     return known
 
 
-def write_public(path: Path, keys: Mapping[str, Ed25519PublicKey]) -> None:
-    """Write a file of public keys as `load_public` reads it; see `write_private`."""
-    rows = {kid: base64.b64encode(raw_public(public)).decode() for kid, public in keys.items()}
-    write_private(path, json.dumps(rows, indent=1).encode())
+def write_public(path: Path, keys: Mapping[str, Ed25519PublicKey], without: str = "") -> None:
+    """Write a file of public keys as `load_public` reads it, and then its copy; the caller holds the directory.
+
+    Args:
+        path: the file.
+        keys: all that it shall have. What the copy has beside them stays there,
+        without: but for this one, which is believed no more.
+    """
+    write_private(path, json.dumps(_rows(keys), indent=1).encode())
+    copy = {kid: public for kid, public in load_copy(path).items() if kid != without}
+    copies = _copies(path) | {path.name: _rows(copy | dict(keys))}
+    write_private(path.with_name(COPIES), json.dumps(copies, indent=1).encode())
+
+
+def _rows(keys: Mapping[str, Ed25519PublicKey]) -> dict[str, str]:
+    return {kid: base64.b64encode(raw_public(public)).decode() for kid, public in keys.items()}
 
 
 def raw_public(public_key: Ed25519PublicKey) -> bytes:

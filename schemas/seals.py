@@ -8,12 +8,16 @@ it; the claim in force that it names makes a copy of it worthless.
 A leaf is the MessagePack array of key, headers (but the last, which is the proof) and value, as in the audit trees.
 
 From where on signatures are owed stands beside the keys in `signed-from.json`: for a log that an earlier version
-began unsigned, where it ended when signing began. It is not in the log, where a forger could say anything.
+began unsigned, where it ended when signing began. It is not in the log, where a forger could say anything. A
+partition whose log ran with `log_signatures` off for a while has several places there: owed from the first on, no
+longer from the second on, again from the third on. So what was forged while they were owed never counts, nor while
+they are off, nor later.
 """
 
 import hashlib
 import json
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -53,6 +57,8 @@ DISPLACED_MAX = 3
 SEAL_MAX_BYTES = 320
 VERIFIED_MAX = 256
 
+# From which offset on a partition is signed; or where that changed, in turns: signed, not signed, signed …
+Since = int | tuple[int, ...]
 # A kid names one key for ever.
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
 
@@ -123,7 +129,7 @@ class TopicSeals:
     Attributes:
         topic: its name.
         keys: the deciders' public keys.
-        since: per partition, the first offset that must be signed; 0 for one that is not named.
+        since: per partition, from where on records must be signed; from 0 for one that is not named.
         forged: how many records were refused, apart from a decider's own that were displaced.
         displaced: how many of those there were. A writer signs its next batch for the place behind its last one, or
             behind its claim. Where a backlog of a deposed writer lands there first, the batch lands behind that,
@@ -132,7 +138,7 @@ class TopicSeals:
 
     topic: str
     keys: PublicKeys
-    since: Sequence[int] = ()
+    since: Sequence[Since] = ()
     forged: int = 0
     displaced: int = 0
     # Per partition: the last record that counted, and how far what came after it has been displaced.
@@ -142,8 +148,7 @@ class TopicSeals:
 
     def vouches(self, raw: RawRecord) -> bool:
         """Whether a record is a decider's, and stands where it was signed for; one that is not is reported."""
-        is_owed = raw.partition >= len(self.since) or raw.offset >= self.since[raw.partition]
-        if not is_owed or self._is_signed(raw):
+        if not self._is_owed(raw) or self._is_signed(raw):
             self._last[raw.partition] = raw.offset
             self._shifts.pop(raw.partition, None)
             return True
@@ -159,6 +164,20 @@ class TopicSeals:
             raw.offset,
         )
         return False
+
+    def doubt(self, raw: RawRecord) -> str:
+        """Why a record would not count for who knows these keys, in a few words; empty where it counts."""
+        if not self._is_owed(raw) or self._is_signed(raw):
+            return ""
+        proof = _proof_of(raw)
+        if proof is None:
+            return "is not signed"
+        if self.keys(proof.kid) is None:
+            return f"is signed by the key {proof.kid}, which {DECIDERS} does not list"
+        return "is not signed for this place"
+
+    def _is_owed(self, raw: RawRecord) -> bool:
+        return raw.partition >= len(self.since) or owes(self.since[raw.partition], raw.offset)
 
     def _likely_shifts(self, raw: RawRecord) -> Iterable[int]:
         """How far a record may stand behind the place that it was signed for, what is likely first."""
@@ -223,11 +242,11 @@ class LogSeals:
 
     Attributes:
         keys: the deciders' public keys.
-        since: topic → per partition, the first offset that must be signed.
+        since: topic → per partition, from where on records must be signed.
     """
 
     keys: PublicKeyFile
-    since: Mapping[str, tuple[int, ...]]
+    since: Mapping[str, tuple[Since, ...]]
 
     def of(self, topic: str) -> TopicSeals:
         """The seals of one topic; of one that is not known, every record must be signed."""
@@ -238,18 +257,29 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
     """How a role knows authentic records, by its settings `keys_dir` and `log_signatures`.
 
     Returns:
-        None where `log_signatures` is `off`: by the operator's word, anything that may be produced counts.
+        None where `log_signatures` is `off` and never was anything else: by the operator's word, anything that may be
+        produced counts. What stands where signatures were owed must be signed whatever came later.
 
     Raises:
         SealsUnreadable: the setting is another word, or the file beside the keys is missing or damaged.
     """
-    wanted = settings.get("log_signatures") or REQUIRED
-    if wanted == OFF:
-        return None
-    if wanted != REQUIRED:
-        raise SealsUnreadable(f"log_signatures must be {REQUIRED} or {OFF}, not {wanted[:40]!r}.")
     keys_dir = Path(settings["keys_dir"])
-    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), read_signed_from(keys_dir / SIGNED_FROM))
+    path = keys_dir / SIGNED_FROM
+    if not signs(settings) and not path.exists():
+        return None
+    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), read_signed_from(path))
+
+
+def signs(settings: Mapping[str, str]) -> bool:
+    """Whether a decider signs what it records, by its setting `log_signatures`.
+
+    Raises:
+        SealsUnreadable: it is another word.
+    """
+    wanted = settings.get("log_signatures") or REQUIRED
+    if wanted not in (REQUIRED, OFF):
+        raise SealsUnreadable(f"log_signatures must be {REQUIRED} or {OFF}, not {wanted[:40]!r}.")
+    return wanted == REQUIRED
 
 
 def sealer_of(settings: Mapping[str, str]) -> Sealer:
@@ -261,7 +291,26 @@ def sealer_of(settings: Mapping[str, str]) -> Sealer:
     return Sealer(load_published(Path(settings["keys_dir"]), DECIDER_KEY, DECIDERS))
 
 
-def read_signed_from(path: Path) -> dict[str, tuple[int, ...]]:
+def owes(since: Since, offset: int) -> bool:
+    """Whether what stands at an offset of a partition must be signed."""
+    return offset >= since if isinstance(since, int) else bisect_right(since, offset) % 2 == 1
+
+
+def switched(since: Since, end: int, *, on: bool) -> Since:
+    """From where on a partition is signed once signing is switched on or off where it ends; the same if it was so.
+
+    Args:
+        since: up to now.
+        end: one past its last record.
+        on: whether what comes must be signed.
+    """
+    places = (since,) if isinstance(since, int) else since
+    if (len(places) % 2 == 1) == on:
+        return since
+    return (*places, end)
+
+
+def read_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
     """What `signed-from.json` says.
 
     Raises:
@@ -269,7 +318,7 @@ def read_signed_from(path: Path) -> dict[str, tuple[int, ...]]:
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {topic: tuple(int(offset) for offset in offsets) for topic, offsets in found.items()}
+        return {topic: tuple(_since(entry) for entry in entries) for topic, entries in found.items()}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise SealsUnreadable(
             f"{path} does not say from where on the log is signed ({type(error).__name__}): copy it from where "
@@ -277,7 +326,13 @@ def read_signed_from(path: Path) -> dict[str, tuple[int, ...]]:
         ) from error
 
 
-def write_signed_from(path: Path, since: Mapping[str, Sequence[int]]) -> None:
+def _since(entry: object) -> Since:
+    if isinstance(entry, list):
+        return tuple(int(offset) for offset in entry)
+    return int(entry)  # type: ignore[call-overload, no-any-return]
+
+
+def write_signed_from(path: Path, since: Mapping[str, Sequence[Since]]) -> None:
     """Keep from where on each topic is signed; the caller holds the directory of keys."""
     rows = {topic: list(offsets) for topic, offsets in since.items()}
     write_private(path, json.dumps(rows, indent=1).encode())

@@ -35,6 +35,7 @@ class Pulse:
         self.state = STARTING
         self.address: str | None = None
         self.partitions: tuple[int, ...] = ()
+        self.terms: tuple[int, ...] = ()
         self.reason = ""
         self.clock = ""
         self.disks: tuple[Disk, ...] = ()
@@ -92,6 +93,7 @@ class Pulse:
             loop_age_ms=int(loop_age_s * 1000),
             kafka_age_ms=None if answered is None else int((now - answered) * 1000),
             partitions=self.partitions,
+            terms=self.terms,
             reason="; ".join(filter(None, (room.hindrance, self.reason))),
             disk=room.warning,
             clock=self.clock,

@@ -42,6 +42,7 @@ class Word:
         loop_age_ms: How long its own work has not given a sign of life.
         kafka_age_ms: How long ago Kafka last acknowledged a heartbeat; None before the first.
         partitions: Of the executions, those that a decider writes.
+        terms: The claim under which it writes each of them, in their order.
         reason: What hinders it, in its own words, although it runs and is connected; of one that stops, which
             error ended it.
         disk: Which of its disks has (nearly) no room left.
@@ -60,6 +61,7 @@ class Word:
     loop_age_ms: int = 0
     kafka_age_ms: int | None = None
     partitions: tuple[int, ...] = ()
+    terms: tuple[int, ...] = ()
     reason: str = ""
     disk: str = ""
     clock: str = ""
@@ -115,7 +117,8 @@ def word_of(read: Any) -> Word:
     """A heartbeat from its JSON; errors as `decode`."""
     try:
         known = {field.name: read[field.name] for field in fields(Word) if field.name in read}
-        word = Word(**{**known, "partitions": tuple(known.get("partitions", ()))})
+        several = {name: tuple(known.get(name, ())) for name in ("partitions", "terms")}
+        word = Word(**(known | several))
     except TypeError as error:
         raise WordUnreadable(str(error)) from error
     if not _is_well_typed(word):
@@ -125,7 +128,7 @@ def word_of(read: Any) -> Word:
 
 def _is_well_typed(word: Word) -> bool:
     texts = (word.role, word.name, word.host, word.state, word.at, word.reason, word.disk, word.clock)
-    numbers = (word.pid, word.stalled_ms, word.loop_age_ms, *word.partitions)
+    numbers = (word.pid, word.stalled_ms, word.loop_age_ms, *word.partitions, *word.terms)
     maybe = (word.lag_records, word.kafka_age_ms)
     return (
         all(isinstance(text, str) for text in texts)

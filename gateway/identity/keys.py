@@ -17,6 +17,7 @@ from schemas.key_files import (
     KeysUnreadable,
     SigningKey,
     key_id,
+    load_copy,
     load_public,
     load_signing,
     locked,
@@ -155,9 +156,10 @@ def withdraw(keys_dir: Path, name: str, kid: str) -> None:
         known = load_public(path)
         if kid == signs:
             raise KeyStays(f"{kid} is the key {name} that signs now: `placet keys rotate {name}` comes first")
-        if known.pop(kid, None) is None:
+        # One that was taken out by hand is still in the copy.
+        if known.pop(kid, None) is None and kid not in load_copy(path):
             raise KeyStays(f"there is no key {kid} in {path}, which has {', '.join(known) or 'none'}")
-        write_public(path, known)
+        write_public(path, known, without=kid)
 
 
 @dataclass(slots=True)

@@ -94,6 +94,23 @@ class Heard:
         silence_s = self.silence_s
         return [Part(part.word, part.age_s + silence_s) for part in self.parts()]
 
+    def strangers(self, read_through: Sequence[int], claims: Sequence[int]) -> list[str]:
+        """Deciders at work whose claim does not count here, so that nothing which they record does, as sentences.
+
+        Args:
+            read_through: per partition of the executions, the first offset that was not read here.
+            claims: per partition, the claim in force there.
+        """
+        return [
+            f"{part.word.name} on {part.word.host} writes partition {number} under a claim that does not count here "
+            f"(offset {term}): compare keys/deciders.json and keys/signed-from.json of both, and log_signatures"
+            for part in self.parts()
+            if part.word.role == DECIDER and part.does_its_work
+            for number, term in zip(part.word.partitions, part.word.terms, strict=False)
+            # A later claim in force is another decider's: this one does not know yet that it was deposed.
+            if number < min(len(claims), len(read_through)) and claims[number] < term < read_through[number]
+        ]
+
     def examine(self, partitions: int, kafka_age_s: float | None) -> Finding:
         """What is wrong with the installation.
 

@@ -37,7 +37,10 @@ ENDS = {
     "grants": "Nobody verifies releases that it signed from now on; calls can still be consumed at the gateway.",
     "issuer": "Tokens that it signed are refused within a second, their sockets closed within five.",
     "gateway": "What it signed and nobody has decided becomes a dead letter: start each gateway again first.",
-    "decider": "What it signed in the log counts no more, but for what stands before keys/signed-from.json.",
+    "decider": (
+        "What it signed in the log counts no more, but for what stands before keys/signed-from.json, and no decider "
+        "starts on a log that was counted under it (docs/identity.md)."
+    ),
 }
 
 

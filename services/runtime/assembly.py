@@ -1,12 +1,12 @@
 """Puts a writer together: which aggregates a partition has, and what they are decided by."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from schemas.envelope import Signer, Verifier
 from schemas.seals import LogSeals, Sealer
-from schemas.term import rule_of
+from schemas.term import NO_CLAIM, rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.runtime.carrier import Carrier, Published
@@ -36,7 +36,8 @@ class Assembly:
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
     clock, used only to guess when to nudge; `trust` is what verdicts cite; `signer` signs what is carried between
     partitions, `sealer` what is recorded; `seals` tells what others have so recorded; `trial` tries what others ended
-    of; `meters` count what they do; `large` is what large commands may take of them all.
+    of; `meters` count what they do; `large` is what large commands may take of them all; `counted` is, per
+    partition, the claim that others are known to have counted.
     """
 
     log: Log
@@ -54,6 +55,7 @@ class Assembly:
     trial: Trial | None = field(default=None, kw_only=True)
     meters: Meters = UNSEEN
     large: LargeCommands | None = None
+    counted: Mapping[int, int] = field(default_factory=dict, kw_only=True)
     _recovering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(RECOVERED_TOGETHER))
 
     def build(self, commands_tp: TopicPartition, appender: Appender, feed: CommandFeed) -> PartitionWriter:
@@ -74,7 +76,8 @@ class Assembly:
         executions.on_due = deadlines.put
         events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)
         ledger = Ledger(executions, rule_of(self.seals, events_tp.topic))
-        keys = self.seals.keys if self.seals else None
+        # While signing is off no decider signs a snapshot either.
+        keys = self.seals.keys if self.seals and self.sealer else None
         snapshots = Snapshots(self.log, events_tp, self.sealer, keys)
         return PartitionWriter(
             log=self.log,
@@ -82,6 +85,7 @@ class Assembly:
             commands_tp=commands_tp,
             events_tp=events_tp,
             worker_id=self.worker_id,
+            counted=self.counted.get(events_tp.partition, NO_CLAIM),
             rounds=Rounds(ledger, self.verifier, commands_tp.partition, self.partitions),
             adoption=adoption,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),

@@ -8,8 +8,9 @@ from schemas.headers import event_record
 from schemas.ids import LOG_KEYS, derived_id
 from schemas.record import EventMeta
 from schemas.seals import ANYWHERE, Sealer
+from schemas.term import NO_CLAIM
 from services.runtime.ledger import Ledger
-from services.runtime.log import Appender, Log, TopicPartition
+from services.runtime.log import Appender, ClaimUnknown, Log, TopicPartition
 
 # Some ten milliseconds of folding. A whole partition at once took longer than a group waits for its member.
 READ_TOGETHER = 64
@@ -39,6 +40,7 @@ async def claim(
     claim_id: str,
     worker_id: str,
     sealer: Sealer | None = None,
+    counted: int = NO_CLAIM,
 ) -> bool:
     """Try once to become the partition's writer.
 
@@ -54,15 +56,19 @@ async def claim(
         claim_id: fresh for every try.
         worker_id: named in the claim, for people.
         sealer: signs it; None where nothing is signed.
+        counted: a claim that others have counted: nothing is claimed beside it by who does not.
 
     Returns:
         Whether this claim is in force; if not, somebody else's landed first.
 
     Raises:
+        ClaimUnknown: the claim that others have counted does not count here: all after it would be decided anew.
         AppendFailed: the outcome is unknown; claim again with a fresh appender.
     """
     _, end = await log.bounds(tp)
     await read_up_to(log, tp, ledger, end)
+    if ledger.rule.claim < counted:
+        raise ClaimUnknown(tp, counted, "follows one that does not count any more")
     body = WriterClaimed(claim_id=claim_id, after=ledger.rule.claim, worker=worker_id)
     meta = EventMeta(
         event_id=derived_id("claim", claim_id),

@@ -122,6 +122,24 @@ class MemberReplaced(LogError):
         self.member = member
 
 
+class ClaimUnknown(LogError):
+    """A claim that others have counted does not count here. The operator acts; nothing may be decided anew.
+
+    Attributes:
+        tp: the partition.
+        offset: of the claim.
+    """
+
+    def __init__(self, tp: TopicPartition, offset: int, doubt: str) -> None:
+        super().__init__(
+            f"The claim at {tp}@{offset} was counted before, but it {doubt}: everything under it would be "
+            "decided anew. Restore keys/deciders.json and keys/signed-from.json from a host or backup that has all "
+            "their lines; docs/identity.md says what to do where that is meant."
+        )
+        self.tp = tp
+        self.offset = offset
+
+
 class LogTruncated(LogError):
     """A partition does not hold an offset that was asked for. The operator acts; nothing may be skipped.
 

@@ -3,25 +3,41 @@
 A decider goes on from what the facts say was decided. Where facts were cut off and the commands were not, it would
 decide those again, differently. So before it claims anything it looks for a witness: `placet.trust` says of each
 partition of the facts up to which offset it was counted.
+
+It would do the same where the facts are there and count no more, since the public half of the key that signed them
+was lost, or since they were recorded unsigned. The witness says, too, under which claim it counted. Records of the
+facts themselves are no evidence: who may only produce there could claim under a key that nobody ever knew.
 """
 
+from collections.abc import Mapping
 from contextlib import aclosing
 
 from schemas.record import UnreadableRecord
+from schemas.seals import LogSeals
+from schemas.term import NO_CLAIM
 from schemas.trust import TrustCheckpoint, read_trust
-from services.runtime.log import Log, LogTruncated, TopicPartition
+from services.runtime.log import ClaimUnknown, Log, LogTruncated, TopicPartition
 
 # A checkpoint closes every round of counting: one of the last records is one.
 LOOK_BACK = 1_000
 
 
-async def check_whole(log: Log) -> None:
-    """Compare the end of each partition of the facts with how far it was counted.
+async def check_whole(log: Log, seals: LogSeals | None = None) -> Mapping[int, int]:
+    """Compare each partition of the facts with how far, and under which claim, it was counted.
+
+    Args:
+        log: connected.
+        seals: of the log; None where nothing was ever signed.
+
+    Returns:
+        Per partition, the claim that was counted last.
 
     Raises:
         LogTruncated: a partition ends before.
+        ClaimUnknown: that claim would not count any more.
         LogError: the log cannot be read; see its kinds.
     """
+    claims = {}
     topic_id = await log.topic_id(log.topics.executions)
     for partition in range(await log.partition_count(log.topics.trust)):
         counted = await _newest_checkpoint(log, TopicPartition(log.topics.trust, partition))
@@ -31,6 +47,20 @@ async def check_whole(log: Log) -> None:
         first, end = await log.bounds(tp)
         if counted.through_offset >= end:
             raise LogTruncated(tp, counted.through_offset, first, end)
+        await _check_claim(log, tp, counted.term, seals)
+        claims[partition] = counted.term
+    return claims
+
+
+async def _check_claim(log: Log, tp: TopicPartition, claim: int, seals: LogSeals | None) -> None:
+    if seals is None or claim == NO_CLAIM:
+        return
+    of_topic = seals.of(tp.topic)
+    async with aclosing(log.read(tp, claim, claim + 1)) as chunks:
+        async for chunk in chunks:
+            for raw in chunk:
+                if doubt := of_topic.doubt(raw):
+                    raise ClaimUnknown(tp, claim, doubt)
 
 
 async def _newest_checkpoint(log: Log, tp: TopicPartition) -> TrustCheckpoint | None:

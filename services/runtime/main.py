@@ -20,7 +20,7 @@ from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable, load_published
 from schemas.members import member_name
 from schemas.public_keys import PublicKeyFile
-from schemas.seals import load_seals, sealer_of
+from schemas.seals import load_seals, sealer_of, signs
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -78,16 +78,21 @@ async def _serve(settings: Mapping[str, str], alive: Living) -> None:
     )
     try:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
-        await check_whole(log)
+        counted = await check_whole(log, load_seals(settings))
         with CelHelper() as helper:
             empty = Definitions(policies=PolicySet(), evaluate=helper.evaluate, check_schema=helper.misfit)
-            await _work(log, settings, empty, alive, helper.leave)
+            await _work(log, settings, empty, alive, helper.leave, counted)
     finally:
         await log.close()
 
 
 async def _work(
-    log: Log, settings: Mapping[str, str], empty: Definitions, alive: Living, leave: Callable[[], None]
+    log: Log,
+    settings: Mapping[str, str],
+    empty: Definitions,
+    alive: Living,
+    leave: Callable[[], None],
+    counted: Mapping[int, int],
 ) -> None:
     seals = load_seals(settings)
     later = Later()
@@ -108,11 +113,12 @@ async def _work(
         fresh_id=lambda: str(uuid.uuid4()),
         trust=trust.trust_for,
         signer=_signer(keys_dir),
-        sealer=sealer_of(settings) if seals else None,
+        sealer=sealer_of(settings) if signs(settings) else None,
         seals=seals,
         trial=ForkedTrial(leave, later.loaded),
         meters=Meters(alive.registry),
         large=LargeCommands(),
+        counted=counted,
     )
     worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)
@@ -142,7 +148,9 @@ async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]
 def _feel(worker: Worker, alive: Living, later: Later) -> None:
     if worker.settled:
         later.begin()
-    alive.pulse.partitions = tuple(sorted(worker.ends()))
+    terms = worker.terms()
+    alive.pulse.partitions = tuple(sorted(terms))
+    alive.pulse.terms = tuple(terms[partition] for partition in sorted(terms))
     alive.pulse.reason = worker.trouble
     alive.pulse.progress(*worker.progress())
     alive.tell(READY if worker.settled else STARTING)

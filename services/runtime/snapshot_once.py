@@ -14,7 +14,7 @@ import uvloop
 
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import KeysUnreadable
-from schemas.seals import LogSeals, Sealer, load_seals, sealer_of
+from schemas.seals import LogSeals, Sealer, load_seals, sealer_of, signs
 from schemas.term import rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
@@ -39,7 +39,7 @@ async def take_snapshot(
         LogError: the log cannot be read, or the snapshot not be written.
     """
     events_tp = TopicPartition(log.topics.executions, partition)
-    snapshots = Snapshots(log, events_tp, sealer, seals.keys if seals else None)
+    snapshots = Snapshots(log, events_tp, sealer, seals.keys if sealer and seals else None)
     # A fold decides nothing, so it needs no rules.
     executions = ExecutionsPartition(lambda: Definitions(policies=PolicySet()))
     ledger = Ledger(executions, rule_of(seals, events_tp.topic))
@@ -54,7 +54,7 @@ async def _take(settings: Mapping[str, str], partition: int) -> Manifest:
     log = KafkaLog(settings["bootstrap_servers"], topics, client_settings(settings.get("kafka_settings")))
     try:
         seals = load_seals(settings)
-        sealer = sealer_of(settings) if seals else None
+        sealer = sealer_of(settings) if signs(settings) else None
         return await take_snapshot(log, partition, str(uuid.uuid4()), sealer, seals)
     finally:
         await log.close()

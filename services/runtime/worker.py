@@ -16,6 +16,7 @@ from services.runtime.held_back import HeldBack
 from services.runtime.log import (
     Appender,
     AppendFailed,
+    ClaimUnknown,
     CommandFeed,
     Log,
     LogFromNewerVersion,
@@ -33,7 +34,7 @@ POLL_MS = 500
 CROWDED_POLL_MS = 20
 BACKOFF_S = 0.05
 BACKOFF_MAX_S = 2.0
-FATAL = (TopicMissing, LogTruncated, LogRefused, LogFromNewerVersion)
+FATAL = (ClaimUnknown, TopicMissing, LogTruncated, LogRefused, LogFromNewerVersion)
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +104,14 @@ class Worker:
         """Partition of the executions → one past its last event, of each that a writer of this worker serves now."""
         return {
             tp.partition: slot.writer.ledger.next_offset
+            for tp, slot in self._slots.items()
+            if tp.topic == self.log.topics.commands and slot.writer is not None and slot.writer.serving
+        }
+
+    def terms(self) -> dict[int, int]:
+        """Likewise, the claim under which it is written."""
+        return {
+            tp.partition: slot.writer.ledger.rule.claim
             for tp, slot in self._slots.items()
             if tp.topic == self.log.topics.commands and slot.writer is not None and slot.writer.serving
         }

@@ -22,6 +22,7 @@ from typing import Protocol
 from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
 from schemas.seals import Sealer
+from schemas.term import NO_CLAIM
 from services.runtime.carrier import Carrier
 from services.runtime.claim import claim
 from services.runtime.dead_letters import send_dead_letters
@@ -95,6 +96,7 @@ class PartitionWriter:
         trial: tries a command before this process does, where earlier ones may have ended of it.
         start_commands: asks the feed for the partition's commands from an offset on.
         sealer: signs what is appended, for the place where it must land; None where nothing is signed.
+        counted: a claim that others have counted; a writer that does not is refused (`log_whole`).
         recovering: held from the first record read to the last; shared, so that partitions come back one after the
             other, the first of them soon, instead of all at the end.
     """
@@ -116,6 +118,7 @@ class PartitionWriter:
     trial: Trial | None = None
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    counted: int = NO_CLAIM
     recovering: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
     meters: Meters = UNSEEN
     stopping: bool = False
@@ -197,8 +200,9 @@ class PartitionWriter:
         if self.snapshots is not None:
             await self.snapshots.restore()
         claim_id = self.fresh_id()
+        name, pen = self.worker_id, self.sealer
         won = await claim(
-            self.log, self.appender, self.events_tp, self.ledger, claim_id, self.worker_id, self.sealer
+            self.log, self.appender, self.events_tp, self.ledger, claim_id, name, pen, self.counted
         )
         if not won:
             raise Deposed(f"another worker claimed {self.events_tp} first")

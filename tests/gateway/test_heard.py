@@ -107,3 +107,15 @@ def test_examine_warns_once_of_a_disk_that_several_write_to(heard: Heard) -> Non
     for role in ("decider", "gateway"):
         heard.take(replace(word(role), disk="the disk of the data directory is full: free space"))
     assert heard.examine(2, 0.1) == ([], ["h: the disk of the data directory is full: free space"])
+
+
+def test_decider_whose_claim_does_not_count_here_is_named(heard: Heard) -> None:
+    at_work = replace(word("decider"), terms=(10, 20))
+    heard.take(at_work)
+    assert heard.strangers([11, 21], [10, 20]) == []
+    (told,) = heard.strangers([11, 21], [10, 3])
+    assert "decider on h writes partition 1 under a claim that does not count here (offset 20)" in told
+    assert heard.strangers([11, 20], [10, 3]) == [], "what was not read here may count yet"
+    assert heard.strangers([11, 31], [10, 30]) == [], "a newer claim is another decider's"
+    heard.take(replace(at_work, terms=()))
+    assert heard.strangers([11, 21], [10, 3]) == [], "an earlier version does not say its terms"

@@ -10,8 +10,18 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gateway.identity.keys import ISSUERS, KeysUnreadable, PublicKeyFile, load_or_create, load_public
-from schemas.key_files import write_private
+from gateway.identity.keys import (
+    ISSUERS,
+    ROTATED,
+    KeyStays,
+    KeysUnreadable,
+    PublicKeyFile,
+    load_or_create,
+    load_public,
+    rotate,
+    withdraw,
+)
+from schemas.key_files import COPIES, DECIDER_KEY, DECIDERS, load_published, write_private
 
 PRIVATE = ("issuer.pem", "gateway.pem", "grants.pem", "cursor.key")
 PUBLIC = ("gateways.json", "issuers.json", "grants.json")
@@ -20,7 +30,7 @@ PUBLIC = ("gateways.json", "issuers.json", "grants.json")
 def test_load_or_create_first_call_writes_private_files(tmp_path: Path) -> None:
     load_or_create(tmp_path / "keys")
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "keys").iterdir()}
-    assert set(files) == {*PRIVATE, *PUBLIC, ".lock"}
+    assert set(files) == {*PRIVATE, *PUBLIC, COPIES, ".lock"}
     assert set(files.values()) == {0o600}
     assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o700
 
@@ -73,3 +83,60 @@ def test_key_file_key_withdrawn_while_running_is_known_no_more(tmp_path: Path) -
     assert keys.get(kid) is None
     path.unlink()
     assert keys.get(kid) is None
+
+
+def made_again(keys_dir: Path, name: str) -> set[str]:
+    load_published(keys_dir, *ROTATED[name])
+    return set(load_public(keys_dir / ROTATED[name][1]))
+
+
+@pytest.mark.parametrize("name", ROTATED)
+def test_file_deleted_after_a_rotation_is_made_again_with_the_old_key(tmp_path: Path, name: str) -> None:
+    before, now = rotate(tmp_path, name)
+    (tmp_path / ROTATED[name][1]).unlink()
+    assert made_again(tmp_path, name) == {before, now}
+
+
+@pytest.mark.parametrize("name", ROTATED)
+def test_file_that_lost_the_old_key_is_refused_until_it_is_restored_or_the_key_withdrawn(
+    tmp_path: Path, name: str
+) -> None:
+    before, now = rotate(tmp_path, name)
+    path = tmp_path / ROTATED[name][1]
+    rows = json.loads(path.read_text())
+    path.write_text(json.dumps({now: rows[now]}))
+    with pytest.raises(KeysUnreadable, match=f"{path.name} has lost the key {before}"):
+        made_again(tmp_path, name)
+    path.unlink()
+    assert made_again(tmp_path, name) == {before, now}
+
+
+def test_key_taken_out_by_hand_is_withdrawn_from_the_copy_too(tmp_path: Path) -> None:
+    before, now = rotate(tmp_path, "issuer")
+    path = tmp_path / ISSUERS
+    rows = json.loads(path.read_text())
+    path.write_text(json.dumps({now: rows[now]}))
+    withdraw(tmp_path, "issuer", before)
+    path.unlink()
+    assert set(load_or_create(tmp_path).issuers) == {now}
+    with pytest.raises(KeyStays):
+        withdraw(tmp_path, "issuer", before)
+
+
+def test_damaged_file_is_to_be_deleted_only_where_it_comes_back_whole(tmp_path: Path) -> None:
+    load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    (tmp_path / DECIDERS).write_text("")
+    with pytest.raises(KeysUnreadable, match=r"delete it to have it made again from .*published\.json"):
+        load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    (tmp_path / COPIES).write_text("damaged, too")
+    with pytest.raises(KeysUnreadable, match="restore it from a backup") as refused:
+        load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    assert "delete" not in str(refused.value)
+
+
+def test_keys_of_an_installation_of_before_are_copied_at_the_next_start(tmp_path: Path) -> None:
+    before, now = rotate(tmp_path, "decider")
+    (tmp_path / COPIES).unlink()
+    assert made_again(tmp_path, "decider") == {before, now}
+    (tmp_path / DECIDERS).unlink()
+    assert made_again(tmp_path, "decider") == {before, now}

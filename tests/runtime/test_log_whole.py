@@ -1,13 +1,20 @@
 """A log whose facts are shorter than what was counted of them is refused before anything is decided."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from schemas.record import OutRecord
+from schemas.events.log import WriterClaimed
+from schemas.headers import event_record
+from schemas.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
+from schemas.public_keys import PublicKeyFile
+from schemas.record import EventMeta, OutRecord
+from schemas.seals import ANYWHERE, LogSeals, Sealer
 from schemas.trust import TrustCheckpoint, TrustPart, trust_record
 from services.runtime import log_whole
-from services.runtime.log import LogTruncated, TopicPartition
+from services.runtime.log import ClaimUnknown, LogTruncated, TopicPartition
 from services.runtime.log_whole import check_whole
 from tests.runtime.logs import World
 
@@ -95,3 +102,45 @@ async def test_checkpoint_is_found_behind_many_records(world: World, monkeypatch
     await world.log.send(tp, OutRecord(b"_log/0", b"no trust", ()))
     with pytest.raises(LogTruncated):
         await check_whole(world.log)
+
+
+async def claimed(world: World, *keys: SigningKey | None) -> TopicPartition:
+    """A chain of claims, each signed by a key; None: by nobody."""
+    tp = TopicPartition(world.log.topics.executions, 0)
+    for number, key in enumerate(keys):
+        body = WriterClaimed(claim_id=f"c{number}", after=number - 1, worker="w")
+        record = event_record(body, EventMeta(f"e{number}", 0, number - 1, 0, "c", "", ""), b"_log/0")
+        records = [record] if key is None else Sealer(key).seal(*tp, ANYWHERE, [record])
+        await (await world.log.appender()).append(tp, records)
+    return tp
+
+
+async def test_claim_that_was_counted_and_whose_key_was_lost_is_refused_by_its_name(
+    world: World, tmp_path: Path
+) -> None:
+    key, lost = (
+        load_published(tmp_path, DECIDER_KEY, DECIDERS),
+        SigningKey("lost", Ed25519PrivateKey.generate()),
+    )
+    seals = LogSeals(PublicKeyFile(tmp_path / DECIDERS), {})
+    await claimed(world, key, lost)
+    await counted(world, 0, term=0)
+    assert await check_whole(world.log, seals) == {0: 0}, (
+        "a claim that nobody counted stops nobody: who may only produce could have made it"
+    )
+    await counted(world, 1, term=1)
+    with pytest.raises(ClaimUnknown, match=r"0@1 .*the key lost, which deciders\.json does not list"):
+        await check_whole(world.log, seals)
+
+
+async def test_unsigned_claim_that_was_counted_is_refused_unless_signatures_are_not_owed_there(
+    world: World, tmp_path: Path
+) -> None:
+    key = load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    tp = await claimed(world, key, None)
+    await counted(world, 1, term=1)
+    keys = PublicKeyFile(tmp_path / DECIDERS)
+    with pytest.raises(ClaimUnknown, match="is not signed"):
+        await check_whole(world.log, LogSeals(keys, {}))
+    assert await check_whole(world.log, LogSeals(keys, {tp.topic: ((0, 1),)})) == {0: 1}
+    assert await check_whole(world.log) == {0: 1}

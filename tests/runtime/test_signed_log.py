@@ -19,12 +19,14 @@ from schemas.record import OutRecord
 from schemas.seals import (
     HEADER,
     OFF,
+    REQUIRED,
     SIGNED_FROM,
     Sealer,
     SignedText,
     load_seals,
     read_signed_from,
     sealer_of,
+    signs,
 )
 from schemas.term import rule_of
 from services.domain.definitions import Definitions
@@ -151,6 +153,54 @@ async def test_case_32_upgrade_keeps_what_was_unsigned_and_owes_signatures_from_
         later = [raw for raw in await lab.raws(tp) if raw.offset >= ends[tp.topic][tp.partition]]
         unsigned = [raw.offset for raw in later if HEADER not in dict(raw.headers)]
         assert unsigned == forged
+    finally:
+        await lab.close()
+
+
+@pytest.mark.broker
+async def test_case_32_log_goes_on_after_signing_was_off_and_what_was_forged_before_never_counts(
+    kafka_log_world: KafkaWorld, tmp_path: Path, seed: int
+) -> None:
+    log = kafka_log_world.log
+    config = StackConfig(
+        data_dir=str(tmp_path),
+        bootstrap_servers=kafka_log_world.bootstrap_servers,
+        embedded_kafka=False,
+        database_url="",
+        gateway_port=0,
+        url="",
+        topic_prefix=log.topics.prefix,
+        partitions=PARTITIONS,
+    )
+    install_keys(config.directory)
+    keys = {"keys_dir": str(config.directory.keys)}
+    lab = Lab(log, PARTITIONS, random.Random(seed))
+    tp = lab.events_tp("x")
+
+    async def switch(word: str) -> None:
+        await asyncio.to_thread(install_seals, replace(config, log_signatures=word))
+        settings = keys | {"log_signatures": word}
+        lab.seals = load_seals(settings)
+        lab.sealer = sealer_of(settings) if signs(settings) else None
+
+    try:
+        await switch(REQUIRED)
+        await some_history(lab)
+        await forge(lab, tp)
+        await switch(OFF)
+        off_at = (await log.bounds(tp))[1]
+        running = await lab.start_worker("unsigned")
+        assert types(await lab.ask("x", k.PauseExecution(reason="r"), actor=lab.olga)) == [
+            "ExecutionPaused"
+        ], "the pause that was forged before does not count"
+        await running.stop()
+        on_at = (await log.bounds(tp))[1]
+        await switch(REQUIRED)
+        entries = read_signed_from(config.directory.keys / SIGNED_FROM)[tp.topic]
+        assert entries[tp.partition] == (0, off_at, on_at)
+        await lab.start_worker("signed")
+        assert types(await lab.ask("x", k.ResumeExecution(), actor=lab.olga)) == ["ExecutionResumed"]
+        assert types(await lab.facts(tp)).count("ExecutionPaused") == 1
     finally:
         await lab.close()
 

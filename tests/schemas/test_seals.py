@@ -25,9 +25,12 @@ from schemas.seals import (
     LogSeals,
     Sealer,
     SealsUnreadable,
+    Since,
     TopicSeals,
     load_seals,
     sealer_of,
+    signs,
+    switched,
     write_signed_from,
 )
 from schemas.term import TermRule, rule_of
@@ -37,7 +40,7 @@ KEY = SigningKey("d1", Ed25519PrivateKey.generate())
 SEALER = Sealer(KEY)
 
 
-def seals(*since: int) -> TopicSeals:
+def seals(*since: Since) -> TopicSeals:
     return TopicSeals(TOPIC, {"d1": KEY.private_key.public_key()}.get, since)
 
 
@@ -261,3 +264,29 @@ def test_signed_from_is_private_and_json(tmp_path: Path) -> None:
     write_signed_from(path, {TOPIC: (1, 2)})
     assert json.loads(path.read_text()) == {TOPIC: [1, 2]}
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_signatures_are_owed_but_where_signing_was_off() -> None:
+    found = seals((1, 3, 5))
+    unsigned = [at(offset, cancelled()) for offset in range(7)]
+    assert [found.vouches(raw) for raw in unsigned] == [True, False, False, True, True, False, False]
+    assert found.forged == 4
+
+
+def test_switching_is_kept_and_where_nothing_changes_nothing_is() -> None:
+    assert switched(0, 7, on=True) == 0
+    assert switched(0, 7, on=False) == (0, 7)
+    assert switched((0, 7), 9, on=False) == (0, 7)
+    assert switched((0, 7), 9, on=True) == (0, 7, 9)
+
+
+def test_while_signing_is_off_what_was_owed_before_is_owed_still(tmp_path: Path) -> None:
+    settings = {"keys_dir": str(tmp_path), "log_signatures": "off"}
+    write_signed_from(tmp_path / SIGNED_FROM, {TOPIC: ((0, 5), 3)})
+    found = load_seals(settings)
+    assert found is not None
+    assert not signs(settings)
+    assert found.since == {TOPIC: ((0, 5), 3)}
+    sealer_of(settings)
+    assert not found.of(TOPIC).vouches(at(4, cancelled()))
+    assert found.of(TOPIC).vouches(at(5, cancelled()))
