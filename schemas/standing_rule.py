@@ -17,6 +17,7 @@ from pydantic import (
     StrictInt,
     StrictStr,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -52,6 +53,16 @@ def _no_number(value: Any) -> Any:
     return value
 
 
+# Clients that are generated take a constant for a text, and could not send a boolean one.
+AnyValue = Annotated[
+    Literal[True] | None,
+    BeforeValidator(_no_number),
+    WithJsonSchema(
+        {"anyOf": [{"type": "boolean"}, {"type": "null"}], "description": "Whatever it is: `true`."}
+    ),
+]
+
+
 class ArgumentTest(RuleModel):
     """What one argument must be: one of the tests, or bounds for a number.
 
@@ -59,7 +70,7 @@ class ArgumentTest(RuleModel):
     (`..` between slashes) has no prefix.
     """
 
-    any: Annotated[Literal[True] | None, BeforeValidator(_no_number)] = None
+    any: AnyValue = None
     equals: Any = Field(default=None, description="Exactly this: any JSON.")
     one_of: Annotated[tuple[Any, ...], Field(min_length=1, max_length=VALUES_MAX)] | None = None
     prefix: Annotated[StrictStr, Field(min_length=1, max_length=1_000)] | None = None

@@ -149,7 +149,7 @@ class HoldView(Resource):
     badges: list[Badge]
     redactions: list[Redaction]
     must_read: bool
-    truncated: Literal[False]
+    truncated: bool
     diff: list[Difference] | None
     seen: list[Vote]
     cursor: str | None = None

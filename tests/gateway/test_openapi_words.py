@@ -39,6 +39,21 @@ def _arrays_without_items(value: Any, where: str) -> Iterator[str]:
             yield from _arrays_without_items(part, where)
 
 
+def test_openapi_has_no_constant_but_of_texts() -> None:
+    """Generated clients compare a constant as a text, so that no boolean is ever `false` to them."""
+    assert list(_other_constants(OPENAPI, "")) == []
+
+
+def _other_constants(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        constants = [value["const"]] if "const" in value else value.get("enum", [])
+        if any(not isinstance(one, str) for one in constants if isinstance(constants, list)):
+            yield where
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield from _other_constants(part, f"{where}/{name}")
+
+
 def test_openapi_every_answer_says_its_headers_and_what_it_holds() -> None:
     wanted = {"401": "WWW-Authenticate", "415": "Accept-Encoding", "429": "Retry-After", "503": "Retry-After"}
     for path, operations in OPENAPI["paths"].items():
