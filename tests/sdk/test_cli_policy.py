@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ops.commands.against import named
 from tests.sdk.terminal import EARLY, Terminal
 
 
@@ -40,8 +41,11 @@ def test_policy_publish_counts_tools_that_nobody_published_and_tells_a_typo_sing
     ("text", "said"),
     [
         ("rules: []\n", "has no line `policy: NAME`"),
-        ("policy: a\npolicy: b\nrules: []\n", "has 2 lines"),
-        ('policy: "a b"\nrules: []\n', 'policy: "a b"` names no policy'),
+        ("rules: []\nhold:\n  policy: a\n", "has no line `policy: NAME`"),
+        ("policy: a\npolicy: b\nrules: []\n", "says `policy: …` 2 times"),
+        ('{"policy": "a", "policy": "b"}', "says `policy: …` 2 times"),
+        ('policy: "a b"\nrules: []\n', "`policy: a b` names no policy"),
+        ('{"policy": {"policy": "a"}}', "names no policy"),
         ("policy:\nrules: []\n", "names no policy"),
     ],
 )
@@ -52,6 +56,37 @@ def test_policy_publish_of_a_file_without_one_name_says_what_is_wrong(
     assert terminal("policy", "publish", str(tmp_path / "policy.yaml")) == 2
     assert said in " ".join(terminal.err.split())
     assert terminal.sent("PUT") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"policy": "again",\n"scope": {"agent": "again-*"},\n"rules": []}\n',
+        '{"rules":[{"id":"policy","then":"hold","when":"args.a == \'{, policy: x\'"}],"policy":"again"}',
+        '{"policy": "agai\\u006e"}',
+        "{policy: again, rules: []}",
+        "{ # ours\n  rules: [], 'policy' : 'again', }",
+        '"policy": again\nrules: []\n',
+        "'policy': 'again'\r\nrules: []\r\n",
+        "policy : again\n",
+        "policy:again: [x]\npolicy: again\n",
+        "\ufeffpolicy: again # ours\n",
+        "%YAML 1.1\n# ours\n\n---\npolicy: again\n",
+        "--- {policy: again}\n",
+        "  policy: again\n  rules: []\n",
+        "policy: # ours\n\n  # and\n  again\nrules: []\n",
+        "policy: >-\n  again\n",
+        "rules:\n- {id: a, then: hold, when: 'true'}\npolicy: again\n",
+    ],
+)
+def test_policy_publish_finds_the_name_wherever_the_first_level_says_it(
+    text: str, terminal: Terminal, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_bytes(text.encode())
+    assert terminal("policy", "publish", str(file)) == 0
+    (sent,) = terminal.sent("PUT")
+    assert (sent.path, named(file.read_text("utf-8"))) == ("/v1/policies/again", "again")
 
 
 def test_policy_list_and_show_say_what_is_in_force(terminal: Terminal) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from placet.cli import doubts, safe
 from placet.cli.plugins import group_class
+from placet.cli.policy_name import names_in
 from placet.cli.session import (
     JsonFlag,
     confirm,
@@ -25,8 +26,7 @@ from placet.cli.session import (
     read_text,
 )
 
-_NAME_LINE = re.compile(r"^policy:.*$", re.MULTILINE)
-_NAME = re.compile(r"^policy:[ \t]*[\"']?([A-Za-z0-9._:-]+)[\"']?[ \t]*(?:#.*)?$")
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 app = typer.Typer(
     name="policy",
@@ -48,7 +48,7 @@ def publish(
     verbose: Annotated[bool, typer.Option("--verbose", help="Show each warning.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Publish a policy document (YAML) as its next version."""
+    """Publish a policy document (YAML or JSON) as its next version."""
     document = read_text(file, "FILE")
     name = _name_in(document, file)
     with connect(context) as placet:
@@ -67,17 +67,17 @@ def _name_in(document: str, file: Path) -> str:
     Raises:
         typer.BadParameter: it says none, several, or what is no name.
     """
-    lines = _NAME_LINE.findall(document)
-    if not lines:
+    names = names_in(document)
+    if not names:
         raise typer.BadParameter(f"{file} has no line `policy: NAME`", param_hint="FILE")
-    if len(lines) > 1:
-        said = f"{file} has {len(lines)} lines `policy: …`: a document has one name"
+    if len(names) > 1:
+        said = f"{file} says `policy: …` {len(names)} times: a document has one name"
         raise typer.BadParameter(said, param_hint="FILE")
-    found = _NAME.match(lines[0].rstrip())
-    if found is None:
-        said = f"{file}: `{safe.escaped(lines[0])[:80]}` names no policy: a name is 1 to 128 of A-Za-z0-9._:-"
+    if _NAME.fullmatch(names[0]) is None:
+        shown = safe.escaped(names[0])[:80]
+        said = f"{file}: `policy: {shown}` names no policy: a name is 1 to 128 of A-Za-z0-9._:-"
         raise typer.BadParameter(said, param_hint="FILE")
-    return found[1]
+    return names[0]
 
 
 @app.command()
