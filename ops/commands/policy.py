@@ -126,17 +126,21 @@ def _in_force(context: typer.Context, against: str | None, name: str) -> PolicyD
         with server(context, against) as placet:
             found = placet.policies.get(name)
     except NotFound as error:
-        said = f"nothing of the name {name} is in force to compare with: all of it would be added ({error.detail})"
-        print_line(said, err=True)
-        return PolicyDocument(policy=name)
+        return _nothing(name, error.detail)
     if found["retired_at"] is not None:
-        raise UsageError(
-            f"version {found['version']} of {name} was retired: nothing is in force to compare with"
-        )
+        return _nothing(name, f"version {found['version']} was retired")
     try:
         return policy_from_value(found["document"])
     except PolicyRefused as error:
         raise UsageError(f"version {found['version']} of {name}, in force: {error}") from error
+
+
+def _nothing(name: str, why: str) -> PolicyDocument:
+    """What a policy is compared with of whose name nothing is in force."""
+    print_line(
+        f"nothing of the name {name} is in force to compare with: all of it would be added ({why})", err=True
+    )
+    return PolicyDocument(policy=name)
 
 
 def _read(file: Path) -> str:

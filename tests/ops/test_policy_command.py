@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from ops.commands.policy import cases_command, check_command, diff_command
+from placet.errors import NotFound
 
 DEFAULT = Path(__file__).parents[2] / "policies" / "default.yaml"
 GOOD = "policy: p\nrules:\n  - {id: a, match: {tools: [read]}, then: allow}\n"
@@ -119,6 +120,48 @@ def test_diff_names_the_rule_and_the_call_that_is_judged_otherwise(
     assert [(call["case"], call["tool"], call["before"], call["after"]) for call in found["calls"]] == [
         ("reads", "read", "allow", "deny")
     ]
+
+
+class _Server:
+    """A gateway's client that knows one policy, or none."""
+
+    def __init__(self, found: dict[str, object] | None) -> None:
+        self.policies = self
+        self._found = found
+
+    def __enter__(self) -> _Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def get(self, name: str) -> dict[str, object]:
+        if self._found is None:
+            raise NotFound("not_found", 404, f"no such policy {name}")
+        return self._found
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (None, "no such policy p"),
+        (
+            {"version": 3, "retired_at": "2026-01-05T12:00:00Z", "document": {"policy": "p"}},
+            "version 3 was retired",
+        ),
+    ],
+)
+def test_diff_with_a_name_of_which_nothing_is_in_force_shows_all_of_it_as_added(
+    app: typer.Typer, good: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, object] | None, why: str
+) -> None:
+    monkeypatch.setattr("ops.commands.policy.server", lambda *_: _Server(found))
+
+    done = CliRunner().invoke(app, ["diff", str(good), "--json"])
+
+    assert done.exit_code == 0
+    assert "nothing of the name p is in force to compare with" in done.stderr
+    assert why in done.stderr
+    assert json.loads(done.stdout)["added"] == ["a"]
 
 
 @pytest.mark.parametrize("place", ["old", "new"])
