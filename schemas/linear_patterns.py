@@ -26,12 +26,18 @@ _PART = re.compile(
 # Escapes of other languages, which ECMA-262 reads as the letter itself or not at all, and RE2 as something else.
 _FOREIGN_ESCAPES = frozenset("AaCEQZzGKRXh")
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
+# How the engine begins what it says of a pattern that outgrows its memory, and of no other.
+_TOO_LARGE = "pattern too large"
 _WILDCARD = re.compile(r"[*?\[]")
 _GLOB_PART = re.compile(r"\*+|\?|\[(!?)(\]?[^\]]*)\]|.", re.DOTALL)
 
 
 class PatternRefused(ValueError):
     """The pattern cannot be used; the message says why."""
+
+
+class PatternTooLarge(PatternRefused):
+    """It is a pattern, and the engine's memory is too small for what it means."""
 
 
 @lru_cache(maxsize=4096)
@@ -104,6 +110,8 @@ def _compiled(text: str) -> Any:
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if error.args else ""
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        if shown.startswith(_TOO_LARGE):
+            raise PatternTooLarge("it is too large; shorten its repetitions and classes") from error
         why = f"{shown[:100] or 'it is none'}; look-around and references back are not possible"
         raise PatternRefused(why) from error
 

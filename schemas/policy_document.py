@@ -313,7 +313,7 @@ def _of_cases(problem: Problem) -> Problem:
 def _beside_form(value: dict[str, Any]) -> Iterator[Problem]:
     """What else is wrong with a document whose form is: what stands in its faulty fields is left out."""
     rules = value.get("rules")
-    defaults = _readable(Defaults, value.get("defaults"))
+    defaults = readable(Defaults, value.get("defaults"))
     if not isinstance(rules, list):
         return
     ids = Counter(rule["id"] for rule in rules if isinstance(rule, dict) and isinstance(rule.get("id"), str))
@@ -327,10 +327,10 @@ def _beside_form(value: dict[str, Any]) -> Iterator[Problem]:
             continue
         if rule.get("then") in ("allow", "deny"):
             yield _no_hold(rule["then"], path)
-        yield from _hold_problems(_readable(Hold, rule["hold"]), f"{path}.hold", defaults)
+        yield from _hold_problems(readable(Hold, rule["hold"]), f"{path}.hold", defaults)
 
 
-def _readable(model: type[ModelT], value: Any) -> ModelT:
+def readable(model: type[ModelT], value: Any) -> ModelT:
     """A part of a document without its fields that have a fault."""
     given = dict(value) if isinstance(value, dict) else {}
     try:

@@ -23,6 +23,19 @@ TENANT = "test"
 DEFAULT_NOW = datetime.fromisoformat("2026-01-05T12:00:00+00:00")
 
 
+class TrustCase(PolicyModel):
+    """What is known of the agent with the tool (docs/trust.md): nothing, where nothing is written."""
+
+    successes: StrictInt = 0
+    failures: StrictInt = 0
+    unknowns: StrictInt = 0
+    approvals: StrictInt = 0
+    edits: StrictInt = 0
+    rejections: StrictInt = 0
+    last_evidence_at_ms: StrictInt = 0
+    through: dict[str, StrictInt] = Field(default_factory=dict)
+
+
 class CallCase(PolicyModel):
     """The facts of a call; whatever is left out is empty. `tool` is looked up in the file's `tools`."""
 
@@ -36,7 +49,7 @@ class CallCase(PolicyModel):
     context: dict[str, Any] = Field(default_factory=dict)
     request: str = ""
     claimed_annotations: dict[str, Any] = Field(default_factory=dict)
-    trust: dict[str, Any] | None = None
+    trust: TrustCase | None = None
     memory: dict[str, list[Any]] = Field(default_factory=dict)
     now: AwareDatetime = DEFAULT_NOW
 
@@ -151,7 +164,7 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
         claimed_annotations=call.claimed_annotations,
         context=call.context,
         request=call.request,
-        trust=call.trust,
+        trust=None if call.trust is None else call.trust.model_dump(),
         memory=call.memory,
     )
 

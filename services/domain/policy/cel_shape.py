@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from schemas.linear_patterns import PatternRefused, bounded_size
-from schemas.plain_words import did_you_mean, nearest
+from schemas.plain_words import nearest
 from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_program import (
     Kinds,
@@ -45,18 +45,11 @@ from services.domain.policy.cel_work import (
     step_weight,
     turns_of,
 )
+from services.domain.policy.visible import VISIBLE, no_field
 
-VARIABLES = frozenset(
-    {
-        *("tool", "args", "proposed", "edited", "agent", "user", "workspace"),
-        *("execution", "risk", "trust", "now", MEMORY),
-    }
-)
-FIELDS = {
-    "tool": frozenset({"name", "version", "known", "annotations"}),
-    "execution": frozenset({"id", "tenant", "project", "context", "request"}),
-    "risk": frozenset({"score", "level", "parts", "required"}),
-}
+VARIABLES = frozenset(VISIBLE)
+# Only these are closed where a policy in force is read: earlier versions published with any field of others.
+FIELDS = {name: VISIBLE[name].fields or {} for name in ("tool", "execution", "risk")}
 TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
 OWN_FUNCTIONS = {"url_host": (1, 1), "real_path": (1, 1), "sql_kind": (1, 2)}
 _WORDS = frozenset({"true", "false", "null", "in"})
@@ -187,7 +180,7 @@ def _field(tokens: tuple[Token, ...], index: int) -> str | None:
     if _text(tokens, index + 1) == "." and _text(tokens, index + 3) != "(":
         field = _text(tokens, index + 2)
         if known is not None and field not in known:
-            raise Unreadable(f"{name} has no field {field!r}{did_you_mean(field, known)}")
+            raise Unreadable(no_field(name, field, known))
         return field
     if known is not None and _text(tokens, index + 1) != "[":
         raise Unreadable(

@@ -1,6 +1,6 @@
 """Everything that is wrong or doubtful about a document: what `placet policy check` prints."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
@@ -8,10 +8,12 @@ from schemas.policy_problems import PolicyRefused, Problem, warning
 from services.domain.policy.calls_that_fail import failing_calls
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_tokens import Unreadable, tokenize
-from services.domain.policy.compiled import compile_policy, foreign_scope, raw_problems
+from services.domain.policy.compiled import compile_policy, foreign_scope
+from services.domain.policy.names_in_conditions import unknown_names
 from services.domain.policy.numbers_in_conditions import doubtful_numbers
 from services.domain.policy.patterns import is_exact, is_usable, like_matcher, matcher
 from services.domain.policy.programs import program_problems
+from services.domain.policy.readable import readable_part
 from services.domain.policy.shadowing import Standing, shadows
 from services.domain.policy.typos import unknown_tools
 
@@ -42,21 +44,25 @@ def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument 
     Returns:
         The document, None where its form is wrong; and its problems.
     """
-    document, problems = check_value(value, beside.tools)
-    if document is None:
-        return None, problems
-    if document.policy != name:
-        message = f"the document is of the policy {document.policy!r}, not of {name!r}"
-        problems.insert(0, Problem(path="policy", code="invalid", message=message))
-    elif (foreign := foreign_scope(document, beside.tenant, beside.project)) is not None:
-        problems.insert(0, foreign)
-    elif all(problem.severity == "warning" for problem in problems):
+    document, readable, faults = _read(value)
+    problems = [*faults, *_beside(faults, _problems(document, readable, beside.tools))]
+    problems[:0] = _beside(faults, _of_place(readable, name, beside))
+    if document is not None and all(problem.severity == "warning" for problem in problems):
         version = 1 + max(
             (one.version for one in beside.policies if _is(one, name, beside.project)), default=0
         )
         mine = Standing(document, version, beside.project, beside.tenant)
         problems.extend(shadows(mine, beside.policies))
     return document, problems
+
+
+def _of_place(document: PolicyDocument, name: str, beside: Beside) -> Iterator[Problem]:
+    """What keeps it from being published under this name and there."""
+    if document.policy != name:
+        message = f"the document is of the policy {document.policy!r}, not of {name!r}"
+        yield Problem(path="policy", code="invalid", message=message)
+    if (foreign := foreign_scope(document, beside.tenant, beside.project)) is not None:
+        yield foreign
 
 
 def _is(policy: Standing, name: str, project: str) -> bool:
@@ -73,24 +79,55 @@ def check(
         known_tools: the published tools' names; None: patterns are not compared with them.
         tenant: the publisher's; None: the scope is not compared with it.
     """
-    problems: list[Problem] = [*size_problems(document), *program_problems(document)]
+    return list(_problems(document, document, known_tools, tenant))
+
+
+def _problems(
+    document: PolicyDocument | None,
+    readable: PolicyDocument,
+    known_tools: Collection[str] | None = None,
+    tenant: str | None = None,
+) -> Iterator[Problem]:
+    """What is wrong or doubtful beside the form, whatever that is: of all that can be read.
+
+    Args:
+        document: None where its form is wrong.
+        readable: all of it that can be read.
+        known_tools: as for `check`.
+        tenant: likewise.
+    """
+    yield from _errors(readable, tenant)
+    yield from doubtful_numbers(readable.rules)
+    if document is not None:
+        # What a rule takes can be said only of one of which all is read.
+        yield from _unreachable(document.rules)
+        yield from _allowing_all(document.rules)
+        yield from _reads_nothing(document.rules)
+    if known_tools is not None:
+        yield from unknown_tools(readable.rules, known_tools)
+
+
+def _errors(readable: PolicyDocument, tenant: str | None) -> Iterator[Problem]:
+    yield from size_problems(readable)
+    yield from program_problems(readable)
+    said: set[tuple[str, str]] = set()
     try:
-        compile_policy(document)
+        compile_policy(readable)
     except PolicyRefused as error:
-        problems.extend(error.problems)
-    problems.extend(failing_calls(document.rules))
-    if tenant is not None and (foreign := foreign_scope(document, tenant)):
-        problems.append(foreign)
-    problems.extend(_unreachable(document.rules))
-    problems.extend(doubtful_numbers(document.rules))
-    for index, rule in enumerate(document.rules):
+        said = {(problem.path, problem.message) for problem in error.problems}
+        yield from error.problems
+    yield from failing_calls(readable.rules)
+    # A name that is unknown even to what is in force is told by its compiler.
+    yield from (one for one in unknown_names(readable.rules) if (one.path, one.message) not in said)
+    if tenant is not None and (foreign := foreign_scope(readable, tenant)):
+        yield foreign
+
+
+def _allowing_all(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    for index, rule in enumerate(rules):
         if rule.then == "allow" and _takes_all(rule):
             message = "this rule allows every call that reaches it; narrow it by match or when"
-            problems.append(warning(f"rules[{index}]", "allows_all", message))
-    problems.extend(_reads_nothing(document.rules))
-    if known_tools is not None:
-        problems.extend(unknown_tools(document.rules, known_tools))
-    return problems
+            yield warning(f"rules[{index}]", "allows_all", message)
 
 
 def check_text(
@@ -107,14 +144,24 @@ def check_text(
 def check_value(
     value: Any, known_tools: Collection[str] | None = None, tenant: str | None = None
 ) -> tuple[PolicyDocument | None, list[Problem]]:
-    """Likewise of parsed JSON or YAML. A fault of form hides no fault of a condition."""
+    """Likewise of parsed JSON or YAML. A fault of form hides no other fault."""
+    document, readable, faults = _read(value)
+    return document, [*faults, *_beside(faults, _problems(document, readable, known_tools, tenant))]
+
+
+def _read(value: Any) -> tuple[PolicyDocument | None, PolicyDocument, tuple[Problem, ...]]:
+    """The document, None where its form is wrong; what can be read of it; and what is wrong with its form."""
     try:
         document = policy_from_value(value)
     except PolicyRefused as error:
-        places = {problem.path for problem in error.problems}
-        others = [problem for problem in raw_problems(value) if problem.path not in places]
-        return None, [*error.problems, *others]
-    return document, check(document, known_tools, tenant)
+        return None, readable_part(value), error.problems
+    return document, document, ()
+
+
+def _beside(faults: tuple[Problem, ...], others: Iterable[Problem]) -> Iterator[Problem]:
+    """The problems but for those of places whose form is wrong, which that is told of."""
+    places = {problem.path for problem in faults}
+    return (problem for problem in others if problem.path not in places)
 
 
 def _reads_nothing(rules: tuple[Rule, ...]) -> Iterator[Problem]:

@@ -7,16 +7,7 @@ from typing import Any, NamedTuple
 
 from schemas.ids import TENANT_WIDE
 from schemas.linear_patterns import PatternRefused
-from schemas.policy_document import (
-    MAX_EXPRESSION_CHARS,
-    MAX_RULES,
-    PATTERNS_MAX,
-    Defaults,
-    PolicyDocument,
-    Rule,
-    Scope,
-    policy_from_value,
-)
+from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
 from services.domain.policy.cel_work import Read
@@ -135,39 +126,6 @@ def _rule_problems(rule: Rule, path: str) -> Iterator[Problem]:
         yield from _fault(f"{path}.match.tools_like[{number}]", like_matcher, pattern)
     if rule.hold is not None and rule.hold.question is not None:
         yield from _fault(f"{path}.hold.question", parse_template, rule.hold.question)
-
-
-def raw_problems(value: Any) -> Iterator[Problem]:
-    """What does not compile in a document whose form is wrong elsewhere: of its conditions, patterns and questions.
-
-    Args:
-        value: parsed JSON or YAML; what is not of the right form is passed over, others tell of it.
-    """
-    rules = value.get("rules") if isinstance(value, dict) else None
-    for index, rule in enumerate(rules[:MAX_RULES] if isinstance(rules, list) else ()):
-        match, hold = (_mapping(rule, name) for name in ("match", "hold"))
-        parts: list[tuple[str, Callable[[str], Any], Any]] = [
-            ("when", compile_expression, rule.get("when") if isinstance(rule, dict) else None),
-            ("hold.question", parse_template, hold.get("question")),
-            *(
-                (f"match.{key}[{number}]", compiled, pattern)
-                for key, compiled in (("tools", matcher), ("tools_like", like_matcher))
-                for number, pattern in enumerate(_list(match, key)[:PATTERNS_MAX])
-            ),
-        ]
-        for path, compile_part, text in parts:
-            if isinstance(text, str) and 0 < len(text) <= MAX_EXPRESSION_CHARS:
-                yield from _fault(f"rules[{index}].{path}", compile_part, text)
-
-
-def _mapping(value: Any, name: str) -> Mapping[str, Any]:
-    inner = value.get(name) if isinstance(value, dict) else None
-    return inner if isinstance(inner, dict) else {}
-
-
-def _list(value: Mapping[str, Any], name: str) -> list[Any]:
-    inner = value.get(name)
-    return inner if isinstance(inner, list) else []
 
 
 def _fault(path: str, compile_part: Callable[[str], Any], text: str) -> Iterator[Problem]:

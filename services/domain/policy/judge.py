@@ -29,6 +29,7 @@ from services.domain.policy.risk import Risk
 from services.domain.policy.scopes import ScopeFacts
 from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import STRICTNESS, CallFacts, HoldTerms, Reason, Verdict
+from services.domain.policy.visible import variables_of
 
 MAX_DETAIL_CHARS = 500
 
@@ -92,7 +93,7 @@ def judge(
     try:
         views = tool_views(call.tool, call.tool_definition, call.tool_version, call.claimed_annotations)
         policy = policies.select(_scope_of(call))
-        cases = [_Case(call, view, views[-1].risk, policy, _variables(call, view)) for view in views]
+        cases = [_Case(call, view, views[-1].risk, policy, variables_of(call, view)) for view in views]
         verdict = _strictest([_judge(case, now_ms, evaluate, resolve_path) for case in cases])
         unread = policies.unreadable_of(call.tenant, call.project) if verdict.effect == "allow" else None
         return verdict if unread is None else _unread(cases[-1], unread)
@@ -109,29 +110,6 @@ def reads_memory(policies: PolicySet, call: CallFacts) -> bool:
 
 def _scope_of(call: CallFacts) -> ScopeFacts:
     return ScopeFacts(call.tenant, call.project, call.workspace, call.user, call.agent)
-
-
-def _variables(call: CallFacts, view: ToolView) -> dict[str, Any]:
-    execution = {
-        "id": call.execution_id,
-        "tenant": call.tenant,
-        "project": call.project,
-        "context": call.context,
-        "request": call.request,
-    }
-    return {
-        "tool": view.variable,
-        "args": call.arguments,
-        "proposed": call.arguments if call.proposed_arguments is None else call.proposed_arguments,
-        "edited": call.proposed_arguments is not None,
-        "agent": call.agent,
-        "user": call.user,
-        "workspace": call.workspace,
-        "execution": execution,
-        "risk": view.risk_variable,
-        "trust": call.trust,
-        MEMORY: call.memory,
-    }
 
 
 def _strictest(findings: list[_Finding]) -> Verdict:

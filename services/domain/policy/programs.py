@@ -7,7 +7,7 @@ bound it. What is in force is not measured.
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from schemas.linear_patterns import PatternRefused, bounded_size, glob_size
+from schemas.linear_patterns import PatternRefused, PatternTooLarge, bounded_size, glob_size
 from schemas.policy_document import PolicyDocument, Rule
 from schemas.policy_problems import Problem
 from services.domain.policy.cel_shape import patterns_of
@@ -19,7 +19,7 @@ MATCHES_MAX = 200_000
 PATTERN_MAX = 5_000
 # `mcp__github__*` has eleven, a question mark seven.
 TOOLS_MAX = 300_000
-# What a pattern that is refused may have cost: the engine gives up where a program outgrows its memory.
+# What a pattern may have cost whose program outgrows the engine's memory, so that it gives up.
 REFUSED = 10_000
 
 
@@ -95,5 +95,8 @@ def _of_tools(rules: Iterable[Rule]) -> Iterator[_Sized]:
 def _size(measured: Callable[[str], int], pattern: str) -> int:
     try:
         return measured(pattern)
-    except PatternRefused:
+    except PatternTooLarge:
         return REFUSED
+    except PatternRefused:
+        # It is none, which is told by whoever compiles it; the engine sees that before it makes a program.
+        return 0

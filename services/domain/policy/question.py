@@ -12,6 +12,7 @@ from typing import Any
 from schemas.display.escape import revealed
 from schemas.plain_words import did_you_mean
 from services.domain.policy.cel_shape import FIELDS
+from services.domain.policy.visible import no_field
 
 MAX_VALUE_CHARS = 200
 MAX_QUESTION_CHARS = 1_000
@@ -48,7 +49,7 @@ def _checked(path: tuple[str, ...]) -> tuple[str, ...]:
     known = FIELDS.get(path[0])
     if known is not None and (len(path) < 2 or path[1] not in known):
         field = path[1] if len(path) > 1 else ""
-        raise BadTemplate(f"{path[0]} has no field {field!r}{did_you_mean(field, known)}")
+        raise BadTemplate(no_field(path[0], field, known))
     return path
 
 

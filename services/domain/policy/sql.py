@@ -17,6 +17,7 @@ from services.domain.policy.sql_dialects import (
     FILES,
     GRAMMAR,
     GRAMMAR_BEHIND,
+    KINDS,
     OFFERED,
     SEQUENCES,
     Dialect,
@@ -24,8 +25,6 @@ from services.domain.policy.sql_dialects import (
 from services.domain.policy.sql_nodes import CLAUSES, NODES
 
 MAX_CHARS = 20_000
-# From harmless to strict; a text of several statements is as strict as its strictest.
-KINDS = ("select", "insert", "update", "delete", "ddl", "other")
 _OTHER_KINDS = frozenset({"ddl", "other"})
 _READS = frozenset({"SELECT", "WITH", "VALUES", "("})
 _DML = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+# What `sql_kind()` answers, from harmless to strict; a text of several statements is as strict as its strictest.
+KINDS = ("select", "insert", "update", "delete", "ddl", "other")
 _EVERYWHERE = """
     ABS AVG CAST COALESCE COUNT CUME_DIST DENSE_RANK FIRST_VALUE LAG LAST_VALUE LEAD LENGTH LOWER LTRIM MAX MIN
     NTILE NULLIF PERCENT_RANK RANK REPLACE ROUND ROW_NUMBER RTRIM SUM TRIM UPPER

@@ -199,11 +199,11 @@ def test_judge_time_of_the_log_is_now() -> None:
 
 
 def test_judge_trust_is_passed_through_and_its_absence_is_a_hold() -> None:
-    text = "  - {id: a, when: trust.lower_bound >= risk.required, then: allow}"
-    trusted = judge(rules(text), call(trust={"lower_bound": 0.99}), NOW_MS)
+    text = "  - {id: a, when: trust.successes >= 10.0, then: allow}"
+    trusted = judge(rules(text), call(trust={"successes": 12}), NOW_MS)
     unknown = judge(rules(text), call(), NOW_MS)
 
-    assert (trusted.effect, trusted.trust) == ("allow", {"lower_bound": 0.99})
+    assert (trusted.effect, trusted.trust) == ("allow", {"successes": 12})
     assert (unknown.effect, unknown.reason, unknown.trust) == ("hold", "policy_error", None)
 
 

@@ -1,12 +1,13 @@
 """What is said of a policy, a tool or a case with mistakes: plain words, the path of the field, and all at once."""
 
 import re
+from typing import Any
 
 import pytest
 
 from schemas.policy_problems import PolicyRefused
 from services.domain.policy.cases import parse_cases
-from services.domain.policy.check import check_text
+from services.domain.policy.check import Beside, check_beside, check_text, check_value
 
 CASE = "cases: [{name: a, call: {tool: x}, expect: {effect: hold}}]"
 MANY = """
@@ -64,6 +65,72 @@ def test_errors_of_form_hide_no_error_of_a_condition_a_pattern_or_a_question() -
     assert found["rules[0].hold.question"].startswith("unknown")
     assert found["rules[3].when"] == "'and' is no word of conditions; write '&&'"
     assert "rules[3].match.tools[0]" in found
+
+
+FAULTS = {
+    "zone": ("now.getHours('Europe/Berln') > 3", "there is no time zone 'Europe/Berln'"),
+    "time": ("timestamp('2026-13-01T00:00:00Z') < now", "'2026-13-01T00:00:00Z' is no time"),
+    "duration": ("duration('1h') + now > now", "a duration takes no time behind it"),
+    "null": ("null in {1: args.x}", "null is no key of a map"),
+    "name": ("tool.annotations.readonlyHint", "tool.annotations has no field 'readonlyHint'"),
+    "word": ("risk.level == 'hihg'", "risk.level is never 'hihg'"),
+    "pattern": ("args.x.matches('(?=a)')", "the pattern of matches() cannot be used"),
+    "size": ("args.x.matches('.{1000}')", "a pattern has at most 5000 instructions"),
+    "number": ("args.x * 2 > 3.0", "args.x is a double"),
+    "syntax": ("args.x +", "it ends where something is missing"),
+}
+
+
+def test_every_fault_is_told_whatever_else_is_wrong() -> None:
+    rules = [{"id": name, "then": "hold", "when": when} for name, (when, _) in FAULTS.items()]
+    form = [
+        {"id": "form", "then": "maybe", "match": {"annotations": {"readonlyHint": True}}},
+        {"id": "tools", "then": "hold", "match": {"tools": ["[z-a]", 5, "sendmoney"]}},
+        {"id": "question", "then": "hold", "hold": {"quorum": 0, "question": "{{tool.annotations.x}}"}},
+        "none",
+    ]
+    document = {"policy": "p", "scope": {"tenant": "other", "user": "[z-a]"}, "rules": rules}
+
+    _, well_formed = check_value(document, {"send_money"}, "acme")
+    _, problems = check_value(document | {"rules": [*rules, *form]}, {"send_money"}, "acme")
+
+    said = {(problem.path, problem.message) for problem in problems}
+    for index, (_, message) in enumerate(FAULTS.values()):
+        # Once each: nothing else is said of it.
+        assert [one for path, one in said if path == f"rules[{index}].when" and one.startswith(message)]
+    assert {(problem.path, problem.message) for problem in well_formed} <= said
+    count = len(FAULTS)
+    assert {path for path, _ in said} - {f"rules[{index}].when" for index in range(count)} == {
+        *("scope.tenant", "scope.user", f"rules[{count}].then"),
+        f"rules[{count}].match.annotations.readonlyHint",
+        *(f"rules[{count + 1}].match.tools[{number}]" for number in range(3)),
+        *(f"rules[{count + 2}].hold.quorum", f"rules[{count + 2}].hold.question", f"rules[{count + 3}]"),
+    }
+
+
+def test_wrong_name_and_foreign_scope_are_told_beside_faults_of_form() -> None:
+    document = {"policy": "q", "scope": {"project": "other"}, "rulez": []}
+
+    _, problems = check_beside(document, "p", Beside("acme", "web"))
+
+    assert [problem.path for problem in problems] == ["policy", "scope.project", "rulez"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        {"policy": 5, "rules": {}},
+        {"policy": "p", "rules": [None, [], {"match": [], "hold": 5, "when": ""}]},
+    ],
+)
+def test_what_is_no_policy_at_all_is_refused_and_nothing_else(value: Any) -> None:
+    document, problems = check_value(value, set(), "acme")
+
+    assert document is None
+    assert {problem.severity for problem in problems} == {"error"}
 
 
 def test_every_part_of_a_rule_that_does_not_compile_is_named() -> None:

@@ -45,13 +45,21 @@ def test_case_31_tool_patterns_that_are_too_large_together_are_refused() -> None
     assert str(TOOLS_MAX) in problem.message
 
 
-@pytest.mark.parametrize("when", ["args.a.matches('\\\\pL{1000}')", "args.a.matches('a{1001}')"])
-def test_case_31_patterns_that_are_refused_are_not_compiled_without_end(when: str) -> None:
-    rules = [{"when": when.replace("args.a", f"args.a{n}")} for n in range(400)]
+def test_case_31_patterns_that_are_refused_are_not_compiled_without_end() -> None:
+    rules = [{"when": f"args.a{n}.matches('\\\\pL{{1000}}')"} for n in range(400)]
 
     (problem,) = program_problems(policy(*rules))
 
     assert problem.code == "too_large"
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", "(?<!a)b", "(", "[z-a]", "a{1001}", "(a)\\\\1", "a**"])
+def test_pattern_that_is_none_is_told_once_and_not_as_too_large(pattern: str) -> None:
+    """Nothing is known of how large it would be."""
+    (problem,) = check(policy({"when": f"args.a.matches('{pattern}')"}))
+
+    assert problem.message.startswith("the pattern of matches() cannot be used: ")
+    assert program_problems(policy({"match": {"tools": ["[z-a]"] * 50}})) == ()
 
 
 def test_case_31_pattern_that_is_too_large_alone_is_refused_with_the_bound_and_what_to_write() -> None:

@@ -32,7 +32,7 @@ CONDITIONS = [
     "real_path(args.path).startsWith('/work/')",
     "args.list.all(x, args.list.exists(y, y == x))",
     "risk.score < 0.5",
-    "trust.lower_bound > 0.5",
+    "trust.successes > 5.0",
     "tool.annotations.openWorldHint",
     "size(args) == 0",
     "user == 'ann' || args.amount == 1",
@@ -78,7 +78,7 @@ calls = st.builds(
     claimed_annotations=st.dictionaries(st.sampled_from([*HINTS, "approved"]), json_values, max_size=4),
     arguments=arguments,
     context=json_values,
-    trust=st.none() | st.just({"lower_bound": 0.9}),
+    trust=st.none() | st.just({"successes": 9}),
 )
 quick = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 

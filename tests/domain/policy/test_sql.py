@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sqlglot.expressions import FUNCTION_BY_NAME
 
 from schemas.strict_yaml import load_yaml
-from services.domain.policy.sql import KINDS, MAX_CHARS, UnreadableSql, sql_kind
-from services.domain.policy.sql_dialects import DIALECTS, GRAMMAR, GRAMMAR_BEHIND, OFFERED
+from services.domain.policy.sql import MAX_CHARS, UnreadableSql, sql_kind
+from services.domain.policy.sql_dialects import DIALECTS, GRAMMAR, GRAMMAR_BEHIND, KINDS, OFFERED
 
 
 @pytest.mark.parametrize(
