@@ -4,11 +4,13 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from starlette.responses import JSONResponse, Response
 
 from placet.cli.app import explained
+from placet.cli.session import Ambiguous, by_prefix
 from placet.errors import Refused
 from tests.sdk.scripted import Asked
 from tests.sdk.terminal import HOLD, OTHER, Terminal
@@ -32,6 +34,76 @@ def test_terminal_that_is_not_utf8_shows_what_it_has_no_character_for_escaped(
     done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Pay 5 \\u20ac \\u2014 now\\u2026" in done.stdout
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no full device here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["inbox"],
+        ["inbox", "--json"],
+        ["tools", "--json"],
+        ["show", "5b0a1f6e-2"],
+        ["--help"],
+        ["--version"],
+        ["policy", "check", "--help"],
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line_and_no_success(
+    terminal: Terminal, command: list[str]
+) -> None:
+    code = "from placet.cli import main; main()"
+    words = [sys.executable, "-c", code, "--url", terminal.script.url, "--token", "t", *command]
+    with FULL.open("wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.stderr.decode() == "the output could not be written: No space left on device\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no full device here")
+def test_refusal_whose_words_cannot_be_written_keeps_its_exit_code(terminal: Terminal) -> None:
+    code = "from placet.cli import main; main()"
+    words = [sys.executable, "-c", code, "--url", "http://127.0.0.1:1", "--token", "t", "inbox"]
+    with FULL.open("wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=full, timeout=60, check=False)
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (["c0", "c1", "c2"], "c fits 3 calls of this execution (c0, c1, c2): give more of it"),
+        (
+            [f"c{n}" for n in range(6)],
+            "c fits 6 calls of this execution (c0, c1, c2, c3, c4 …): give more of it",
+        ),
+    ],
+)
+def test_several_that_a_beginning_fits_are_counted_in_words_that_are_english(
+    ids: list[str], said: str
+) -> None:
+    what, several = "call of this execution", "calls of this execution"
+    with pytest.raises(Ambiguous, match=re.escape(said)):
+        by_prefix(ids, "c", lambda one: (one,), what, several=several)
+
+
+def test_several_calls_that_a_beginning_fits_are_called_so(terminal: Terminal) -> None:
+    everything = terminal.script.on_http
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path.endswith("/tool-calls"):
+            calls = [{"execution_id": "e1", "call_id": f"c{n}", "status": "held"} for n in range(3)]
+            return JSONResponse({"items": calls, "next_cursor": None})
+        if asked.path == "/v1/executions/e1":
+            return JSONResponse({"execution_id": "e1", "state": "running"})
+        return await everything(asked)
+
+    terminal.script.on_http = answer
+    assert terminal("show", "e1/c") == 1
+    assert "c fits 3 calls of this execution (c0, c1, c2): give more of it" in terminal.err
 
 
 def test_question_that_is_cut_ends_with_an_ellipsis(terminal: Terminal) -> None:

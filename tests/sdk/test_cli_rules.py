@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
+from typer import BadParameter
 
 from placet.cli.remembering import options_of, parsed_tests, remember_of, seconds_of
 from tests.sdk.scripted import Asked, Scripted
@@ -107,10 +109,40 @@ def test_approve_with_what_cannot_be_remembered_is_wrong_usage_and_decides_nothi
         (["to=null"], {"to": {"equals": None}}),
         (['to in ["a","b"]'], {"to": {"one_of": ["a", "b"]}}),
         (["path^=/tmp/"], {"path": {"prefix": "/tmp/"}}),
+        (["path^==x"], {"path": {"prefix": "=x"}}),
+        (['to=">10"'], {"to": {"equals": ">10"}}),
+        (["note=a<=b in c"], {"note": {"equals": "a<=b in c"}}),
     ],
 )
 def test_where_is_read_as_the_interface_has_it(texts: list[str], tests: dict[str, Any]) -> None:
     assert parsed_tests(texts) == tests
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("seats=>10", "=>"),
+        ("seats =< 10", "=<"),
+        ("seats==10", "=="),
+        ("seats!=10", "!="),
+        ("seats<10", "<"),
+        ("seats>10", ">"),
+        ("seats<>10", "<>"),
+        ("to=~GB.*", "=~"),
+        ("to~=GB", "~="),
+        ("seats>==10", ">=="),
+        ('to not in ["a"]', "not in"),
+    ],
+)
+def test_where_with_a_sign_that_does_not_exist_is_refused_with_those_that_do(text: str, sign: str) -> None:
+    with pytest.raises(BadParameter, match=re.escape(f"there is no {sign}; ")) as refused:
+        parsed_tests([text])
+    assert all(known in str(refused.value) for known in ("<=", ">=", "^=", "in (", "=*"))
+
+
+def test_where_that_lets_anything_through_takes_no_value() -> None:
+    with pytest.raises(BadParameter, match="nothing comes after"):
+        parsed_tests(["note=*abc"])
 
 
 @pytest.mark.parametrize(

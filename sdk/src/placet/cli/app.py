@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version as installed_version
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -20,6 +22,7 @@ from placet.ids import InvalidId
 
 DONE, REFUSED, USAGE, NOT_REACHABLE = 0, 1, 2, 3
 INTERRUPTED = 130
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 # What a shell's completion asks with, and a width that no help reaches.
 _COMPLETES = "_PLACET_COMPLETE"
 _UNBROKEN = "10000"
@@ -62,8 +65,46 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Returns:
-        0 done, 1 refused or not found, 2 wrong usage, 3 not reachable.
+        0 done, 1 refused or not found or its output could not be written, 2 wrong usage, 3 not reachable.
     """
+    try:
+        code = _run(arguments)
+    except OSError as error:
+        # Where a file cannot be read, commands say so themselves.
+        is_output = error.filename is None and error.errno in _NOT_WRITTEN
+        _say(f"the output could not be written: {error.strerror}" if is_output else str(error))
+        code = REFUSED
+    return _flushed(code)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once what was printed is written."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        if code == DONE:
+            _say(f"the output could not be written: {error.strerror}")
+        _drop(sys.stdout)
+        return code or REFUSED
+    return code
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        # The exit code is all there is.
+        _drop(sys.stderr)
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere: it would be tried again at the very end, with a traceback."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     _show_what_has_no_character()
     if _COMPLETES in os.environ:
         # typer breaks a candidate's help at the terminal's width, and a shell takes each line for a candidate.
@@ -75,7 +116,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (PlacetError, InvalidId) as error:
-        print(safe.escaped(explained(error), lines=True), file=sys.stderr)
+        _say(safe.escaped(explained(error), lines=True))
         return exit_code(error)
     return DONE
 

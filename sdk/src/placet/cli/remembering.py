@@ -15,8 +15,10 @@ from placet.canonical import MalformedJson, parse_strict
 UNLIMITED = "unlimited"
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_TEST = re.compile(r"(?P<name>.+?)\s*(?P<test><=|>=|\^=|=\*| in |=)\s*(?P<value>.*)", re.DOTALL)
+# A prefix is text as it is; of any other sign all is taken, so that one that does not exist is seen.
+_TEST = re.compile(r"(?P<name>[^<>=!~^]+?)\s*(?P<test>\^=|[<>=!~^*]+| in )\s*(?P<value>.*)", re.DOTALL)
 _KEYS = {"<=": "at_most", ">=": "at_least", "^=": "prefix", " in ": "one_of", "=": "equals"}
+_TESTS = "the tests are <=, >=, =, ^= (begins with), in (with a JSON list) and =* (anything)"
 WHERE = (
     'What an argument may be: amount<=100, amount>=1, to=GB29, \'to in ["GB29","GB30"]\', path^=/tmp/, note=*; '
     "repeat for more. Every other argument stays as it is."
@@ -71,13 +73,27 @@ def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:
     for text in where:
         found = _TEST.fullmatch(text.strip())
         if found is None:
-            raise typer.BadParameter(f"{text!r} is no test, as amount<=100 is one", param_hint="--where")
+            raise _refused(f"{text!r} is no test, as amount<=100 is one: {_TESTS}")
         name, test, value = found["name"], found["test"], found["value"]
+        _check_sign(name, test, text)
         if test == "=*":
+            if value:
+                raise _refused(f"{text!r}: nothing comes after =*, which lets anything through")
             tests.setdefault(name, {})["any"] = True
             continue
         tests.setdefault(name, {})[_KEYS[test]] = value if test == "^=" else _value(value, test, text)
     return tests
+
+
+def _check_sign(name: str, test: str, text: str) -> None:
+    sign = "not in" if test == " in " and name.endswith(" not") else test
+    if sign not in (*_KEYS, "=*"):
+        hint = f'a value that begins with a sign stands in quotes, as in {name}="{sign.lstrip("=")}…"'
+        raise _refused(f"{text!r}: there is no {sign}; {_TESTS}" + (f"; {hint}" if sign[:1] == "=" else ""))
+
+
+def _refused(said: str) -> typer.BadParameter:
+    return typer.BadParameter(said, param_hint="--where")
 
 
 def seconds_of(text: str, hint: str = "--for", at_most: str = "") -> int:
@@ -102,11 +118,11 @@ def _value(text: str, test: str, whole: str) -> Any:
         # A plain word is itself; a list or a bound must be what it says.
         if test == "=":
             return text
-        raise typer.BadParameter(f"{whole!r}: {text!r} cannot be read", param_hint="--where") from None
+        raise _refused(f"{whole!r}: {text!r} cannot be read") from None
     if test in ("<=", ">=") and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise typer.BadParameter(f"{whole!r}: a bound is a number", param_hint="--where")
+        raise _refused(f"{whole!r}: a bound is a number")
     if test == " in " and not isinstance(value, list):
-        raise typer.BadParameter(f"{whole!r}: in takes a JSON list", param_hint="--where")
+        raise _refused(f"{whole!r}: in takes a JSON list")
     return value
 
 

@@ -33,6 +33,7 @@ PATIENCE_S = 5.0
 # What was sent may be done: the gateway itself answers within 10 s, also where the decider is away.
 ANSWER_PATIENCE_S = 20.0
 WIDE = 200
+LISTED_MAX = 5
 OTHER_IDS = " (of an execution: placet state EXECUTION; of a call: placet show EXECUTION/CALL)"
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -142,7 +143,12 @@ def every(page_at: Callable[[str | None], Page[T]]) -> list[T]:
 
 
 def by_prefix(
-    items: Iterable[T], prefix: str, ids: Callable[[T], Sequence[str]], what: str, otherwise: str = ""
+    items: Iterable[T],
+    prefix: str,
+    ids: Callable[[T], Sequence[str]],
+    what: str,
+    otherwise: str = "",
+    several: str = "",
 ) -> T:
     """The one item with an id that begins so; a whole id always wins.
 
@@ -150,8 +156,9 @@ def by_prefix(
         items: to choose from.
         prefix: what was given.
         ids: by which an item may be named.
-        what: they are.
+        what: one of them is.
         otherwise: said where none fits.
+        several: what more of them are, where that is no `s` more.
 
     Raises:
         NotFound: none does.
@@ -163,8 +170,10 @@ def by_prefix(
     if not chosen:
         raise NotFound("not_found", 404, f"no {what} begins with {safe.escaped(prefix)}{otherwise}")
     if len(chosen) > 1:
-        listed = ", ".join(ids(item)[0] for item in chosen[:5])
-        raise Ambiguous(f"{safe.escaped(prefix)} fits {len(chosen)} {what}s ({listed} …): give more of it")
+        listed = ", ".join(ids(item)[0] for item in chosen[:LISTED_MAX])
+        more = " …" if len(chosen) > LISTED_MAX else ""
+        fit = f"{len(chosen)} {several or f'{what}s'} ({listed}{more})"
+        raise Ambiguous(f"{safe.escaped(prefix)} fits {fit}: give more of it")
     return chosen[0]
 
 
@@ -186,7 +195,8 @@ def find_call(placet: Placet, execution_id: str, call_id: str) -> ToolCall:
     """A call by the ids of its execution and its own, or by their beginnings."""
     execution = find_execution(placet, execution_id)
     calls = every(lambda cursor: placet.executions.calls(execution.execution_id, cursor=cursor))
-    found = by_prefix(calls, call_id, lambda call: (call.call_id,), "call of this execution")
+    what, several = "call of this execution", "calls of this execution"
+    found = by_prefix(calls, call_id, lambda call: (call.call_id,), what, several=several)
     return placet.call(found.execution_id, found.call_id)
 
 
