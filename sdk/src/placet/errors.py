@@ -230,6 +230,10 @@ class ResultNotReported(PlacetError):
         self.error = error
 
 
+class ResultNotJson(PlacetError, TypeError):
+    """What was to be recorded as the run's result is not JSON: nothing was recorded."""
+
+
 class ApprovedArgumentsRejected(PlacetError):
     """A reviewer's edit does not fit the function's parameters; the grant was not used."""
 

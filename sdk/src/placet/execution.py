@@ -10,17 +10,25 @@ from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from placet.canonical import canonical, sha256_hex
+from placet.canonical import canonical, check_json, sha256_hex
 from placet.channel import Channel
-from placet.errors import Denied, ExecutionClosed, PlacetError
+from placet.errors import (
+    AlreadyConsumed,
+    Denied,
+    ExecutionClosed,
+    Expired,
+    NotReleased,
+    PlacetError,
+    ResultNotJson,
+)
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
-from placet.ids import call_id, check_id, new_id
+from placet.ids import check_id, new_id
 from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
-from placet.occurrences import Occurrences
 from placet.resources import AsyncExecutions, AsyncRequests
 from placet.rollback import Compensate, Undone, calls_to_undo, undo
+from placet.tries import Tries, Try
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -29,48 +37,12 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Calls:
-    """The call ids of one execution."""
-
-    def __init__(self, execution_id: str, agent: str | None) -> None:
-        self.execution_id = execution_id
-        self._agent = agent
-        self._occurrences = Occurrences()
-        self._numbers: dict[str, tuple[tuple[str, str], int]] = {}
-
-    def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
-        """The proposal of the next call of this tool with these arguments."""
-        return Proposal(
-            execution_id=self.execution_id,
-            call_id=self._call_id(options, tool, arguments),
-            tool=tool,
-            arguments=arguments,
-            agent=self._agent,
-            annotations=options.annotations,
-            context=options.context,
-            reason=options.reason,
-        )
-
-    def give_back(self, proposal: Proposal) -> None:
-        """The next equal call is this one, tried again."""
-        numbered = self._numbers.pop(proposal.call_id, None)
-        if numbered is not None:
-            self._occurrences.give_back(*numbered)
-
-    def numbered(self, name: str, digest: str) -> str:
-        """The id of the next such thing: uuid5 of execution, name, digest and occurrence."""
-        kind = name, digest
-        number = self._occurrences.next(kind)
-        made = call_id(self.execution_id, name, digest, number)
-        self._numbers[made] = kind, number
-        return made
-
-    def _call_id(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> str:
-        chosen = options.call_id
-        if chosen is not None:
-            return check_id(chosen if isinstance(chosen, str) else chosen(arguments), "call id")
-        told = {name: value for name, value in arguments.items() if name not in options.sensitive}
-        return self.numbered(tool, sha256_hex(canonical(told)))
+def _call_id(one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> str:
+    chosen = options.call_id
+    if chosen is not None:
+        return check_id(chosen if isinstance(chosen, str) else chosen(arguments), "call id")
+    told = {name: value for name, value in arguments.items() if name not in options.sensitive}
+    return one.number(tool, sha256_hex(canonical(told)))
 
 
 class AsyncExecution:
@@ -84,12 +56,24 @@ class AsyncExecution:
     def __init__(self, channel: Channel, agent: str | None, execution_id: str | None, start: Object) -> None:
         self.channel = channel
         self.id = check_id(execution_id, "execution id") if execution_id else new_id()
-        self.result: Any = None
+        self._result: Any = None
         self._executions = AsyncExecutions(channel, agent)
         self._start = start
-        self._calls = Calls(self.id, agent)
+        self._agent = agent
+        self._tries = Tries(self.id)
         self._token: Token[Run | None] | None = None
         self._finished = False
+        self._undone: dict[str, Undone] = {}
+
+    @property
+    def result(self) -> Any:
+        """What is recorded as the execution's result when the block ends; JSON."""
+        return self._result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        _check_result(value, "run.result")
+        self._result = value
 
     async def __aenter__(self) -> AsyncExecution:
         await self.start()
@@ -111,9 +95,20 @@ class AsyncExecution:
         """Finish it as the block ended."""
         if self._finished or not _ends(error):
             return
-        if error is None:
-            await self.complete(self.result)
+        if error is not None:
+            await self._tell_failed(error)
             return
+        try:
+            # What was given may have been changed since.
+            _check_result(self._result, "run.result")
+            await self.complete(self._result)
+        except PlacetError as refused:
+            # Nobody can end the block again: with a result that is not taken, the run has failed.
+            if _ends(refused) and not isinstance(refused, ExecutionClosed):
+                await self._tell_failed(refused)
+            raise
+
+    async def _tell_failed(self, error: BaseException) -> None:
         try:
             await self.fail(f"{type(error).__name__}: {error}"[:4000])
         except ExecutionClosed:
@@ -124,7 +119,12 @@ class AsyncExecution:
             _log.warning("execution %s stays open: its failure could not be told (%s)", self.id, unsaid)
 
     async def complete(self, result: Any = None) -> Execution:
-        """End it with its result, which must be JSON."""
+        """End it with its result.
+
+        Raises:
+            ResultNotJson: the result is not JSON; nothing was ended.
+        """
+        _check_result(result, "the result")
         self._finished = True
         return await self._executions.complete(self.id, result)
 
@@ -141,14 +141,33 @@ class AsyncExecution:
     async def ask(self, question: str, /, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
         """Ask a person within this execution and wait for the answer; see `requests.ask`.
 
-        The same question asked by a restarted process is the same request.
+        The same question is the same request when a restarted process asks it, and when it is asked again while it is
+        open: after `timeout_s`, a cancellation or an interrupt.
         """
-        requests = AsyncRequests(self.channel)
-        if "request_id" not in more:
+        one = self.begin()
+        try:
+            return await self.ask_in(one, question, timeout_s=timeout_s, **more)
+        except BaseException:
+            one.leave()
+            raise
+
+    async def ask_in(
+        self, one: Try, question: str, /, *, timeout_s: float | None = None, **more: Any
+    ) -> HumanRequest:
+        """`ask` as one try, which the caller leaves where it ends in an error."""
+        asked = await self._opened(one, question, more)
+        found = await AsyncRequests(self.channel).wait(asked, timeout_s=timeout_s)
+        if found.pending:
+            one.leave()
+        return found
+
+    async def _opened(self, one: Try, question: str, more: Mapping[str, Any]) -> HumanRequest:
+        request_id = more.get("request_id")
+        if request_id is None:
             said = json.dumps([question, more], sort_keys=True, default=repr)
-            more["request_id"] = self._calls.numbered("request", sha256_hex(said.encode()))
-        asked = await requests.ask(question, execution_id=self.id, **more)
-        return await requests.wait(asked, timeout_s=timeout_s)
+            request_id = one.number("request", sha256_hex(said.encode()))
+        named = {**more, "request_id": request_id}
+        return await AsyncRequests(self.channel).ask(question, execution_id=self.id, **named)
 
     async def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
         """Undo what a rejection under `on_reject: rollback` names, newest first.
@@ -156,21 +175,52 @@ class AsyncExecution:
         Args:
             denied: what the rejected call raised.
             compensations: by tool, what undoes one call; best a gated function, or a coroutine of one.
+
+        Asked for again, what is undone is not undone a second time.
         """
-        return await undo(await calls_to_undo(self.channel, denied), compensations)
+        return await undo(await calls_to_undo(self.channel, denied), compensations, self._undone)
 
     async def ask_env(
         self, *names: str, question: str = "", timeout_s: float | None = None
     ) -> Mapping[str, str]:
         """Ask a person for environment variables, and take them: to this process alone, and in no log.
 
+        Where an earlier process has taken them, or they were erased since, a person is asked anew.
+
         Raises:
             NotReleased: nobody has given them (in time).
-            AlreadyConsumed: another process has taken them.
         """
+        one = self.begin()
+        try:
+            return await self.ask_env_in(one, *names, question=question, timeout_s=timeout_s)
+        except BaseException:
+            one.leave()
+            raise
+
+    async def ask_env_in(
+        self, one: Try, *names: str, question: str = "", timeout_s: float | None = None
+    ) -> Mapping[str, str]:
+        """`ask_env` as one try, which the caller leaves where it ends in an error."""
+        requests = AsyncRequests(self.channel)
         said = question or f"Give the variables {', '.join(names)}."
-        asked = await self.ask(said, timeout_s=timeout_s, kind="env_var", fields=list(names))
-        return await AsyncRequests(self.channel).take_secrets(asked)
+        while True:
+            asked = await self._opened(one, said, {"kind": "env_var", "fields": list(names)})
+            found = await requests.wait(asked, timeout_s=timeout_s)
+            attempt = one.consuming(found.request_id)
+            try:
+                return await requests.take_secrets(found, attempt_id=attempt.id)
+            except NotReleased:
+                if not found.pending:
+                    # Rejected or expired: asked again, it is another question.
+                    one.spend()
+                raise
+            except AlreadyConsumed:
+                one.lost()
+            except Expired:
+                # Answered while this process waited, it cannot be an earlier one's.
+                if asked.pending:
+                    raise
+                one.lost()
 
     @overload
     def gated(self, function: F, /) -> F: ...
@@ -200,13 +250,33 @@ class AsyncExecution:
         """See `Run`."""
         return asyncio.get_running_loop().create_task(make())
 
-    def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
+    def begin(self) -> Try:
         """See `Run`."""
-        return self._calls.proposal(options, tool, arguments)
+        return Try(self._tries)
 
-    def give_back(self, proposal: Proposal) -> None:
+    def give_back(self, one: Try) -> None:
         """See `Run`."""
-        self._calls.give_back(proposal)
+        one.leave()
+
+    def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
+        """See `Run`."""
+        return Proposal(
+            execution_id=self.id,
+            call_id=_call_id(one, options, tool, arguments),
+            tool=tool,
+            arguments=arguments,
+            agent=self._agent,
+            annotations=options.annotations,
+            context=options.context,
+            reason=options.reason,
+        )
+
+
+def _check_result(value: Any, what: str) -> None:
+    try:
+        check_json(value, what)
+    except (TypeError, ValueError) as error:
+        raise ResultNotJson(str(error)) from error
 
 
 def _ends(error: BaseException | None) -> bool:

@@ -8,7 +8,8 @@ The order is the promise:
 5. the grant is consumed under a fresh attempt id, and sensitive values that come with it are checked and put back;
 6. only then the caller runs the function;
 7. its result is reported.
-Dying between 5 and 7 leaves the call to a person; dying anywhere else leaves nothing behind that matters.
+Dying between 5 and 7 leaves the call to a person; dying anywhere else leaves nothing behind that matters. What being
+cancelled leaves behind, `placet.tries` says.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from placet.errors import (
     ResultNotReported,
     ToolFailed,
 )
-from placet.ids import attempt_id
 from placet.lease import consumed, lease_of
 from placet.models import Object, ToolCall
 from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
+from placet.tries import Attempt, Try
 
 MOST_ROUNDS = 100
 MOST_ERROR_CHARS = 4000
@@ -75,7 +76,8 @@ class Proposal:
 class Cleared:
     """The leave to run now, once, with exactly these arguments; `sensitive` are texts that nothing may repeat.
 
-    `lease_s` is how long the attempt is believed to run without a sign of life, None where nobody asks for one.
+    `lease_s` is how long the attempt is believed to run without a sign of life, None where nobody asks for one;
+    `asked_at` is when its consumption was first asked for.
     """
 
     call: ToolCall
@@ -83,6 +85,7 @@ class Cleared:
     attempt_id: str
     sensitive: Sequence[str] = field(default=(), repr=False)
     lease_s: float | None = None
+    asked_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ class Replayed:
 
 async def clear(
     channel: Channel,
+    one: Try,
     proposal: Proposal,
     fit: Callable[[Mapping[str, Any]], object],
     timeout_s: float | None = None,
@@ -103,6 +107,7 @@ async def clear(
 
     Args:
         channel: to the gateway.
+        one: this try at it.
         proposal: the call.
         fit: raises when approved arguments do not fit the function.
         timeout_s: for a person's decision; None waits as long as the hold does.
@@ -117,41 +122,47 @@ async def clear(
     call = await channel.one(ToolCall, asks.propose(proposal.execution_id, proposal.body(), None))
     for _ in range(MOST_ROUNDS):
         call = await channel.decided(call, timeout_s)
-        if call.status != "released":
+        if call.status != "released" and not one.goes_on(call):
             return settled(call)
         arguments = verified(call, proposal)
         fit(arguments)
+        attempt = one.consuming(call.call_id)
         try:
-            return await _consume(channel, call, arguments, proposal)
+            return await _consume(channel, call, arguments, proposal, attempt)
         except NotReleased:
             # The definitions became stricter after the release: the call is held again.
             call = await _read(channel, call)
         except AlreadyConsumed as error:
-            return _settled_elsewhere(await _read(channel, call), error)
+            one.lost()
+            call = await _read(channel, call)
+            # An attempt that is left of an earlier try may have been spent on an earlier release.
+            if not (attempt.taken_over and call.status == "released"):
+                return _settled_elsewhere(call, error)
     raise NotReleased("not_released", 409, f"{call.tool} was released and taken back {MOST_ROUNDS} times")
 
 
 async def _consume(
-    channel: Channel, call: ToolCall, arguments: Mapping[str, Any], proposal: Proposal
+    channel: Channel, call: ToolCall, arguments: Mapping[str, Any], proposal: Proposal, attempt: Attempt
 ) -> Cleared:
-    attempt = attempt_id()
     digest = granted_digest(call)
     where = call.execution_id, call.call_id
     # What runs is told the releasing decision's id as its idempotency key, so no later release may be used.
     grant_id = call.grant.grant_id if call.grant is not None else ""
     answer = await consumed(
-        lambda: channel.ask(asks.consume(*where, digest, attempt, grant_id or None)),
-        lambda: channel.ask(asks.heartbeat(*where, attempt)),
-        attempt,
+        lambda: channel.ask(asks.consume(*where, digest, attempt.id, grant_id or None)),
+        lambda: channel.ask(asks.heartbeat(*where, attempt.id)),
+        attempt.id,
+        attempt.asked_at,
     )
     delivered = answer.get("secrets") or () if isinstance(answer, Mapping) else ()
     try:
         whole = _whole(call, arguments, delivered, proposal)
-        return Cleared(call, whole, attempt, values_of(delivered), lease_of(answer))
+        values = values_of(delivered)
+        return Cleared(call, whole, attempt.id, values, lease_of(answer), attempt.asked_at)
     except ForgedSecret as error:
         # Consumed and never run: said, so that nobody has to find out.
         failed = {"outcome": "failed", "error": f"the tool did not run: {error}"}
-        await _report(channel, Cleared(call, arguments, attempt), failed)
+        await _report(channel, Cleared(call, arguments, attempt.id), failed)
         raise _mismatch(call, str(error), "") from error
 
 

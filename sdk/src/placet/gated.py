@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, ov
 from placet import asks
 from placet.binding import Binding
 from placet.channel import Channel
-from placet.errors import Denied, NoExecution, PlacetError
+from placet.errors import Denied, NoExecution, OutputNotRecorded, ToolFailed
 from placet.gate import Cleared, Encode, Proposal, Replayed, clear, report_failure, report_success
 from placet.lease import Stoppable, alive, beating
 from placet.loopthread import Make
 from placet.models import Object, ToolCall
 from placet.registering import declare, register_once
+from placet.tries import Try
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 OnDenied = Literal["raise", "return"]
+# How a call ended, as the log has it: told once, the equal call made again is another one.
+ENDED = (Denied, ToolFailed, OutputNotRecorded)
+_kept: set[asyncio.Task[Any]] = set()
 
 
 class Run(Protocol):
@@ -51,11 +55,14 @@ class Run(Protocol):
     def background(self, make: Make[None]) -> Stoppable:
         """Do the client's work beside whatever runs."""
 
-    def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
-        """The call's proposal with its id."""
+    def begin(self) -> Try:
+        """A try at a call or a question."""
 
-    def give_back(self, proposal: Proposal) -> None:
-        """The proposal came to no end: the next same call is this one, tried again."""
+    def give_back(self, one: Try) -> None:
+        """Nobody was told how it ended: the next same call is this one, tried again."""
+
+    def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
+        """The call's proposal with its id."""
 
 
 @dataclass(frozen=True)
@@ -180,56 +187,106 @@ def _wrap(find_run: Callable[[], Run], function: F, options: Options) -> F:
 
 
 async def _passage(
-    run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]
+    run: Run, one: Try, binding: Binding, options: Options, arguments: Mapping[str, Any]
 ) -> Cleared | Replayed:
     if options.register:
         await register_once(run.channel, binding, options)
-    proposal = run.proposal(options, options.tool or binding.function.__name__, arguments)
-    try:
-        return await clear(run.channel, proposal, binding.call, options.timeout_s)
-    except PlacetError as error:
-        if error.acts == "retry":
-            run.give_back(proposal)
-        raise
+    proposal = run.proposal(one, options, options.tool or binding.function.__name__, arguments)
+    return await clear(run.channel, one, proposal, binding.call, options.timeout_s)
 
 
 def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
+    one = run.begin()
     try:
-        passed = run.block(partial(_passage, run, binding, options, arguments))
+        return _run_blocking(run, one, binding, options, arguments)
+    except BaseException as error:
+        if not _tells_the_end(error, one):
+            run.give_back(one)
+        raise
+
+
+async def _gate_async(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
+    one = run.begin()
+    try:
+        return await _run_async(run, one, binding, options, arguments)
+    except BaseException as error:
+        if not _tells_the_end(error, one):
+            run.give_back(one)
+        raise
+
+
+def _tells_the_end(error: BaseException, one: Try) -> bool:
+    return error is one.failure if one.started else isinstance(error, ENDED)
+
+
+def _run_blocking(
+    run: Run, one: Try, binding: Binding, options: Options, arguments: Mapping[str, Any]
+) -> Any:
+    try:
+        passed = run.block(partial(_passage, run, one, binding, options, arguments))
     except Denied as denied:
         return _answer_denied(denied, options)
     if isinstance(passed, Replayed):
         return passed.output
     bound, clock = binding.call(passed.arguments), _Stopwatch()
+    one.started = True
     try:
         with alive(_signs_of_life(run, passed)), _running(passed.call):
             output = binding.function(*bound.args, **bound.kwargs)
     except Exception as failure:
-        run.block(partial(report_failure, run.channel, passed, failure, clock.ms()))
+        run.block(partial(_to_its_end, partial(report_failure, run.channel, passed, failure, clock.ms())))
+        one.failure = failure
         raise
-    run.block(partial(report_success, run.channel, passed, output, clock.ms(), options.encode))
+    report = partial(report_success, run.channel, passed, output, clock.ms(), options.encode)
+    run.block(partial(_to_its_end, report))
     return output
 
 
-async def _gate_async(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
+async def _run_async(
+    run: Run, one: Try, binding: Binding, options: Options, arguments: Mapping[str, Any]
+) -> Any:
     try:
-        passed = await run.wait(partial(_passage, run, binding, options, arguments))
+        passed = await run.wait(partial(_passage, run, one, binding, options, arguments))
     except Denied as denied:
         return _answer_denied(denied, options)
     if isinstance(passed, Replayed):
         return passed.output
-    bound, clock = binding.call(passed.arguments), _Stopwatch()
+    bound = binding.call(passed.arguments)
+    one.started = True
+    if inspect.iscoroutinefunction(binding.function):
+        return await _reported(
+            run, one, options, passed, partial(binding.function, *bound.args, **bound.kwargs)
+        )
+    # A thread cannot be cancelled: what it returns is recorded, whoever waits for it.
+    work = partial(asyncio.to_thread, binding.function, *bound.args, **bound.kwargs)
+    return await _to_its_end(partial(_reported, run, one, options, passed, work))
+
+
+async def _reported(
+    run: Run, one: Try, options: Options, passed: Cleared, work: Callable[[], Awaitable[Any]]
+) -> Any:
+    """Run the function and report how it ended (steps 6 and 7)."""
+    clock = _Stopwatch()
     try:
         with alive(_signs_of_life(run, passed)), _running(passed.call):
-            if inspect.iscoroutinefunction(binding.function):
-                output = await binding.function(*bound.args, **bound.kwargs)
-            else:
-                output = await asyncio.to_thread(binding.function, *bound.args, **bound.kwargs)
+            output = await work()
     except Exception as failure:
-        await run.wait(partial(report_failure, run.channel, passed, failure, clock.ms()))
+        report_it = partial(report_failure, run.channel, passed, failure, clock.ms())
+        await run.wait(partial(_to_its_end, report_it))
+        one.failure = failure
         raise
-    await run.wait(partial(report_success, run.channel, passed, output, clock.ms(), options.encode))
+    report = partial(report_success, run.channel, passed, output, clock.ms(), options.encode)
+    await run.wait(partial(_to_its_end, report))
     return output
+
+
+async def _to_its_end(make: Make[T]) -> T:
+    """Do something that goes on where its caller is cancelled: what has happened must come to the log."""
+    task = asyncio.ensure_future(make())
+    # The loop itself does not hold on to it.
+    _kept.add(task)
+    task.add_done_callback(_kept.discard)
+    return await asyncio.shield(task)
 
 
 def _signs_of_life(run: Run, passed: Cleared) -> Callable[[], Stoppable] | None:
@@ -241,7 +298,7 @@ def _signs_of_life(run: Run, passed: Cleared) -> Callable[[], Stoppable] | None:
     async def renew() -> Any:
         return await run.channel.ask(asks.heartbeat(call.execution_id, call.call_id, passed.attempt_id))
 
-    return partial(run.background, partial(beating, lease_s, renew))
+    return partial(run.background, partial(beating, lease_s, renew, passed.asked_at))
 
 
 def _answer_denied(denied: Denied, options: Options) -> str:

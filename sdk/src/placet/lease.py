@@ -38,20 +38,21 @@ def lease_of(answer: Any) -> float | None:
     return float(said) if isinstance(said, int | float) and said > 0 else None
 
 
-async def consumed(consume: Renew, renew: Renew, attempt_id: str) -> Any:
+async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: float | None = None) -> Any:
     """The answer to a consumption, once it is the leave to run now.
 
     Args:
         consume: asks for it.
         renew: says that the attempt still has the call.
         attempt_id: the attempt.
+        asked_at: when the consumption was asked for first, by the loop's clock; now by default.
 
     Raises:
         NotReleased: the answer is not about this attempt's run, or too late for it.
         PlacetError: the gateway refuses it, or nobody answers.
     """
     clock = asyncio.get_running_loop().time
-    asked_at = clock()
+    asked_at = clock() if asked_at is None else asked_at
     answer = await consume()
     check_has(answer, attempt_id)
     lease_s = lease_of(answer)
@@ -78,14 +79,16 @@ def _not_released(detail: str) -> NotReleased:
     return NotReleased("not_released", 409, detail)
 
 
-async def beating(lease_s: float, renew: Renew) -> None:
+async def beating(lease_s: float, renew: Renew, asked_at: float | None = None) -> None:
     """Renew a lease whenever half of it has passed, until it is cancelled or there is nothing more to renew.
 
     Args:
         lease_s: its length.
         renew: says that the attempt still runs; its answer is the call.
+        asked_at: since when, by the loop's clock, the lease may run; now by default.
     """
-    until, pause_s = None, lease_s * RENEW_AFTER
+    age_s = 0.0 if asked_at is None else asyncio.get_running_loop().time() - asked_at
+    until, pause_s = None, max(lease_s * RENEW_AFTER - age_s, 0.0)
     while True:
         await asyncio.sleep(pause_s)
         try:

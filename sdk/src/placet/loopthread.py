@@ -121,6 +121,11 @@ class LoopThread:
         """Start a coroutine for another event loop to await; raises as `run`."""
         return asyncio.run_coroutine_threadsafe(_awaited(make), self._usable())
 
+    def soon(self, act: Callable[[], object]) -> None:
+        """Have something done on the loop, after all that this thread has asked of it; nothing where it has ended."""
+        if os.getpid() == self._pid and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(act)
+
     def _usable(self) -> asyncio.AbstractEventLoop:
         if os.getpid() != self._pid:
             raise WrongProcess("a client does not survive a fork: make a new one in the child process")

@@ -295,6 +295,11 @@ class HumanRequest:
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def pending(self) -> bool:
+        """Nobody has answered yet, and somebody still may."""
+        return self.status in ("open", "pending", "")
+
 
 @dataclass(frozen=True)
 class Published:

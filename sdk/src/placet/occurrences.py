@@ -12,8 +12,8 @@ CallKind = tuple[str, str]
 class Occurrences:
     """Counts equal calls (tool, arguments' digest) of a run, from 0, in the order in which they are made.
 
-    A call that came to no end gives its number back, so that trying again is the same call and not a new
-    one.
+    A number is given back where nobody was told of the call's end, so that trying again is the same call and not a
+    new one (`placet.tries`).
     """
 
     def __init__(self) -> None:

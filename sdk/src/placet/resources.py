@@ -11,7 +11,7 @@ from typing import Any
 from placet import asks
 from placet.channel import Channel
 from placet.errors import DigestMismatch
-from placet.ids import attempt_id
+from placet.ids import attempt_id as new_attempt_id
 from placet.models import (
     Execution,
     Hold,
@@ -293,11 +293,15 @@ class AsyncRequests:
 
         while True:
             found = await self.channel.patiently(look, until - clock())
-            if found.status not in ("open", "pending", "") or clock() >= until:
+            if not found.pending or clock() >= until:
                 return found
 
-    async def take_secrets(self, request: HumanRequest) -> Mapping[str, str]:
+    async def take_secrets(
+        self, request: HumanRequest, *, attempt_id: str | None = None
+    ) -> Mapping[str, str]:
         """The variables that answered an env_var request: handed over once, to this process.
+
+        The same `attempt_id` may ask again for five minutes; it is a fresh one by default.
 
         Raises:
             NotReleased: nobody has given them.
@@ -306,7 +310,7 @@ class AsyncRequests:
             DigestMismatch: what was handed over is not what the log says.
         """
         answer = await self.channel.ask(
-            asks.take_secrets(request.request_id, request.execution_id, attempt_id())
+            asks.take_secrets(request.request_id, request.execution_id, attempt_id or new_attempt_id())
         )
         try:
             found = restored(request.response, answer["secrets"])

@@ -6,7 +6,7 @@ compensation for each tool. Where that is a gated function, undoing is proposed,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
@@ -50,28 +50,50 @@ async def calls_to_undo(channel: Channel, denied: Denied) -> list[ToolCall]:
     ]
 
 
-async def undo(calls: Iterable[ToolCall], compensations: Mapping[str, Compensate]) -> list[Undone]:
-    """Undo calls one after the other; one that fails keeps none of the others from being undone."""
+async def undo(
+    calls: Iterable[ToolCall], compensations: Mapping[str, Compensate], done: MutableMapping[str, Undone]
+) -> list[Undone]:
+    """Undo calls one after the other; one that fails keeps none of the others from being undone.
+
+    Args:
+        calls: to undo.
+        compensations: by tool.
+        done: by call, what is undone: not done again where the whole is asked for again, as after a cancellation.
+    """
     undone = []
     for call in calls:
+        if call.call_id in done:
+            undone.append(done[call.call_id])
+            continue
         try:
             answer = compensations[call.tool](call) if call.tool in compensations else None
             answer = await answer if isawaitable(answer) else answer
         except Exception as error:
             undone.append(Undone(call, error=error))
         else:
-            undone.append(Undone(call, answer, compensated=call.tool in compensations))
+            undone.append(_noted(Undone(call, answer, compensated=call.tool in compensations), done))
     return undone
 
 
-def undo_blocking(calls: Iterable[ToolCall], compensations: Mapping[str, Compensate]) -> list[Undone]:
+def undo_blocking(
+    calls: Iterable[ToolCall], compensations: Mapping[str, Compensate], done: MutableMapping[str, Undone]
+) -> list[Undone]:
     """As `undo`, for functions that block."""
     undone = []
     for call in calls:
+        if call.call_id in done:
+            undone.append(done[call.call_id])
+            continue
         try:
             answer = compensations[call.tool](call) if call.tool in compensations else None
         except Exception as error:
             undone.append(Undone(call, error=error))
         else:
-            undone.append(Undone(call, answer, compensated=call.tool in compensations))
+            undone.append(_noted(Undone(call, answer, compensated=call.tool in compensations), done))
     return undone
+
+
+def _noted(one: Undone, done: MutableMapping[str, Undone]) -> Undone:
+    if one.done:
+        done[one.call.call_id] = one
+    return one

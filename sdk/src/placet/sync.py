@@ -18,7 +18,7 @@ from placet.execution import AsyncExecution
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
 from placet.loopthread import LoopThread, Make, Step
-from placet.models import Event, Object
+from placet.models import Event, HumanRequest, Object
 from placet.resources import (
     AsyncExecutions,
     AsyncHolds,
@@ -31,6 +31,7 @@ from placet.rollback import Compensate, Undone, calls_to_undo, undo_blocking
 from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
+from placet.tries import Try
 from placet.vault import AsyncVault
 
 if TYPE_CHECKING:
@@ -166,18 +167,36 @@ class RunningExecution(_Blocking):
     complete = _blocking(AsyncExecution.complete)
     fail = _blocking(AsyncExecution.fail)
     cancel = _blocking(AsyncExecution.cancel)
-    ask = _blocking(AsyncExecution.ask)
-    ask_env = _blocking(AsyncExecution.ask_env)
 
     def __init__(self, inner: AsyncExecution, thread: LoopThread, lifeline: _Lifeline) -> None:
         super().__init__(inner, thread, lifeline)
         self.channel = inner.channel
         self.id = inner.id
         self._token: Token[Run | None] | None = None
+        self._undone: dict[str, Undone] = {}
+
+    def ask(self, question: str, /, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
+        """See `AsyncExecution.ask`."""
+        return self._tried(lambda one: self._inner.ask_in(one, question, timeout_s=timeout_s, **more))
+
+    def ask_env(self, *names: str, question: str = "", timeout_s: float | None = None) -> Mapping[str, str]:
+        """See `AsyncExecution.ask_env`."""
+        return self._tried(
+            lambda one: self._inner.ask_env_in(one, *names, question=question, timeout_s=timeout_s)
+        )
+
+    def _tried(self, make: Callable[[Try], Coroutine[Any, Any, T]]) -> T:
+        one = self.begin()
+        try:
+            return self._thread.run(lambda: make(one))
+        except BaseException:
+            self.give_back(one)
+            raise
 
     def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
         """Undo what a rejection under `on_reject: rollback` names; see `AsyncExecution.roll_back`."""
-        return undo_blocking(self._thread.run(lambda: calls_to_undo(self.channel, denied)), compensations)
+        calls = self._thread.run(lambda: calls_to_undo(self.channel, denied))
+        return undo_blocking(calls, compensations, self._undone)
 
     def __enter__(self) -> RunningExecution:
         self._thread.run(self._inner.start)
@@ -225,13 +244,17 @@ class RunningExecution(_Blocking):
         """See `Run`."""
         return self._thread.background(make)
 
-    def proposal(self, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
+    def begin(self) -> Try:
         """See `Run`."""
-        return self._inner.proposal(options, tool, arguments)
+        return self._inner.begin()
 
-    def give_back(self, proposal: Proposal) -> None:
+    def give_back(self, one: Try) -> None:
+        """See `Run`: done before whatever this thread asks for next."""
+        self._thread.soon(one.leave)
+
+    def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""
-        self._inner.give_back(proposal)
+        return self._inner.proposal(one, options, tool, arguments)
 
 
 class Placet(_Blocking):

@@ -1,0 +1,159 @@
+"""Questions of a run: the same one again while nobody has answered, variables anew where they were taken before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse
+
+import placet
+from placet.execution import AsyncExecution
+from tests.sdk.keeping import Keeping
+from tests.sdk.runs import running
+from tests.sdk.scripted import Asked
+from tests.sdk.test_tries import LONG_S, SOON_S, blocking, given_up, interrupting_soon
+from tests.sdk.threaded import serving_thread
+
+QUESTION = "Which account?"
+
+
+@pytest.fixture(autouse=True)
+def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placet.resources.MOST_WAIT_S", 0.05)
+
+
+@pytest.mark.parametrize("kind", ["clarification", "decision", "permission"])
+async def test_question_that_is_open_asked_again_is_the_same_and_answered_another(kind: str) -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+        for _ in range(2):
+            asked = await run.ask(QUESTION, kind=kind, timeout_s=0.1)
+            assert asked.status == "open"
+            await given_up(run.ask(QUESTION, kind=kind))
+        assert len(desk.questions) == 1
+        desk.answer(asked.request_id, response="rent")
+        assert (await run.ask(QUESTION, kind=kind)).response == "rent"
+        assert (await run.ask(QUESTION, kind=kind, timeout_s=0.1)).status == "open"
+    assert len(desk.questions) == 2
+
+
+async def test_questions_alike_at_once_are_as_many_and_again_the_same() -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+        for _ in range(2):
+            await asyncio.gather(*(run.ask(QUESTION, timeout_s=0.1) for _ in range(3)))
+    assert len(desk.questions) == 3
+
+
+async def test_question_without_an_answer_to_its_asking_is_the_same_again() -> None:
+    desk = Keeping(unanswered={"request"})
+    async with running(desk) as run:
+        await given_up(run.ask(QUESTION))
+        desk.unanswered.clear()
+        await run.ask(QUESTION, timeout_s=0.1)
+    assert len(desk.questions) == 1
+
+
+def test_question_interrupted_is_the_same_again() -> None:
+    desk = Keeping()
+    with (
+        serving_thread(desk.scripted()) as script,
+        blocking(script.url) as placet_,
+        placet_.execution(id="x") as run,
+    ):
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt), interrupting_soon():
+                run.ask(QUESTION)
+        assert run.ask(QUESTION, timeout_s=0.1).status == "open"
+    assert len(desk.questions) == 1
+
+
+async def variables(run: AsyncExecution, desk: Keeping, value: str) -> Mapping[str, str]:
+    """What `ask_env` brings once somebody gives the open one of its questions."""
+    waiting = asyncio.create_task(run.ask_env("K"))
+    async with asyncio.timeout(LONG_S):
+        while not (unanswered := [one for one in desk.questions.values() if one["status"] == "open"]):
+            await asyncio.sleep(0.005)
+    desk.give(unanswered[0]["request_id"], "K", value)
+    return await waiting
+
+
+async def test_variables_that_an_earlier_process_took_are_asked_for_anew_after_each_restart() -> None:
+    desk = Keeping()
+    for restart in range(3):
+        async with running(desk) as run:
+            assert await variables(run, desk, f"value-{restart}") == {"K": f"value-{restart}"}
+            assert len(desk.questions) == restart + 1
+    assert [ended["outcome"] for ended in desk.finished] == ["completed"] * 3
+
+
+async def test_variables_that_were_erased_since_are_asked_for_anew() -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+        await variables(run, desk, "value-0")
+    desk.erased.update(desk.questions)
+    async with running(desk) as run:
+        assert await variables(run, desk, "value-1") == {"K": "value-1"}
+
+
+async def test_variables_whose_delivery_was_cancelled_are_taken_by_the_same_attempt() -> None:
+    desk = Keeping(unanswered={"take"})
+    async with running(desk) as run:
+        waiting = asyncio.create_task(run.ask_env("K"))
+        await asyncio.sleep(SOON_S)
+        desk.give(next(iter(desk.questions)), "K", "value-0")
+        await given_up(waiting)
+        desk.unanswered.clear()
+        assert await run.ask_env("K") == {"K": "value-0"}
+    assert len(desk.questions) == 1
+
+
+async def test_variables_given_by_nobody_are_asked_for_by_the_same_question_until_it_is_rejected() -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+        for _ in range(2):
+            with pytest.raises(placet.NotReleased):
+                await run.ask_env("K", timeout_s=0.1)
+        assert len(desk.questions) == 1
+        desk.answer(next(iter(desk.questions)), decision="reject", feedback="no")
+        with pytest.raises(placet.NotReleased):
+            await run.ask_env("K")
+        assert await variables(run, desk, "value-1") == {"K": "value-1"}
+    assert len(desk.questions) == 2
+
+
+def test_variables_interrupted_are_asked_for_by_the_same_question() -> None:
+    desk = Keeping()
+    with (
+        serving_thread(desk.scripted()) as script,
+        blocking(script.url) as placet_,
+        placet_.execution(id="x") as run,
+    ):
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt), interrupting_soon():
+                run.ask_env("K")
+        desk.give(next(iter(desk.questions)), "K", "value-0")
+        assert run.ask_env("K") == {"K": "value-0"}
+    assert len(desk.questions) == 1
+
+
+async def test_variables_erased_while_they_were_waited_for_are_an_error_and_asked_for_no_second_time() -> (
+    None
+):
+    desk = Keeping()
+    script = desk.scripted()
+
+    async def erase(asked: Asked) -> Any:
+        if asked.path.endswith("/secrets"):
+            return JSONResponse({"code": "expired"}, 409)
+        desk.give(next(iter(desk.questions)), "K", "value-0")
+        return await desk.http(asked)
+
+    script.on_http = erase
+    async with running(desk, script) as run:
+        with pytest.raises(placet.Expired):
+            await run.ask_env("K")
+    assert len(desk.questions) == 1
