@@ -39,7 +39,6 @@ def test_terminal_that_is_not_utf8_shows_what_it_has_no_character_for_escaped(
 FULL = Path("/dev/full")
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="no full device here")
 @pytest.mark.parametrize(
     "command",
     [
@@ -63,7 +62,6 @@ def test_output_that_cannot_be_written_is_one_line_and_no_success(
     assert done.returncode == 1
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="no full device here")
 def test_refusal_whose_words_cannot_be_written_keeps_its_exit_code(terminal: Terminal) -> None:
     code = "from placet.cli import main; main()"
     words = [sys.executable, "-c", code, "--url", "http://127.0.0.1:1", "--token", "t", "inbox"]
