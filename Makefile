@@ -21,7 +21,8 @@ demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself an
 test: setup postgres promtool tools ## the whole suite
 	@status=0; \
 	$(bin)/pytest -m "not long and not ($(costly))" --numprocesses logical --dist worksteal || status=$$?; \
-	$(bin)/pytest -m "not long and ($(costly))" --numprocesses 2 --dist loadgroup || status=$$?; \
+	$(bin)/pytest -m "not long and not alone and ($(costly))" --numprocesses 2 --dist loadscope || status=$$?; \
+	$(bin)/pytest -m "not long and alone" || status=$$?; \
 	exit $$status
 
 test-long: setup postgres promtool tools ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation

@@ -263,11 +263,15 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
     Raises:
         SealsUnreadable: the setting is another word, or the file beside the keys is missing or damaged.
     """
-    keys_dir = Path(settings["keys_dir"])
-    path = keys_dir / SIGNED_FROM
-    if not signs(settings) and not path.exists():
+    if not signs(settings) and not _was_signed(settings):
         return None
-    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), read_signed_from(path))
+    keys_dir = Path(settings["keys_dir"])
+    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), read_signed_from(keys_dir / SIGNED_FROM))
+
+
+def _was_signed(settings: Mapping[str, str]) -> bool:
+    # Who never signs may do without a directory of keys.
+    return "keys_dir" in settings and (Path(settings["keys_dir"]) / SIGNED_FROM).exists()
 
 
 def signs(settings: Mapping[str, str]) -> bool:

@@ -8,6 +8,7 @@ import secrets
 import signal
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -18,14 +19,13 @@ from schemas.topics import Topics
 from tests.clients.traffic import _answers_are_documented, watch_answers
 from tests.servers.kafka import find_kafka
 from tests.servers.postgres import running_postgres
+from tests.servers.sharing import ByServers, tell_apart
 
 # Processes that share the tests of one run (pytest-xdist) inherit its seed.
 SEED = int(
     os.environ.get("PLACET_SEED") or os.environ.setdefault("PLACET_RUN_SEED", str(secrets.randbelow(2**32)))
 )
 TEST_PARTITIONS = 4
-# Packages whose tests share a whole stack.
-STACKS = ("tests/gateway", "tests/integration")
 __all__ = ["_answers_are_documented"]
 
 
@@ -43,20 +43,19 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers | None:
+    """Let tests that share servers run in one process, with `--dist loadscope`."""
+    return ByServers(config, log) if config.option.dist == "loadscope" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Fast ones first; and one seed, one world: hypothesis draws from the run's seed unless it was given one."""
     items.sort(key=_cost)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_servers_of(item)))
+    tell_apart(items)
     if getattr(config.option, "hypothesis_seed", None) is None:
         hypothesis.core.global_force_seed = SEED  # type: ignore[assignment]
-
-
-def _servers_of(item: pytest.Item) -> str:
-    """Tests of one name share servers, and so a process: a package that has a stack, else a module."""
-    package = "/".join(item.nodeid.split("/")[:2])
-    return package if package in STACKS else item.nodeid.split("::")[0]
 
 
 def _cost(item: pytest.Item) -> int:

@@ -88,9 +88,8 @@ def test_case_35_policy_of_a_project_judges_its_own_calls(tenant: Tenant) -> Non
     bot = tenant.caller("bot", "agent", agent="bot", project="p3")
     run = bot.post("/executions", {"agent": "bot"}).json()["execution_id"]
 
-    call = bot.post(
-        f"/executions/{run}/tool-calls", {"tool": "send_money", "arguments": {"amount": 1.0}}
-    ).json()
+    body = {"tool": "send_money", "arguments": {"amount": 1.0}}
+    call = bot.post(f"/executions/{run}/tool-calls", body).json()
 
     assert (call["status"], call["verdict"]["policy_version"]) == ("released", "p3/mine@1")
 
@@ -225,9 +224,7 @@ VERBS = (
     *(Verb("GET", path, other=200) for path in READS.split()),
     *(Verb("GET", path) for path in ("/tools/local-tool", "/policies/local", "/policies/local/versions")),
     Verb("POST", "/policies/local/retire", {"version": 77}),
-    Verb("GET", RUN),
-    Verb("GET", RUN + "/events"),
-    Verb("GET", RUN + "/tool-calls"),
+    *(Verb("GET", RUN + of) for of in ("", "/events", "/tool-calls")),
     Verb("GET", CALL),
     Verb("GET", HOLD),
     Verb("GET", HOLD + "/view"),
@@ -241,9 +238,7 @@ VERBS = (
     Verb("POST", CALL + "/heartbeat", {"attempt_id": "a"}),
     *(Verb("POST", CALL + end, {}) for end in ("/revoke", "/secrets/erase")),
     Verb("POST", HOLD + "/decision", lambda t: {"decision": "approve", "digest": t.call["digest"]}),
-    Verb("POST", HOLD + "/claim", {}),
-    Verb("POST", HOLD + "/release", {}),
-    Verb("POST", HOLD + "/escalate", {}),
+    *(Verb("POST", HOLD + how, {}) for how in ("/claim", "/release", "/escalate")),
     Verb("POST", HOLD + "/delegate", {"to": "otto"}),
     Verb("POST", HOLD + "/extend", {"seconds": 5}),
     Verb("POST", "/requests/{request}/secrets", {"attempt_id": "a"}),
@@ -282,6 +277,9 @@ def things(tenant: Tenant) -> Things:
     request = {"execution_id": run, "agent": "bot", "kind": "clarification", "question": "Which?"}
     request_id = tenant.bot.post("/requests", request).json()["request_id"]
     after = tenant.rita.get(f"/executions/{run}").json()["cursor"]
+    there = of_project(tenant, OTHER)
+    there.ask("PUT", "/principals/rita", {"subjects": ["rita"], "roles": []})
+    wait_for(lambda: there.get("/audit/impact?reviewer=rita").is_success, bool)
     return Things(
         tenant,
         run,
