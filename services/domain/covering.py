@@ -15,6 +15,7 @@ from services.domain.authority import people_behind
 from services.domain.backing import is_behind, still_stands
 from services.domain.context import Context, InForce
 from services.domain.policy import HoldTerms, Verdict
+from services.domain.policy.remembered import may_be_stood_in_for
 from services.domain.predicates import fits, has_sealed
 from services.domain.proposals import parsed
 from services.domain.standing_rules import ApprovedValues, StandingRule
@@ -83,11 +84,10 @@ def approved_values(
 ) -> ApprovedValues:
     """What a policy's `memory.approved` has for a call: values of rules that stand in for those whom it asks.
 
-    A rule counts where it would cover the call, but for the other arguments. One with a limit of uses never does:
-    what the policy allows by its values takes none of its uses.
+    A rule counts where it would cover the call, but for the other arguments.
 
     Args:
-        rules: what is active for the call's agent and tool.
+        rules: of those that are active for the call's agent and tool the ones that name values.
         state: the call's execution.
         call: the call.
         verdict: what the policy says of it where nothing is remembered.
@@ -95,16 +95,29 @@ def approved_values(
         now_ms: the log's time.
     """
     terms = verdict.hold
-    if terms is None or has_sealed(parsed(call.arguments or "{}")):
+    if terms is None or not may_be_stood_in_for(verdict) or has_sealed(parsed(call.arguments or "{}")):
         return ApprovedValues(())
     return ApprovedValues(
         tuple(
             rule
             for rule in rules
-            if rule.document.uses is None
-            and _answers(rule.document, call, verdict, now_ms)
+            if _answers(rule.document, call, verdict, now_ms)
             and _stands_for(InForce(rule.document, activators=rule.activators), terms, state, call, people)
         )
+    )
+
+
+def names_values(rule: StandingRule, call: Call, people: TenantPeople, now_ms: int) -> bool:
+    """Whether a rule names any values for a call, whatever the policy asks: one with a limit of uses never does.
+
+    What the policy allows by a value takes no use.
+    """
+    document = rule.document
+    return (
+        document.uses is None
+        and document.tool_version == call.tool_version
+        and now_ms < document.expires_at_ms
+        and still_stands(document, rule.activators, people, document.terms.quorum)
     )
 
 

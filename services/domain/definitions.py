@@ -29,7 +29,7 @@ from schemas.standing_rule import RULE_KIND
 from schemas.tool_definition import kept, tool_to_publish
 from services.domain import standing_rules
 from services.domain.context import Tool
-from services.domain.covering import approved_values
+from services.domain.covering import approved_values, names_values
 from services.domain.input_schema import SchemaCheck, misfit_in_place
 from services.domain.policy import (
     CallFacts,
@@ -37,12 +37,12 @@ from services.domain.policy import (
     PolicySet,
     Verdict,
     evaluate_in_process,
-    judge,
-    reads_memory,
 )
 from services.domain.policy.programs import program_problems
+from services.domain.policy.remembered import judge_with_memory
 from services.domain.proposals import parsed
 from services.domain.standing_rules import (
+    ApprovedValues,
     RuleCommand,
     RuleEvent,
     StandingRule,
@@ -145,14 +145,22 @@ class Definitions(Struct, frozen=True, kw_only=True):
             context=parsed(execution.context),
             trust=trust,
         )
-        verdict = judge(self.policies, facts, now_ms, self.evaluate)
-        if verdict.effect == "hold" and reads_memory(self.policies, facts):
+        people = self.people.of(execution.tenant, execution.project)
+
+        def unlimited() -> tuple[StandingRule, ...]:
             rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
-            awake = tuple(rule for rule in rules if not rests(rule))
-            people = self.people.of(execution.tenant, execution.project)
-            approved = approved_values(awake, execution, call, verdict, people, now_ms)
-            if approved.rules:
-                verdict = judge(self.policies, replace(facts, memory=approved), now_ms, self.evaluate)
+            return tuple(
+                rule for rule in rules if not rests(rule) and names_values(rule, call, people, now_ms)
+            )
+
+        verdict = judge_with_memory(
+            self.policies,
+            facts,
+            now_ms,
+            lambda held: approved_values(unlimited(), execution, call, held, people, now_ms),
+            lambda: ApprovedValues(unlimited()),
+            self.evaluate,
+        )
         if unreadable and verdict.reason == "unknown_tool":
             return replace(verdict, detail=f"the tool's definition cannot be read: {unreadable}")
         return verdict

@@ -134,7 +134,8 @@ class ClaimUnknown(LogError):
         super().__init__(
             f"The claim at {tp}@{offset} was counted before, but it {doubt}: everything under it would be "
             "decided anew. Restore keys/deciders.json and keys/signed-from.json from a host or backup that has all "
-            "their lines; docs/identity.md says what to do where that is meant."
+            "their lines; docs/identity.md says what to do where that is meant, or where an earlier version ran with "
+            "log_signatures off."
         )
         self.tp = tp
         self.offset = offset

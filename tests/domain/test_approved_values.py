@@ -175,10 +175,19 @@ def test_verdict_is_asked_for_once_where_no_condition_reads_what_is_remembered()
     assert asked.count("args.amount < 0.0") == 1
 
 
-def test_policy_without_a_person_for_a_call_has_no_values() -> None:
-    """What is remembered takes the place of asking people: where the policy asks none, nothing is."""
-    other = {**READS, "then": "hold"}
+@pytest.mark.parametrize(("then", "event"), [("deny", "ToolCallDenied"), ("hold", "HoldOpened")])
+def test_condition_that_negates_what_is_remembered_is_not_passed_by(then: str, event: str) -> None:
+    when = "size(memory.approved('to')) > 0 && !(args.to in memory.approved('to'))"
+    strange = {**rule("only-known", "pay", then), "when": when}
     made = unlimited()
     ruled(made)
-    made.definitions = published(made.definitions, [other, rule("rest", "pay", "allow")])
+    made.definitions = published(made.definitions, [strange, rule("rest", "pay", "allow")])
     assert allows(made)
+    assert event in names(pay(made, "strange", {"amount": 7, "to": "EVIL"}))
+
+
+def test_values_do_not_count_once_the_policy_takes_limits_only() -> None:
+    made = approved()
+    assert allows(made)
+    reading(made, payments(remember={"max_uses": 1000}))
+    assert not allows(made, "after")

@@ -4,7 +4,7 @@ from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import CompiledExpression, Evaluator, evaluate_in_process
 from services.domain.policy.compiled import CompiledPolicy, PolicySet, compile_policy
 from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge, PolicyTimeout
-from services.domain.policy.judge import judge, reads_memory
+from services.domain.policy.judge import judge
 from services.domain.policy.risk import Risk
 from services.domain.policy.verdict import CallFacts, HoldTerms, Verdict
 
@@ -24,5 +24,4 @@ __all__ = [
     "compile_policy",
     "evaluate_in_process",
     "judge",
-    "reads_memory",
 ]

@@ -15,7 +15,7 @@ from schemas.tool_definition import form_problems
 from services.domain.policy.annotations import claim_problem
 from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
-from services.domain.policy.judge import judge
+from services.domain.policy.remembered import judge_alone
 from services.domain.policy.risk import RiskLevel
 from services.domain.policy.verdict import CallFacts, Reason, Verdict
 
@@ -182,7 +182,7 @@ def run_policy_tests(
         # Published by the case's own tenant, so that a scope of that tenant is tried as it would be in force.
         policies = policy_alone(document, case.call.tenant)
         now_ms = int(case.call.now.timestamp() * 1000)
-        verdict = judge(policies, facts_of(case.call, cases.tools), now_ms, evaluate)
+        verdict = judge_alone(policies, facts_of(case.call, cases.tools), now_ms, evaluate)
         results.append(CaseResult(case.name, verdict, _differences(case.expect, verdict)))
     return results
 

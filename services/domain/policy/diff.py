@@ -8,7 +8,7 @@ import msgspec
 from schemas.policy_document import Effect, PolicyDocument
 from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
-from services.domain.policy.judge import judge
+from services.domain.policy.remembered import judge_alone
 from services.domain.policy.verdict import STRICTNESS, CallFacts
 
 
@@ -112,6 +112,6 @@ def _changed_calls(
 ) -> Iterable[ChangedCall]:
     for index, call in enumerate(calls):
         sets = (policy_alone(old, call.tenant, 1), policy_alone(new, call.tenant, 2))
-        before, after = (judge(policies, call, now_ms, evaluate) for policies in sets)
+        before, after = (judge_alone(policies, call, now_ms, evaluate) for policies in sets)
         if before.effect != after.effect:
             yield ChangedCall(index, call.tool, before.effect, after.effect, before.rules, after.rules)

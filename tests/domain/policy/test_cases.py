@@ -75,10 +75,15 @@ def test_parse_cases_mistake_is_refused_at_its_path(text: str, path: str, code: 
     assert (path, code) in [(problem.path, problem.code) for problem in error.value.problems]
 
 
-def test_run_policy_tests_case_says_what_was_approved_before() -> None:
-    document = parse_policy(
-        "policy: p\nrules: [{id: a, when: args.to in memory.approved('to'), then: allow}, {id: b, then: hold}]"
-    )
+@pytest.mark.parametrize(
+    ("remember", "known"),
+    [("{max_uses: unlimited}", True), ("{max_uses: 1000}", False), ("{scopes: [execution]}", False)],
+)
+def test_run_policy_tests_case_says_what_was_approved_before(remember: str, known: bool) -> None:
+    """As in force: values allow nothing where no rule without a limit may be made of the hold."""
+    allows = "{id: a, when: args.to in memory.approved('to'), then: allow}"
+    asks = f"{{id: b, then: hold, hold: {{remember: {remember}}}}}"
+    document = parse_policy(f"policy: p\nrules: [{allows}, {asks}]")
     cases = parse_cases(
         """
 tools: {pay: {annotations: {destructiveHint: false}}}
@@ -86,6 +91,28 @@ cases:
   - {name: k, call: {tool: pay, arguments: {to: GB29}, memory: {to: [GB29]}}, expect: {effect: allow, rule: a}}
   - {name: u, call: {tool: pay, arguments: {to: GB30}, memory: {to: [GB29]}}, expect: {effect: hold, rule: b}}
   - {name: n, call: {tool: pay, arguments: {to: GB29}}, expect: {effect: hold, rule: b}}
+"""
+    )
+
+    assert [result.passed for result in run_policy_tests(document, cases)] == [known, True, True]
+
+
+def test_run_policy_tests_case_of_a_condition_that_negates_what_was_approved() -> None:
+    document = parse_policy(
+        """
+policy: p
+rules:
+  - {id: a, when: size(memory.approved('to')) > 0 && !(args.to in memory.approved('to')), then: deny}
+  - {id: b, then: allow}
+"""
+    )
+    cases = parse_cases(
+        """
+tools: {pay: {annotations: {destructiveHint: false}}}
+cases:
+  - {name: k, call: {tool: pay, arguments: {to: GB29}, memory: {to: [GB29]}}, expect: {effect: allow}}
+  - {name: u, call: {tool: pay, arguments: {to: GB30}, memory: {to: [GB29]}}, expect: {effect: deny, rule: a}}
+  - {name: n, call: {tool: pay, arguments: {to: GB29}}, expect: {effect: allow}}
 """
     )
 
