@@ -134,7 +134,7 @@ def _signed_from(
     for topic, at in ends.items():
         if topic in known:
             # A partition that is not named is signed from its beginning.
-            entries = (*known[topic], *([0] * (len(at) - len(known[topic]))))
+            entries = (*known[topic], *([0] * (len(at) - len(known[topic]))))[: len(at)]
             pairs = zip(entries, at, strict=True)
             turned = tuple(switched(since, end, on=on) for since, end in pairs)
             found[topic] = turned if turned != entries else tuple(known[topic])

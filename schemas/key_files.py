@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,26 +93,34 @@ def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
 
 def _way_back(path: Path) -> str:
     """What to do about a damaged file: deletion is advised only where it comes back whole."""
-    if load_copy(path):
-        whole = path.with_name(COPIES)
-        return f"restore it, or delete it to have it made again from {whole}, which has all its keys"
+    whole = path.with_name(COPIES)
+    with suppress(KeysUnreadable):
+        if load_copy(path):
+            return f"restore it, or delete it to have it made again from {whole}, which has all its keys"
     return "restore it from a backup; made again it would lack every key but the one that signs now"
 
 
 def load_copy(path: Path) -> dict[str, Ed25519PublicKey]:
-    """What the copy in the same directory has of a file of public keys; none where it has nothing or is damaged."""
-    try:
-        return _publics(_copies(path)[path.name])
-    except (KeyError, ValueError, AttributeError, TypeError, binascii.Error):
-        return {}
+    """What the copy in the same directory has of a file of public keys; none where it has nothing.
+
+    Raises:
+        KeysUnreadable: the copy is damaged.
+    """
+    return _copied(path).get(path.name, {})
 
 
-def _copies(path: Path) -> dict[str, dict[str, str]]:
+def _copied(path: Path) -> dict[str, dict[str, Ed25519PublicKey]]:
+    """All that the copy in the same directory has, by file; errors as `load_copy`."""
+    copies = path.with_name(COPIES)
     try:
-        found = json.loads(path.with_name(COPIES).read_text())
-    except (FileNotFoundError, ValueError):
+        return {name: _publics(pairs) for name, pairs in json.loads(copies.read_text()).items()}
+    except FileNotFoundError:
         return {}
-    return found if isinstance(found, dict) else {}
+    except (ValueError, AttributeError, TypeError, binascii.Error) as error:
+        raise KeysUnreadable(
+            f"{copies} is damaged ({error}): restore it, or delete it once {path.name} and the files beside it are "
+            "known to have all their keys; it is made again from them"
+        ) from error
 
 
 def _publics(pairs: Mapping[str, str]) -> dict[str, Ed25519PublicKey]:
@@ -187,10 +195,12 @@ def write_public(path: Path, keys: Mapping[str, Ed25519PublicKey], without: str 
         keys: all that it shall have. What the copy has beside them stays there,
         without: but for this one, which is believed no more.
     """
+    copied = _copied(path)
     write_private(path, json.dumps(_rows(keys), indent=1).encode())
-    copy = {kid: public for kid, public in load_copy(path).items() if kid != without}
-    copies = _copies(path) | {path.name: _rows(copy | dict(keys))}
-    write_private(path.with_name(COPIES), json.dumps(copies, indent=1).encode())
+    kept = {kid: public for kid, public in copied.get(path.name, {}).items() if kid != without}
+    copied[path.name] = kept | dict(keys)
+    rows = {name: _rows(publics) for name, publics in copied.items()}
+    write_private(path.with_name(COPIES), json.dumps(rows, indent=1).encode())
 
 
 def _rows(keys: Mapping[str, Ed25519PublicKey]) -> dict[str, str]:

@@ -266,7 +266,24 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
     if not signs(settings) and not _was_signed(settings):
         return None
     keys_dir = Path(settings["keys_dir"])
-    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), read_signed_from(keys_dir / SIGNED_FROM))
+    path = keys_dir / SIGNED_FROM
+    since = read_signed_from(path)
+    _check_switched(path, since, on=signs(settings))
+    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), since)
+
+
+def _check_switched(path: Path, since: Mapping[str, Sequence["Since"]], *, on: bool) -> None:
+    """Refuse a setting that says otherwise than the file: what is recorded would count unsigned, or not at all."""
+    if all(_is_on(entry) == on for entries in since.values() for entry in entries):
+        return
+    raise SealsUnreadable(
+        f"{path} does not say that signing was switched {REQUIRED if on else OFF}: stop every decider, and let "
+        "`placet up` or `python -m ops.install` write it there (docs/identity.md)."
+    )
+
+
+def _is_on(since: "Since") -> bool:
+    return isinstance(since, int) or len(since) % 2 == 1
 
 
 def _was_signed(settings: Mapping[str, str]) -> bool:
@@ -309,9 +326,10 @@ def switched(since: Since, end: int, *, on: bool) -> Since:
         on: whether what comes must be signed.
     """
     places = (since,) if isinstance(since, int) else since
-    if (len(places) % 2 == 1) == on:
+    if _is_on(since) == on:
         return since
-    return (*places, end)
+    # A log that was restored shorter than it was.
+    return (*(min(place, end) for place in places), end)
 
 
 def read_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:

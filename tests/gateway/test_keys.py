@@ -140,3 +140,18 @@ def test_keys_of_an_installation_of_before_are_copied_at_the_next_start(tmp_path
     assert made_again(tmp_path, "decider") == {before, now}
     (tmp_path / DECIDERS).unlink()
     assert made_again(tmp_path, "decider") == {before, now}
+
+
+def test_damaged_copy_is_no_empty_one_and_nothing_is_written_over_it(tmp_path: Path) -> None:
+    load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    known = (tmp_path / DECIDERS).read_bytes()
+    write_private(tmp_path / COPIES, b'{"deciders.json": ')
+    with pytest.raises(KeysUnreadable, match=r"published\.json is damaged"):
+        load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    assert ((tmp_path / DECIDERS).read_bytes(), (tmp_path / COPIES).read_bytes()) == (
+        known,
+        b'{"deciders.json": ',
+    )
+    (tmp_path / COPIES).unlink()
+    load_published(tmp_path, DECIDER_KEY, DECIDERS)
+    assert json.loads((tmp_path / COPIES).read_bytes())[DECIDERS] == json.loads(known)

@@ -28,6 +28,7 @@ from schemas.seals import (
     Since,
     TopicSeals,
     load_seals,
+    owes,
     sealer_of,
     signs,
     switched,
@@ -280,13 +281,30 @@ def test_switching_is_kept_and_where_nothing_changes_nothing_is() -> None:
     assert switched((0, 7), 9, on=True) == (0, 7, 9)
 
 
+def test_switching_of_a_log_that_was_restored_shorter_owes_what_comes() -> None:
+    assert switched((0, 120), 100, on=True) == (0, 100, 100)
+    assert [owes((0, 100, 100), offset) for offset in (0, 99, 100, 130)] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("word", "since"),
+    [("required", (0, 500)), ("off", 0), ("off", (0, 500, 700))],
+    ids=["on", "off", "off-again"],
+)
+def test_setting_that_nobody_switched_in_the_file_is_refused(tmp_path: Path, word: str, since: Since) -> None:
+    """Else nobody would check what is signed, or no claim would count, without a sign of it."""
+    write_signed_from(tmp_path / SIGNED_FROM, {TOPIC: (since,)})
+    with pytest.raises(SealsUnreadable, match="stop every decider"):
+        load_seals({"keys_dir": str(tmp_path), "log_signatures": word})
+
+
 def test_while_signing_is_off_what_was_owed_before_is_owed_still(tmp_path: Path) -> None:
     settings = {"keys_dir": str(tmp_path), "log_signatures": "off"}
-    write_signed_from(tmp_path / SIGNED_FROM, {TOPIC: ((0, 5), 3)})
+    write_signed_from(tmp_path / SIGNED_FROM, {TOPIC: ((0, 5), (3, 4))})
     found = load_seals(settings)
     assert found is not None
     assert not signs(settings)
-    assert found.since == {TOPIC: ((0, 5), 3)}
+    assert found.since == {TOPIC: ((0, 5), (3, 4))}
     sealer_of(settings)
     assert not found.of(TOPIC).vouches(at(4, cancelled()))
     assert found.of(TOPIC).vouches(at(5, cancelled()))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ops.process import started_ticks
 from placet.config import Config, NotConfigured, find_config
 
 
@@ -68,9 +69,24 @@ def test_config_shown_keeps_the_token_to_itself() -> None:
     assert "secret" not in repr(Config("http://x", "secret"))
 
 
-def runs(directory: Path, state: str, pid: int | None) -> None:
+def runs(directory: Path, state: str, pid: int | None, **more: int) -> None:
     (directory / ".placet" / "run").mkdir()
-    (directory / ".placet" / "run" / "stack.json").write_text(json.dumps({"state": state, "pid": pid}))
+    (directory / ".placet" / "run" / "stack.json").write_text(
+        json.dumps({"state": state, "pid": pid, **more})
+    )
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_find_config_beside_a_stack_whose_process_id_another_has_is_as_beside_a_stopped_one(
+    tmp_path: Path, ahead: int
+) -> None:
+    local_stack(tmp_path)
+    runs(tmp_path, "ready", os.getpid(), started=started_ticks(os.getpid()) + ahead)
+    if not ahead:
+        assert find_config() == Config("http://127.0.0.1:8000", "local")
+        return
+    with pytest.raises(NotConfigured, match="Nothing runs"):
+        find_config()
 
 
 def test_find_config_beside_a_stack_that_was_stopped_sends_nobody_its_token(

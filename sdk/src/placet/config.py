@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -193,13 +194,28 @@ def _is_stopped(directory: Path) -> bool:
     try:
         stack = json.loads((directory / "run" / "stack.json").read_text("utf-8"))
         state, pid = stack["state"], stack["pid"]
-        if state not in ("stopped", "failed"):
-            os.kill(pid, 0)
+        if state not in ("stopped", "failed") and _started_ticks(pid) not in (None, stack["started"]):
+            return True
     except ProcessLookupError:
         return True
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return False
     return state in ("stopped", "failed")
+
+
+def _started_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot (proc(5), field 22); None where that is not to be known.
+
+    Raises:
+        ProcessLookupError: there is none.
+    """
+    with contextlib.suppress(PermissionError):
+        os.kill(pid, 0)
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])
 
 
 def _local_token(directory: Path) -> str:
