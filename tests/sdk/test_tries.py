@@ -309,6 +309,34 @@ def test_interrupted_while_held_and_made_again_is_one_call() -> None:
     assert len(desk.calls) == 1
 
 
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("what", ["call", "variables"])
+def test_interrupted_while_another_error_comes_out_and_made_again_is_the_same(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Keeping(judge=ended(status="held"))
+    with (
+        serving_thread(desk.scripted()) as script,
+        blocking(script.url) as placet_,
+        placet_.execution(id="x") as run,
+    ):
+        pay = run.gated(timeout_s=0.01)(_paying_into([]))
+        acts: dict[str, Callable[[], object]] = {
+            "call": lambda: pay("c"),
+            "variables": lambda: run.ask_env("API_KEY", timeout_s=0.01),
+        }
+        with monkeypatch.context() as patched:
+            patched.setattr(RunningExecution, "give_back", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                acts[what]()
+        with pytest.raises((placet.StillHeld, placet.NotReleased)):
+            acts[what]()
+    assert len(desk.calls) + len(desk.questions) == 1
+
+
 async def test_cancelled_coroutine_in_a_synchronous_run_made_again_is_one_call() -> None:
     desk, paid = Keeping(unanswered={"consume"}), list[str]()
     with (

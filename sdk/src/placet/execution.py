@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -144,19 +144,15 @@ class AsyncExecution:
         The same question is the same request when a restarted process asks it, and when it is asked again while it is
         open: after `timeout_s`, a cancellation or an interrupt.
         """
-        one = self.begin()
-        try:
-            return await self.ask_in(one, question, timeout_s=timeout_s, **more)
-        except BaseException:
-            one.leave()
-            raise
+        return await self.ask_in(self.begin(), question, timeout_s=timeout_s, **more)
 
     async def ask_in(
         self, one: Try, question: str, /, *, timeout_s: float | None = None, **more: Any
     ) -> HumanRequest:
-        """`ask` as one try, which the caller leaves where it ends in an error."""
-        asked = await self._opened(one, question, more)
-        found = await AsyncRequests(self.channel).wait(asked, timeout_s=timeout_s)
+        """`ask` as one try, which an error leaves."""
+        with one.left_by_errors():
+            asked = await self._opened(one, question, more)
+            found = await AsyncRequests(self.channel).wait(asked, timeout_s=timeout_s)
         if found.pending:
             one.leave()
         return found
@@ -190,19 +186,20 @@ class AsyncExecution:
         Raises:
             NotReleased: nobody has given them (in time).
         """
-        one = self.begin()
-        try:
-            return await self.ask_env_in(one, *names, question=question, timeout_s=timeout_s)
-        except BaseException:
-            one.leave()
-            raise
+        return await self.ask_env_in(self.begin(), *names, question=question, timeout_s=timeout_s)
 
     async def ask_env_in(
         self, one: Try, *names: str, question: str = "", timeout_s: float | None = None
     ) -> Mapping[str, str]:
-        """`ask_env` as one try, which the caller leaves where it ends in an error."""
-        requests = AsyncRequests(self.channel)
+        """`ask_env` as one try, which an error leaves."""
         said = question or f"Give the variables {', '.join(names)}."
+        with one.left_by_errors():
+            return await self._variables(one, names, said, timeout_s)
+
+    async def _variables(
+        self, one: Try, names: Sequence[str], said: str, timeout_s: float | None
+    ) -> Mapping[str, str]:
+        requests = AsyncRequests(self.channel)
         while True:
             asked = await self._opened(one, said, {"kind": "env_var", "fields": list(names)})
             found = await requests.wait(asked, timeout_s=timeout_s)

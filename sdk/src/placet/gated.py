@@ -189,10 +189,11 @@ def _wrap(find_run: Callable[[], Run], function: F, options: Options) -> F:
 async def _passage(
     run: Run, one: Try, binding: Binding, options: Options, arguments: Mapping[str, Any]
 ) -> Cleared | Replayed:
-    if options.register:
-        await register_once(run.channel, binding, options)
-    proposal = run.proposal(one, options, options.tool or binding.function.__name__, arguments)
-    return await clear(run.channel, one, proposal, binding.call, options.timeout_s)
+    with one.left_by_errors(but=ENDED):
+        if options.register:
+            await register_once(run.channel, binding, options)
+        proposal = run.proposal(one, options, options.tool or binding.function.__name__, arguments)
+        return await clear(run.channel, one, proposal, binding.call, options.timeout_s)
 
 
 def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from placet.ids import attempt_id, call_id
@@ -104,6 +106,19 @@ class Try:
             self._tries.occurrences.give_back(*self._numbered)
         if self._attempt is not None and not self.started:
             self._tries.put_back(*self._attempt)
+
+    @contextmanager
+    def left_by_errors(self, but: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+        """Leave it on the loop, by any error but those that tell its caller how it ended.
+
+        An interrupt may meet such an error on its way out of the waiting thread, where nobody else would leave it.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, but):
+                self.leave()
+            raise
 
     def _check(self) -> None:
         # Whoever waited is gone, and the next try may have begun: asyncio's cancellation can be late, or lost.
