@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -335,6 +337,52 @@ def test_interrupted_while_another_error_comes_out_and_made_again_is_the_same(
         with pytest.raises((placet.StillHeld, placet.NotReleased)):
             acts[what]()
     assert len(desk.calls) + len(desk.questions) == 1
+
+
+@contextmanager
+def _interrupted(start: Callable[[], object] | None) -> Iterator[None]:
+    """Signs of life that an interrupt keeps from being ended."""
+    assert start is not None
+    start()
+    interrupt()
+    yield
+
+
+def test_interrupted_before_its_signs_of_life_could_be_ended_it_shows_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Keeping(lease_s=SOON_S)
+    monkeypatch.setattr(import_module("placet.gated"), "alive", _interrupted)
+    with (
+        serving_thread(desk.scripted()) as script,
+        blocking(script.url) as placet_,
+        suppress(placet.OutcomeUnknown),
+        placet_.execution(id="x") as run,
+    ):
+        pay = run.gated(_paying_into([]))
+        with pytest.raises(KeyboardInterrupt):
+            pay("c")
+        time.sleep(2 * SOON_S)
+        pay("c")
+    assert desk.heartbeats == []
+
+
+async def test_cancelled_while_its_thread_runs_it_goes_on_showing_signs_of_life() -> None:
+    desk, goes_on = Keeping(lease_s=SOON_S), threading.Event()
+    async with running(desk) as run:
+
+        @run.gated
+        def pay(order: str) -> None:
+            assert goes_on.wait(LONG_S)
+
+        await given_up(pay("c"))  # type: ignore[arg-type]
+        before = len(desk.heartbeats)
+        try:
+            async with asyncio.timeout(LONG_S):
+                while len(desk.heartbeats) < before + 2:
+                    await asyncio.sleep(0.01)
+        finally:
+            goes_on.set()
 
 
 async def test_cancelled_coroutine_in_a_synchronous_run_made_again_is_one_call() -> None:

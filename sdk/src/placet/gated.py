@@ -232,7 +232,7 @@ def _run_blocking(
     bound, clock = binding.call(passed.arguments), _Stopwatch()
     one.started = True
     try:
-        with alive(_signs_of_life(run, passed)), _running(passed.call):
+        with alive(_signs_of_life(run, passed, lambda: one.is_over)), _running(passed.call):
             output = binding.function(*bound.args, **bound.kwargs)
     except Exception as failure:
         run.block(partial(_to_its_end, partial(report_failure, run.channel, passed, failure, clock.ms())))
@@ -255,21 +255,25 @@ async def _run_async(
     bound = binding.call(passed.arguments)
     one.started = True
     if inspect.iscoroutinefunction(binding.function):
-        return await _reported(
-            run, one, options, passed, partial(binding.function, *bound.args, **bound.kwargs)
-        )
-    # A thread cannot be cancelled: what it returns is recorded, whoever waits for it.
-    work = partial(asyncio.to_thread, binding.function, *bound.args, **bound.kwargs)
-    return await _to_its_end(partial(_reported, run, one, options, passed, work))
+        work = partial(binding.function, *bound.args, **bound.kwargs)
+        return await _reported(run, one, options, passed, work, lambda: one.is_over)
+    # A thread cannot be cancelled: it shows signs of life and is recorded, whoever waits for it.
+    in_thread = partial(asyncio.to_thread, binding.function, *bound.args, **bound.kwargs)
+    return await _to_its_end(partial(_reported, run, one, options, passed, in_thread, lambda: False))
 
 
 async def _reported(
-    run: Run, one: Try, options: Options, passed: Cleared, work: Callable[[], Awaitable[Any]]
+    run: Run,
+    one: Try,
+    options: Options,
+    passed: Cleared,
+    work: Callable[[], Awaitable[Any]],
+    is_over: Callable[[], bool],
 ) -> Any:
-    """Run the function and report how it ended (steps 6 and 7)."""
+    """Run the function and report how it ended (steps 6 and 7); `is_over` says that it certainly runs no more."""
     clock = _Stopwatch()
     try:
-        with alive(_signs_of_life(run, passed)), _running(passed.call):
+        with alive(_signs_of_life(run, passed, is_over)), _running(passed.call):
             output = await work()
     except Exception as failure:
         report_it = partial(report_failure, run.channel, passed, failure, clock.ms())
@@ -290,7 +294,7 @@ async def _to_its_end(make: Make[T]) -> T:
     return await asyncio.shield(task)
 
 
-def _signs_of_life(run: Run, passed: Cleared) -> Callable[[], Stoppable] | None:
+def _signs_of_life(run: Run, passed: Cleared, is_over: Callable[[], bool]) -> Callable[[], Stoppable] | None:
     """What begins them; None where the call has no lease."""
     lease_s, call = passed.lease_s, passed.call
     if lease_s is None:
@@ -299,7 +303,7 @@ def _signs_of_life(run: Run, passed: Cleared) -> Callable[[], Stoppable] | None:
     async def renew() -> Any:
         return await run.channel.ask(asks.heartbeat(call.execution_id, call.call_id, passed.attempt_id))
 
-    return partial(run.background, partial(beating, lease_s, renew, passed.asked_at))
+    return partial(run.background, partial(beating, lease_s, renew, passed.asked_at, is_over))
 
 
 def _answer_denied(denied: Denied, options: Options) -> str:

@@ -79,18 +79,26 @@ def _not_released(detail: str) -> NotReleased:
     return NotReleased("not_released", 409, detail)
 
 
-async def beating(lease_s: float, renew: Renew, asked_at: float | None = None) -> None:
+async def beating(
+    lease_s: float,
+    renew: Renew,
+    asked_at: float | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
     """Renew a lease whenever half of it has passed, until it is cancelled or there is nothing more to renew.
 
     Args:
         lease_s: its length.
         renew: says that the attempt still runs; its answer is the call.
         asked_at: since when, by the loop's clock, the lease may run; now by default.
+        is_over: whether whoever should have cancelled it is gone; an interrupt may keep them from it.
     """
     age_s = 0.0 if asked_at is None else asyncio.get_running_loop().time() - asked_at
     until, pause_s = None, max(lease_s * RENEW_AFTER - age_s, 0.0)
     while True:
         await asyncio.sleep(pause_s)
+        if is_over():
+            return
         try:
             answer = await renew()
         except PlacetError as error:

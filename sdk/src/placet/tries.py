@@ -70,6 +70,11 @@ class Try:
         self.started = False
         self.failure: BaseException | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it was left, or its caller was told of its end by an error."""
+        return self._is_over
+
     def number(self, name: str, digest: str) -> str:
         """The id of the next such thing: uuid5 of execution, name, digest and occurrence."""
         self._check()
