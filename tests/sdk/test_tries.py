@@ -146,6 +146,20 @@ async def test_cancelled_while_its_thread_runs_it_reports_all_the_same_and_again
     assert len(desk.results) == 1
 
 
+async def test_stop_iteration_out_of_a_thread_has_failed() -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+
+        @run.gated
+        def pay(order: str) -> str:
+            return next(iter([order][1:]))
+
+        with pytest.raises(RuntimeError, match="StopIteration") as raised:
+            await asyncio.wait_for(pay("c"), LONG_S)  # type: ignore[arg-type]
+    assert isinstance(raised.value.__cause__, StopIteration)
+    assert [one["outcome"] for one in desk.results] == ["failed"]
+
+
 async def test_one_of_several_equal_calls_cancelled_is_that_one_when_it_is_made_again() -> None:
     desk, paid = Keeping(judge=ended(status="held")), list[str]()
     async with running(desk) as run:

@@ -258,8 +258,16 @@ async def _run_async(
         work = partial(binding.function, *bound.args, **bound.kwargs)
         return await _reported(run, one, options, passed, work, lambda: one.is_over)
     # A thread cannot be cancelled: it shows signs of life and is recorded, whoever waits for it.
-    in_thread = partial(asyncio.to_thread, binding.function, *bound.args, **bound.kwargs)
+    in_thread = partial(asyncio.to_thread, _awaitable, partial(binding.function, *bound.args, **bound.kwargs))
     return await _to_its_end(partial(_reported, run, one, options, passed, in_thread, lambda: False))
+
+
+def _awaitable(call: Callable[[], T]) -> T:
+    """Call a function whose end a future is told: it takes no StopIteration, and would wait for ever."""
+    try:
+        return call()
+    except StopIteration as error:
+        raise RuntimeError("the function raised StopIteration") from error
 
 
 async def _reported(
