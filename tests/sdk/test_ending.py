@@ -10,6 +10,7 @@ import pytest
 import placet
 from placet.execution import AsyncExecution
 from placet.models import ToolCall
+from placet.rollback import undo, undo_blocking
 from tests.sdk.desk import Desk
 from tests.sdk.keeping import Keeping
 from tests.sdk.runs import running
@@ -126,6 +127,18 @@ async def test_rollback_that_was_cancelled_and_is_asked_for_again_undoes_nothing
     assert [one.done for one in first] == [True, False]
     assert [one.done for one in again] == [True, True]
     assert undone == ["b", "a", "a"]
+
+
+async def test_rollback_undoes_calls_of_two_executions_that_have_one_id() -> None:
+    calls = [ToolCall(execution, "c1", "succeeded", tool="charge") for execution in ("a", "b")]
+    undone = list[str]()
+
+    def refund(call: ToolCall) -> None:
+        undone.append(call.execution_id)
+
+    await undo(calls, {"charge": refund}, {})
+    undo_blocking(calls, {"charge": refund}, {})
+    assert undone == ["a", "b"] * 2
 
 
 def test_rollback_asked_for_again_in_a_blocking_run_undoes_nothing_twice() -> None:

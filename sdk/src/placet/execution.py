@@ -27,7 +27,7 @@ from placet.ids import check_id, new_id
 from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
 from placet.resources import AsyncExecutions, AsyncRequests
-from placet.rollback import Compensate, Undone, calls_to_undo, undo
+from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo
 from placet.tries import Tries, Try
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class AsyncExecution:
         self._tries = Tries(self.id)
         self._token: Token[Run | None] | None = None
         self._finished = False
-        self._undone: dict[str, Undone] = {}
+        self._undone: dict[CallKey, Undone] = {}
 
     @property
     def result(self) -> Any:

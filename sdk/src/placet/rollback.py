@@ -17,6 +17,8 @@ from placet.errors import Denied
 from placet.models import ToolCall
 
 Compensate = Callable[[ToolCall], Any]
+# By execution and call: an agent may choose the same call id in each of its executions.
+CallKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ async def calls_to_undo(channel: Channel, denied: Denied) -> list[ToolCall]:
 
 
 async def undo(
-    calls: Iterable[ToolCall], compensations: Mapping[str, Compensate], done: MutableMapping[str, Undone]
+    calls: Iterable[ToolCall], compensations: Mapping[str, Compensate], done: MutableMapping[CallKey, Undone]
 ) -> list[Undone]:
     """Undo calls one after the other; one that fails keeps none of the others from being undone.
 
@@ -62,8 +64,8 @@ async def undo(
     """
     undone = []
     for call in calls:
-        if call.call_id in done:
-            undone.append(done[call.call_id])
+        if _key(call) in done:
+            undone.append(done[_key(call)])
             continue
         try:
             answer = compensations[call.tool](call) if call.tool in compensations else None
@@ -76,13 +78,13 @@ async def undo(
 
 
 def undo_blocking(
-    calls: Iterable[ToolCall], compensations: Mapping[str, Compensate], done: MutableMapping[str, Undone]
+    calls: Iterable[ToolCall], compensations: Mapping[str, Compensate], done: MutableMapping[CallKey, Undone]
 ) -> list[Undone]:
     """As `undo`, for functions that block."""
     undone = []
     for call in calls:
-        if call.call_id in done:
-            undone.append(done[call.call_id])
+        if _key(call) in done:
+            undone.append(done[_key(call)])
             continue
         try:
             answer = compensations[call.tool](call) if call.tool in compensations else None
@@ -93,7 +95,11 @@ def undo_blocking(
     return undone
 
 
-def _noted(one: Undone, done: MutableMapping[str, Undone]) -> Undone:
+def _noted(one: Undone, done: MutableMapping[CallKey, Undone]) -> Undone:
     if one.done:
-        done[one.call.call_id] = one
+        done[_key(one.call)] = one
     return one
+
+
+def _key(call: ToolCall) -> CallKey:
+    return call.execution_id, call.call_id

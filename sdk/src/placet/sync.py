@@ -27,7 +27,7 @@ from placet.resources import (
     AsyncRequests,
     AsyncTools,
 )
-from placet.rollback import Compensate, Undone, calls_to_undo, undo_blocking
+from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
 from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
@@ -173,7 +173,7 @@ class RunningExecution(_Blocking):
         self.channel = inner.channel
         self.id = inner.id
         self._token: Token[Run | None] | None = None
-        self._undone: dict[str, Undone] = {}
+        self._undone: dict[CallKey, Undone] = {}
 
     def ask(self, question: str, /, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
         """See `AsyncExecution.ask`."""
