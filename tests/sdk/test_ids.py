@@ -1,5 +1,7 @@
 import os
 import re
+import threading
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -62,6 +64,33 @@ def test_occurrences_of_a_call_that_came_to_no_end_are_used_again() -> None:
     counted.give_back(("t", "d"), 1)
     counted.give_back(("t", "d"), 0)
     assert [counted.next(("t", "d")) for _ in range(3)] == [0, 1, 3]
+
+
+class _Collecting(str):
+    """A tool's name at which the garbage collector sets in."""
+
+    def __new__(cls, name: str, collect: Callable[[], None]) -> "_Collecting":
+        made = super().__new__(cls, name)
+        made.collect = collect
+        return made
+
+    collect: Callable[[], None]
+
+    def __hash__(self) -> int:
+        self.collect()
+        return super().__hash__()
+
+
+def test_occurrence_is_given_back_by_the_garbage_collector_while_the_next_is_taken() -> None:
+    counted, taken = Occurrences(), list[int]()
+    counted.next(("t", "d"))
+    kind = _Collecting("u", lambda: counted.give_back(("t", "d"), 0)), "d"
+    # A thread, for what would otherwise wait for ever.
+    thread = threading.Thread(target=lambda: taken.append(counted.next(kind)), daemon=True)
+    thread.start()
+    thread.join(5)
+    assert taken == [0]
+    assert counted.next(("t", "d")) == 0
 
 
 @pytest.mark.parametrize("text", [".", ".."])

@@ -17,7 +17,9 @@ class Occurrences:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # The garbage collector may end a forgotten coroutine at any allocation, also of a thread that holds the lock,
+        # and that gives a number back there.
+        self._lock = threading.RLock()
         self._used: dict[CallKind, int] = defaultdict(int)
         self._free: dict[CallKind, list[int]] = defaultdict(list)
 
