@@ -22,7 +22,7 @@ from placet.sync import RunningExecution
 from tests.sdk.desk import Desk, Resource, ended, granted
 from tests.sdk.keeping import Keeping
 from tests.sdk.runs import running
-from tests.sdk.scripted import QUICK
+from tests.sdk.scripted import QUICK, serving
 from tests.sdk.test_loopthread import Interrupting
 from tests.sdk.threaded import serving_thread
 
@@ -77,6 +77,23 @@ async def test_cancelled_with_anything_unanswered_and_made_again_runs_once(unans
         assert await pay("c") == "paid c"
     assert (paid, len(desk.calls)) == (["c"], 1)
     assert len({one["attempt_id"] for one in desk.consumed}) == 1
+
+
+async def test_cancelled_at_the_consumption_and_made_again_in_a_block_entered_anew_runs_once() -> None:
+    desk, paid = Keeping(unanswered={"consume"}), list[str]()
+
+    async def pay_in_a_block() -> None:
+        async with client.execution(id="x") as run:
+            await paying(run, paid)("c")
+
+    async with (
+        serving(desk.scripted()) as script,
+        placet.AsyncPlacet(script.url, token="t", agent="billing-bot", patience=QUICK) as client,
+    ):
+        await given_up(pay_in_a_block())
+        desk.unanswered.clear()
+        await pay_in_a_block()
+    assert (paid, len({one["attempt_id"] for one in desk.consumed})) == (["c"], 1)
 
 
 async def test_cancelled_at_the_consumption_its_attempt_is_renewed_before_it_is_old() -> None:

@@ -20,6 +20,7 @@ from placet.models import Object, Page, ToolCall
 from placet.parsing import UnexpectedAnswer, parse
 from placet.transport.port import Patience, Reply, Request, Transport
 from placet.transport.retry import MOST_RETRY_AFTER_S, delays
+from placet.tries import Attempt, AttemptKey
 
 T = TypeVar("T")
 
@@ -32,6 +33,7 @@ class Channel:
     patience: Patience
     # The versions of the tools that this client found published as they were declared, or published itself.
     registered: set[str] = field(default_factory=set, compare=False, repr=False)
+    unused: dict[AttemptKey, Attempt] = field(default_factory=dict, compare=False, repr=False)
 
     async def ask(self, request: Request) -> Any:
         """The body of the answer.

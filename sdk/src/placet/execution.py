@@ -60,7 +60,7 @@ class AsyncExecution:
         self._executions = AsyncExecutions(channel, agent)
         self._start = start
         self._agent = agent
-        self._tries = Tries(self.id)
+        self._tries = Tries(self.id, channel.unused)
         self._token: Token[Run | None] | None = None
         self._finished = False
         self._undone: dict[CallKey, Undone] = {}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,30 +33,40 @@ class Attempt:
     taken_over: bool = False
 
 
-class Tries:
-    """What the tries of one execution share."""
+# By process too: a fork has a copy of what is left, and both would run under one attempt.
+AttemptKey = tuple[int, str, str]
 
-    def __init__(self, execution_id: str) -> None:
+
+class Tries:
+    """What the tries of one execution share.
+
+    `unused` are the client's attempts that nothing was run under, by process, execution and name: a block that is
+    entered anew under the same execution id takes over what was left in the one before.
+    """
+
+    def __init__(self, execution_id: str, unused: MutableMapping[AttemptKey, Attempt]) -> None:
         self.execution_id = execution_id
         self.occurrences = Occurrences()
-        # By process too: a fork has a copy, and both would run under one attempt.
-        self._unused: dict[tuple[int, str], Attempt] = {}
+        self._unused = unused
 
     def put_back(self, name: str, attempt: Attempt) -> None:
         """An attempt that nothing was run under is for the next try."""
-        self._unused[os.getpid(), name] = attempt
+        self._unused[self._key(name)] = attempt
 
     def take(self, name: str) -> Attempt:
         """The attempt that is left of an earlier try, or a fresh one; nobody else gets it."""
-        left = self._unused.pop((os.getpid(), name), None)
+        left = self._unused.pop(self._key(name), None)
         if left is not None:
             return Attempt(left.id, left.asked_at, taken_over=True)
         return Attempt(attempt_id(), asyncio.get_running_loop().time())
 
     def has(self, call: ToolCall) -> bool:
         """Whether a call is consumed by an attempt that is left of an earlier try."""
-        left = self._unused.get((os.getpid(), call.call_id))
+        left = self._unused.get(self._key(call.call_id))
         return left is not None and call.status == "consumed" and call.raw.get("attempt_id") == left.id
+
+    def _key(self, name: str) -> AttemptKey:
+        return os.getpid(), self.execution_id, name
 
 
 class Try:
