@@ -243,7 +243,8 @@ def test_policy_that_reads_memory_forgets_a_rule_whose_activator_may_no_more() -
     rule_id = make(made, the(events, "RuleAsked"), "proposed")
     publish(made, RuleActivated(rule_id=rule_id, reason="", by="zoe"))
     reads = {**rule("known", "pay", "allow"), "when": "args.to in memory.approved('to')"}
-    made.definitions = published(made.definitions, [reads, rule("payments", "pay", "hold")])
+    holds = rule("payments", "pay", "hold", remember={"max_uses": "unlimited"})
+    made.definitions = published(made.definitions, [reads, holds])
     allowed = pay(made, "second", {"amount": 7, "to": "GB29"})
     assert the(allowed, "ToolCallReleased").released_by == "policy"
     people(made, "zoe", disabled=True)
