@@ -147,18 +147,18 @@ class Definitions(Struct, frozen=True, kw_only=True):
         )
         people = self.people.of(execution.tenant, execution.project)
 
-        def unlimited() -> tuple[StandingRule, ...]:
+        def unlimited() -> ApprovedValues:
             rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
-            return tuple(
-                rule for rule in rules if not rests(rule) and names_values(rule, call, people, now_ms)
+            return ApprovedValues(
+                tuple(rule for rule in rules if not rests(rule) and names_values(rule, call, people, now_ms))
             )
 
         verdict = judge_with_memory(
             self.policies,
             facts,
             now_ms,
-            lambda held: approved_values(unlimited(), execution, call, held, people, now_ms),
-            lambda: ApprovedValues(unlimited()),
+            unlimited,
+            lambda values, held: approved_values(values.rules, execution, call, held, people, now_ms),
             self.evaluate,
         )
         if unreadable and verdict.reason == "unknown_tool":

@@ -6,7 +6,7 @@ well, and the stricter verdict counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,14 +18,15 @@ from services.domain.policy.judge import judge, reads_memory
 from services.domain.policy.verdict import STRICTNESS, CallFacts, Verdict
 
 Values = Mapping[str, Sequence[Any]]
+Every = TypeVar("Every", bound=Values)
 
 
 def judge_with_memory(
     policies: PolicySet,
     call: CallFacts,
     now_ms: int,
-    standing_in: Callable[[Verdict], Values],
-    every: Callable[[], Values],
+    every: Callable[[], Every],
+    standing_in: Callable[[Every, Verdict], Values],
     evaluate: Evaluator = evaluate_in_process,
 ) -> Verdict:
     """What the policies say of a call, with what is remembered.
@@ -34,8 +35,8 @@ def judge_with_memory(
         policies: the set in force.
         call: the call's facts, with nothing remembered.
         now_ms: the log's time, milliseconds since the epoch.
-        standing_in: by argument, the values that take the place of those whom a hold asks.
-        every: by argument, all values.
+        every: by argument, all values; asked for where a condition reads them.
+        standing_in: of those, the values that take the place of the people whom a hold asks.
         evaluate: as for `judge`.
     """
 
@@ -43,15 +44,14 @@ def judge_with_memory(
         return judge(policies, replace(call, memory=memory), now_ms, evaluate)
 
     verdict = judged({})
-    if not reads_memory(policies, call):
+    if not reads_memory(policies, call) or not (values := every()):
         return verdict
-    if verdict.effect == "hold" and (values := standing_in(verdict)):
-        verdict = judged(values)
-    if all_values := every():
-        whole = judged(all_values)
-        if STRICTNESS[whole.effect] > STRICTNESS[verdict.effect]:
-            return whole
-    return verdict
+    if verdict.effect == "hold" and (counting := standing_in(values, verdict)):
+        verdict = judged(counting)
+        if counting == values:
+            return verdict
+    whole = judged(values)
+    return whole if STRICTNESS[whole.effect] > STRICTNESS[verdict.effect] else verdict
 
 
 def may_be_stood_in_for(verdict: Verdict) -> bool:
@@ -69,7 +69,7 @@ def judge_alone(policies: PolicySet, call: CallFacts, now_ms: int, evaluate: Eva
         policies,
         call,
         now_ms,
-        lambda held: call.memory if may_be_stood_in_for(held) else {},
         lambda: call.memory,
+        lambda values, held: values if may_be_stood_in_for(held) else {},
         evaluate,
     )
