@@ -72,7 +72,7 @@ class Stack:
 
 def write_stack(directory: DataDir, stack: Stack) -> None:
     """Tell other processes how the stack is."""
-    write_json(directory.state, asdict(stack) | {"at": time.time()})
+    write_json(directory.state, asdict(stack) | {"at": time.time(), "place": _place(directory)})
 
 
 def read_stack(directory: DataDir) -> Stack:
@@ -81,11 +81,13 @@ def read_stack(directory: DataDir) -> Stack:
     if written is None:
         return Stack(STOPPED, message=_no_room(directory))
     written.pop("at", None)
+    # In a copy that was made while the stack ran, the supervisor is another directory's.
+    is_here = written.pop("place", None) in (None, _place(directory))
     components = observed([Component(**row) for row in written.pop("components")], directory)
     stack = Stack(**written, components=components)
     if stack.state in (STOPPED, FAILED):
         return replace(stack, message=stack.message or _no_room(directory))
-    if process.is_same(stack.pid, stack.started):
+    if is_here and process.is_same(stack.pid, stack.started):
         return _as_it_is(stack, directory)
     gone = tuple(Component(part.name, None, STOPPED) for part in components)
     return Stack(
@@ -134,6 +136,12 @@ def as_protocol(stack: Stack) -> dict[str, Any]:
         "grpc_address": None,
         "components": [asdict(part) for part in stack.components],
     }
+
+
+def _place(directory: DataDir) -> list[int]:
+    """What tells a directory from its copy, and not from itself under another path: its device and inode."""
+    found = directory.root.stat()
+    return [found.st_dev, found.st_ino]
 
 
 def _observed(part: Component, directory: DataDir) -> Component:

@@ -163,7 +163,7 @@ AGENT_FLOW = """
    second run that a person releases needs an `attempt_id` of its own. Where the reply took longer than half of its
    `lease_seconds`, measured from before you asked, send a `heartbeat` first: run after a 200 that came sooner.
 5. `result` with the same `attempt_id`. A call that was consumed and never reported becomes `outcome_unknown` and
-   waits for a person.
+   waits for a person. Where its tool is published as `idempotent`, another attempt may consume it then.
 6. `finish_execution`.
 
 ```json

@@ -29,7 +29,7 @@ PERMITTED: dict[str, frozenset[str]] = {
     "ToolCallReleased": frozenset({"proposed", "held", "outcome_unknown"}),
     "ToolCallDenied": frozenset({"proposed", "held", "released"}),
     "ToolCallCancelled": frozenset({"proposed", "held", "released"}),
-    "GrantConsumed": frozenset({"released", "consumed"}),
+    "GrantConsumed": frozenset({"released", "consumed", "outcome_unknown"}),
     "LeaseRenewed": frozenset({"consumed"}),
     "GrantRevoked": frozenset({"released"}),
     "ToolCallSucceeded": frozenset({"consumed", "outcome_unknown"}),
@@ -279,11 +279,12 @@ class RunSeen:
         tool = self.published.tool(self.tenant, self.project, call.tool, self.adopted_through)
         if tool.version != call.tool_version:
             self._say("I1", fact, "consumed though the tool has changed since", call.tool)
-        if call.state == "consumed" and not tool.idempotent:
+        runs_again = call.state != "released"
+        if runs_again and not tool.idempotent:
             self._say("I2", fact, "consumed twice though the tool is not idempotent", *call.attempts)
         if call.state == "released" and fact.at_ms >= call.expires_at_ms:
             self._say("I5", fact, "consumed after the release had expired", call.expires_at_ms, fact.at_ms)
-        if call.state == "consumed" and body.by != call.runner:
+        if runs_again and body.by != call.runner:
             self._say("I2", fact, "consumed by another than whose attempt runs it", call.runner, body.by)
         if body.attempt_id in call.attempts[call.attempts_before :]:
             self._say("I2", fact, "the same attempt consumed one release twice", body.attempt_id)
@@ -332,7 +333,7 @@ def digest_of(tenant: str, proposed: Any) -> str:
 def _number(state: str, event: str) -> str:
     if state in TERMINAL:
         return "I5" if event == "GrantConsumed" and state in NEVER_RUN else "I4"
-    if state == "outcome_unknown" and event in ("GrantConsumed", "ToolCallProposed"):
+    if state == "outcome_unknown" and event == "ToolCallProposed":
         return "I2"
     return "I1" if event in ("GrantConsumed", "ToolCallReleased") else "I4"
 

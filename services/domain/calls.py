@@ -69,6 +69,7 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
         return [*taken_back, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
     tool = ctx.tool(call.tool)
     return [
+        *_settle_hold(state, call, "the tool is idempotent, and another attempt runs the call again"),
         *allowed_meanwhile(state, call, ctx),
         c.GrantConsumed(
             call_id=call.call_id,
@@ -126,7 +127,7 @@ def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
         return refuse(ctx, command, Refusal.ID_REUSED, detail, call.call_id)
     if command.outcome == "unknown":
         return _outcome_unknown(state, call, command, ctx)
-    return [*_settle_hold(state, call), _result(command, ctx)]
+    return [*_settle_hold(state, call, "the attempt reported its result after all"), _result(command, ctx)]
 
 
 def revoke(state: Execution, command: k.RevokeGrant, ctx: Context) -> Events:
@@ -199,7 +200,7 @@ def _consumption_problem(
         return Refusal.DIGEST_MISMATCH, "another revision of the call is in force"
     if call.attempt_id and not _may_run_again(call, ctx):
         return Refusal.ALREADY_CONSUMED, "another attempt consumed it"
-    if call.status not in ("released", "consumed"):
+    if call.status not in ("released", "outcome_unknown"):
         return Refusal.NOT_RELEASED, f"the call is {call.status}"
     if command.attempt_id in call.spent:
         return Refusal.ALREADY_CONSUMED, SPENT
@@ -237,11 +238,12 @@ def _not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:
 def _may_run_again(call: Call, ctx: Context) -> bool:
     """An idempotent tool, by the operator's own definition, may be run again by another process of who consumed.
 
-    Another subject would take the attempt over, and with it the word on how it ended.
+    Once the lease has ended, while a person is asked what became of it: two runs side by side are not what
+    idempotent promises. Another subject would take the attempt over, and with it the word on how it ended.
     """
     tool = ctx.tool(call.tool)
     unchanged = tool is not None and tool.version == call.tool_version
-    repeatable = call.status == "consumed" and unchanged and tool is not None and tool.idempotent
+    repeatable = call.status == "outcome_unknown" and unchanged and tool is not None and tool.idempotent
     return repeatable and call.consumed_by == ctx.actor.subject
 
 
@@ -255,11 +257,12 @@ def _outcome_unknown(state: Execution, call: Call, command: k.ReportResult, ctx:
     return outcome_unknown_events(state, call, command.error or "reported as unknown", ctx)
 
 
-def _settle_hold(state: Execution, call: Call) -> Events:
+def _settle_hold(state: Execution, call: Call, reason: str) -> Events:
+    """Nobody needs to be asked any more what became of an attempt."""
     hold = state.holds.get(call.hold_id)
     if call.status != "outcome_unknown" or hold is None or hold.status != "open":
         return []
-    return [HoldCancelled(hold_id=hold.hold_id, reason="the attempt reported its result after all")]
+    return [HoldCancelled(hold_id=hold.hold_id, reason=reason)]
 
 
 def _result(command: k.ReportResult, ctx: Context) -> Message:

@@ -184,8 +184,9 @@ def test_consume_by_the_first_attempt_after_the_second_release_was_revoked_or_re
 def test_consume_by_an_attempt_whose_idempotent_call_another_has_taken_over_is_refused() -> None:
     world = started()
     digest = released(world, "again")
-    for attempt in ("a", "b"):
-        assert names(consumed(world, digest, attempt)) == ["GrantConsumed"]
+    assert names(consumed(world, digest, "a")) == ["GrantConsumed"]
+    reported(world, "unknown", "a")
+    assert names(consumed(world, digest, "b")) == ["HoldCancelled", "GrantConsumed"]
 
     assert code(consumed(world, digest, "a")) == "already_consumed"
     assert code(consumed(world, digest, "b")) == "duplicate"
@@ -371,9 +372,11 @@ def test_consume_again_of_an_idempotent_tool_is_of_who_consumed() -> None:
     assert names(world.ask(k.ConsumeGrant(call_id="c", digest=digest, attempt_id="a"), BANK)) == [
         "GrantConsumed"
     ]
+    world.ask(k.ReportResult(call_id="c", attempt_id="a", outcome="unknown"), BANK)
     assert code(consumed(world, digest, "b")) == "already_consumed"
     assert names(world.ask(k.ConsumeGrant(call_id="c", digest=digest, attempt_id="b"), BANK)) == [
-        "GrantConsumed"
+        "HoldCancelled",
+        "GrantConsumed",
     ]
 
 

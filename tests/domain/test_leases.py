@@ -114,3 +114,70 @@ def test_call_that_was_consumed_before_there_were_leases_has_until_its_run_deadl
     )
     state = evolve(world.state(), old, world.now_ms)
     assert state.due["call/c"] == world.now_ms + RUN_TIMEOUT_MS
+
+
+def silent(tool: str) -> tuple[World, str]:
+    """A call whose attempt `a` gave no sign of life: a person is asked."""
+    world = started()
+    digest = released(world, tool)
+    consumed(world, digest)
+    world.later(LEASE_S)
+    assert names(nudged(world)) == ["ToolCallOutcomeUnknown", "HoldOpened"]
+    return world, digest
+
+
+def test_call_of_an_idempotent_tool_runs_again_after_its_lease_without_a_person() -> None:
+    world, digest = silent("again")
+    said = consumed(world, digest, "b")
+    assert names(said) == ["HoldCancelled", "GrantConsumed"]
+    assert the(said, "HoldCancelled").reason == (
+        "the tool is idempotent, and another attempt runs the call again"
+    )
+    asked = {hold.cause: hold.status for hold in world.state().holds.values()}
+    assert asked == {"policy": "resolved", "outcome_unknown": "cancelled"}
+    assert names(reported(world, "succeeded", "b")) == ["ToolCallSucceeded"]
+
+
+def test_attempt_whose_lease_ended_does_not_run_an_idempotent_tool_again() -> None:
+    world, digest = silent("again")
+    assert code(consumed(world, digest, "a")) == "not_released"
+    consumed(world, digest, "b")
+    assert code(consumed(world, digest, "a")) == "already_consumed"
+
+
+def test_idempotent_call_that_falls_silent_again_asks_a_person_again() -> None:
+    world, digest = silent("again")
+    consumed(world, digest, "b")
+    world.later(LEASE_S)
+    said = nudged(world)
+    assert the(said, "ToolCallOutcomeUnknown").attempt_id == "b"
+    asked = {h.status: h for h in world.state().holds.values() if h.cause == "outcome_unknown"}
+    first, second = asked["cancelled"], asked["open"]
+    assert (second.roles, second.quorum) == (first.roles, first.quorum)
+
+
+def test_call_of_another_tool_waits_for_the_person_after_its_lease() -> None:
+    world, digest = silent("pay")
+    assert code(consumed(world, digest, "b")) == "already_consumed"
+
+
+def test_silent_idempotent_call_is_not_run_again_by_another_subject() -> None:
+    world, digest = silent("again")
+    other = BOT.model_copy(update={"subject": "bot-2"})
+    said = world.ask(k.ConsumeGrant(call_id="c", digest=digest, attempt_id="b"), other)
+    assert code(said) in ("already_consumed", "not_found")
+
+
+def test_silent_idempotent_call_is_not_run_again_once_its_tool_has_changed() -> None:
+    world, digest = silent("again")
+    changed = {"name": "again", "idempotent": True, "description": "another"}
+    world.definitions = published(world.definitions, tools=[changed])
+    assert code(consumed(world, digest, "b")) == "already_consumed"
+
+
+def test_idempotent_call_that_an_attempt_has_is_run_by_no_other() -> None:
+    world = started()
+    digest = released(world, "again")
+    consumed(world, digest)
+    world.later(LEASE_S - 1)
+    assert code(consumed(world, digest, "b")) == "already_consumed"

@@ -7,7 +7,7 @@ import pytest
 from schemas import commands as k
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
-from tests.domain.steps import ask_two, code, consumed, decided, held, proposed, released, started
+from tests.domain.steps import ask_two, code, consumed, decided, held, proposed, released, reported, started
 from tests.domain.world import CLARA, OLGA, RULES, TOOLS, World, names, published, rule, the
 
 BANNED = [rule("none", "*", "deny")]
@@ -185,13 +185,15 @@ def test_consume_again_of_an_idempotent_tool_goes_through_until_the_definitions_
     world = started()
     digest = released(world, "again")
     assert names(consumed(world, digest, "a")) == ["GrantConsumed"]
-    assert names(consumed(world, digest, "b")) == ["GrantConsumed"]
+    reported(world, "unknown", "a")
+    assert names(consumed(world, digest, "b")) == ["HoldCancelled", "GrantConsumed"]
 
     world.definitions = published(world.definitions, BANNED)
+    assert code(consumed(world, digest, "b")) == "duplicate", "what runs is not taken back from its attempt"
+    reported(world, "unknown", "b")
     said = consumed(world, digest, "c")
 
-    assert names(said) == ["CommandRefused"], "what an attempt already runs is not taken back from it"
+    assert names(said) == ["CommandRefused"]
     assert code(said) == "not_released"
-    assert code(consumed(world, digest, "b")) == "duplicate"
     ended = k.ReportResult(call_id="c", attempt_id="b", outcome="succeeded")
-    assert names(world.ask(ended)) == ["ToolCallSucceeded"]
+    assert names(world.ask(ended)) == ["HoldCancelled", "ToolCallSucceeded"]

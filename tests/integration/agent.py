@@ -1,6 +1,6 @@
 """An agent as a process of its own, so that it can be killed: pays once, and writes down that it did.
 
-python -m tests.integration.agent URL EXECUTION EFFECTS [die-before-result]
+python -m tests.integration.agent URL EXECUTION EFFECTS [die-before-result] [tool=NAME]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from placet import OutcomeUnknown, Placet
 
 
-def main(url: str, execution_id: str, effects: Path, die: bool) -> int:
+def main(url: str, execution_id: str, effects: Path, die: bool, tool: str) -> int:
     """Run the agent to its end.
 
     Returns:
@@ -22,7 +22,7 @@ def main(url: str, execution_id: str, effects: Path, die: bool) -> int:
     placet = Placet(url, token=os.environ["AGENT_TOKEN"], agent="bot")
     with placet.execution(id=execution_id, request="Pay the March invoice") as run:
 
-        @run.gated
+        @run.gated(tool=tool)
         def send_money(to: str, amount: float) -> str:
             with effects.open("a") as file:
                 file.write(f"{to} {amount}\n")
@@ -40,4 +40,5 @@ def main(url: str, execution_id: str, effects: Path, die: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), "die-before-result" in sys.argv))
+    named = [word.removeprefix("tool=") for word in sys.argv if word.startswith("tool=")] or ["send_money"]
+    sys.exit(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), "die-before-result" in sys.argv, named[0]))

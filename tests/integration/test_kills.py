@@ -239,3 +239,26 @@ def test_agent_killed_between_consume_and_result_never_runs_it_again(site: Site,
 
     assert again.wait(60) == 4, "the second process is told that nobody knows, and does not try"
     assert effects.read_text() == "GB29 98.5\n"
+
+
+def test_agent_killed_between_consume_and_result_runs_an_idempotent_tool_again(
+    site: Site, tmp_path: Path
+) -> None:
+    """Nobody is asked: the restarted process waits for the lease to end, and its run is the one that counts."""
+    execution_id, effects, tool = fresh("again"), tmp_path / "effects", "pay_by_key"
+    with site.admin() as operator:
+        operator.tools.put(tool, {"idempotent": True, "lease_seconds": 5})
+    first = run_agent(site, execution_id, effects, "die-before-result", f"tool={tool}")
+    hold = the_hold(site, execution_id)
+    approve(site, hold.hold_id, hold.digest)
+    assert first.wait(60) == -signal.SIGKILL
+
+    again = run_agent(site, execution_id, effects, f"tool={tool}")
+
+    assert again.wait(60) == 0
+    assert effects.read_text() == "GB29 98.5\n" * 2
+    with site.agent() as agent:
+        events = [event["type"] for event in agent.executions.events(execution_id).items]
+    assert events.count("ToolCallReleased") == 1, "it runs by the one decision"
+    assert events.count("GrantConsumed") == 2
+    assert events[-2:] == ["ToolCallSucceeded", "ExecutionCompleted"]

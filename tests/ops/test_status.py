@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from ops import process
 from ops.config import DataDir
+from ops.daemon import stop_stack
 from ops.files import write_json
 from ops.status import (
     BACKING_OFF,
@@ -68,6 +70,17 @@ def test_read_stack_dead_component_is_stopped_or_restarting(directory: DataDir, 
     write_stack(directory, replace(stack, components=dead))
     states = [(part.pid, part.state, part.restarts) for part in read_stack(directory).components]
     assert states == [(None, STOPPED, 0), (None, BACKING_OFF, 3)]
+
+
+def test_read_stack_in_a_copy_made_while_it_ran_is_stopped_there(stack: Stack, tmp_path: Path) -> None:
+    original, copy = DataDir(tmp_path / "original"), DataDir(tmp_path / "copy")
+    original.state.parent.mkdir(parents=True)
+    write_stack(original, stack)
+    shutil.copytree(original.root, copy.root)
+    assert read_stack(copy).state == STOPPED
+    assert stop_stack(copy) is False, "the supervisor of the original is let alone"
+    original.root.rename(tmp_path / "moved")
+    assert read_stack(DataDir(tmp_path / "moved")).pid == OWN
 
 
 def test_read_stack_names_the_part_in_trouble_beside_what_happened_to_another(

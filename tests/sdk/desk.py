@@ -51,14 +51,21 @@ class Desk:
     lease_s: float | None = None
     heartbeats: list[Resource] = field(default_factory=list)
     refuse_heartbeat: list[Resource] = field(default_factory=list)
+    # What becomes of a call, one change for each time that it is read.
+    then: list[Resource] = field(default_factory=list)
+    tools: dict[str, Resource] = field(default_factory=dict)
 
     def scripted(self) -> Scripted:
         return Scripted(on_http=self.http, on_frame=self.frame)
 
     async def http(self, asked: Asked) -> Response:
-        call = self.calls.get(asked.path.rpartition("/")[2])
+        name = asked.path.rpartition("/")[2]
+        call = self.calls.get(name)
         if asked.method == "GET" and call is not None:
+            call.update(self.then.pop(0) if self.then else {})
             return JSONResponse(call)
+        if asked.method == "GET" and asked.path.endswith(f"/tools/{name}") and name in self.tools:
+            return JSONResponse(self.tools[name])
         return JSONResponse({"code": "not_found", "detail": asked.path}, 404)
 
     async def frame(self, peer: Peer, message: Resource) -> None:

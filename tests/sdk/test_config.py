@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_config_shown_keeps_the_token_to_itself() -> None:
     assert "secret" not in repr(Config("http://x", "secret"))
 
 
-def runs(directory: Path, state: str, pid: int | None, **more: int) -> None:
+def runs(directory: Path, state: str, pid: int | None, **more: object) -> None:
     (directory / ".placet" / "run").mkdir()
     (directory / ".placet" / "run" / "stack.json").write_text(
         json.dumps({"state": state, "pid": pid, **more})
@@ -85,6 +86,17 @@ def test_find_config_beside_a_stack_whose_process_id_another_has_is_as_beside_a_
     if not ahead:
         assert find_config() == Config("http://127.0.0.1:8000", "local")
         return
+    with pytest.raises(NotConfigured, match="Nothing runs"):
+        find_config()
+
+
+def test_find_config_in_a_copy_made_while_a_stack_ran_is_as_beside_a_stopped_one(tmp_path: Path) -> None:
+    local_stack(tmp_path)
+    place = (tmp_path / ".placet").stat()
+    runs(tmp_path, "ready", os.getpid(), place=[place.st_dev, place.st_ino])
+    assert find_config() == Config("http://127.0.0.1:8000", "local")
+    (tmp_path / ".placet").rename(tmp_path / "original")
+    shutil.copytree(tmp_path / "original", tmp_path / ".placet")
     with pytest.raises(NotConfigured, match="Nothing runs"):
         find_config()
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 import placet
+from placet import gate
 from placet.canonical import sha256_hex
 from placet.ids import call_id
 from tests.sdk.desk import Desk, Resource, digest_of, ended, granted
@@ -234,6 +235,61 @@ async def test_gated_losing_the_race_for_the_grant_never_runs(status: str, outco
         else:
             with pytest.raises(outcome):
                 await send_money("GB29")
+
+
+IDEMPOTENT: dict[str, Resource] = {name: {"name": name, "idempotent": True} for name in ("send", "never")}
+
+
+@pytest.fixture
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "LOOK_AGAIN_S", 0.01)
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_gated_idempotent_call_that_another_attempt_left_runs_once_its_lease_has_ended() -> None:
+    desk = Desk(judge=ended(status="consumed"), tools=IDEMPOTENT)
+    desk.then = [{"status": "consumed"}, {"status": "outcome_unknown"}]
+    seen = []
+
+    async def send(recipient: str) -> str:
+        seen.append(f"{len(desk.then)} to come, {len(desk.consumed)} consumed")
+        return "sent"
+
+    assert await pay_in(desk, send) == "sent"
+    assert seen == ["0 to come, 1 consumed"]
+    assert [result["outcome"] for result in desk.results] == ["succeeded"]
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_gated_idempotent_call_whose_attempt_reports_after_all_does_not_run() -> None:
+    desk = Desk(judge=ended(status="consumed"), tools=IDEMPOTENT)
+    desk.then = [{"status": "consumed"}, {"status": "succeeded", "output": "recorded"}]
+    assert await pay_in(desk, never) == "recorded"
+    assert desk.consumed == []
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_gated_idempotent_call_that_may_not_be_taken_over_is_for_a_person() -> None:
+    lost = {"code": "already_consumed", "then": {"status": "outcome_unknown"}}
+    desk = Desk(judge=ended(status="outcome_unknown"), tools=IDEMPOTENT, refuse_consumption=[lost])
+    with pytest.raises(placet.OutcomeUnknown):
+        await pay_in(desk, never)
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_gated_idempotent_call_that_is_judged_anew_is_for_a_person() -> None:
+    anew = {"code": "not_released", "then": {"status": "outcome_unknown"}}
+    desk = Desk(judge=ended(status="outcome_unknown"), tools=IDEMPOTENT, refuse_consumption=[anew])
+    with pytest.raises(placet.OutcomeUnknown):
+        await pay_in(desk, never)
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_gated_idempotent_call_that_another_process_took_over_first_is_waited_for() -> None:
+    lost = {"code": "already_consumed", "then": {"status": "consumed"}}
+    desk = Desk(judge=ended(status="outcome_unknown"), tools=IDEMPOTENT, refuse_consumption=[lost])
+    desk.then = [{}, {"status": "succeeded", "output": "recorded"}]
+    assert await pay_in(desk, never) == "recorded"
 
 
 async def test_gated_done_by_an_earlier_attempt_returns_the_recorded_output() -> None:

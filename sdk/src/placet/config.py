@@ -194,6 +194,10 @@ def _is_stopped(directory: Path) -> bool:
     try:
         stack = json.loads((directory / "run" / "stack.json").read_text("utf-8"))
         state, pid = stack["state"], stack["pid"]
+        found = directory.stat()
+        if stack.get("place") not in (None, [found.st_dev, found.st_ino]):
+            # A copy that was made while the stack ran in another directory.
+            return True
         if state not in ("stopped", "failed") and _started_ticks(pid) not in (None, stack["started"]):
             return True
     except ProcessLookupError:

@@ -8,12 +8,14 @@ The order is the promise:
 5. the grant is consumed under a fresh attempt id, and sensitive values that come with it are checked and put back;
 6. only then the caller runs the function;
 7. its result is reported.
-Dying between 5 and 7 leaves the call to a person; dying anywhere else leaves nothing behind that matters. What being
-cancelled leaves behind, `placet.tries` says.
+Dying between 5 and 7 leaves the call to a person, or, where its tool is published as idempotent, to the next process
+that makes it once the lease has ended; dying anywhere else leaves nothing behind that matters. What being cancelled
+leaves behind, `placet.tries` says.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +28,8 @@ from placet.errors import (
     AlreadyConsumed,
     Denied,
     DigestMismatch,
+    NotAuthorised,
+    NotFound,
     NotReleased,
     OutcomeUnknown,
     OutputNotRecorded,
@@ -35,7 +39,7 @@ from placet.errors import (
     ToolFailed,
 )
 from placet.lease import consumed, lease_of
-from placet.models import Object, ToolCall
+from placet.models import Object, Tool, ToolCall
 from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
 from placet.tries import Attempt, Try
 
@@ -43,6 +47,7 @@ MOST_ROUNDS = 100
 MOST_ERROR_CHARS = 4000
 MOST_SHOWN_CHARS = 1000
 UNRECORDED = "placet_unrecorded_output"
+LOOK_AGAIN_S = 1.0
 
 Encode = Callable[[Any], Any]
 
@@ -116,29 +121,57 @@ async def clear(
         Denied: it will not run.
         StillHeld: nobody decided in time.
         DigestMismatch: what was granted is not what would run.
-        OutcomeUnknown: another attempt has it.
+        OutcomeUnknown: another attempt has it, and its tool is not published as idempotent.
         ToolFailed: another attempt ran it and failed.
     """
     call = await channel.one(ToolCall, asks.propose(proposal.execution_id, proposal.body(), None))
     for _ in range(MOST_ROUNDS):
         call = await channel.decided(call, timeout_s)
-        if call.status != "released" and not one.goes_on(call):
-            return settled(call)
+        if not one.goes_on(call):
+            call = await _left(channel, call)
+            if call.status not in ("released", "outcome_unknown"):
+                return settled(call)
         arguments = verified(call, proposal)
         fit(arguments)
         attempt = one.consuming(call.call_id)
         try:
             return await _consume(channel, call, arguments, proposal, attempt)
-        except NotReleased:
+        except NotReleased as error:
             # The definitions became stricter after the release: the call is held again.
             call = await _read(channel, call)
+            if call.status == "outcome_unknown":
+                raise OutcomeUnknown(call) from error
         except AlreadyConsumed as error:
             one.lost()
             call = await _read(channel, call)
             # An attempt that is left of an earlier try may have been spent on an earlier release.
-            if not (attempt.taken_over and call.status == "released"):
+            if not (call.status == "consumed" or (attempt.taken_over and call.status == "released")):
                 return _settled_elsewhere(call, error)
     raise NotReleased("not_released", 409, f"{call.tool} was released and taken back {MOST_ROUNDS} times")
+
+
+async def _left(channel: Channel, call: ToolCall) -> ToolCall:
+    """A call once no attempt has it any more, where its tool may be run again without a person's word.
+
+    Raises:
+        OutcomeUnknown: another attempt has or had it, and the tool is not published as idempotent.
+    """
+    if call.status in ("consumed", "outcome_unknown") and not await _is_idempotent(channel, call.tool):
+        raise OutcomeUnknown(call)
+    # It reports, or its lease ends: nobody is to run beside it.
+    found = call
+    while found.status == "consumed":
+        await asyncio.sleep(LOOK_AGAIN_S)
+        found = await channel.patiently(lambda: _read(channel, call))
+    return found
+
+
+async def _is_idempotent(channel: Channel, tool: str) -> bool:
+    try:
+        return (await channel.one(Tool, asks.get_tool(tool))).idempotent
+    except (NotFound, NotAuthorised):
+        # Not published, or not for this token to read: then nothing says that it may be run twice.
+        return False
 
 
 async def _consume(
