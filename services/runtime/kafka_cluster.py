@@ -18,6 +18,9 @@ EARLIEST, LATEST = -2, -1
 RETRY_FOR_S = 10.0
 # A topic that was created just now may not be known to every broker yet.
 MISSING_FOR_S = 1.0
+# A broker that answers so elects leaders: after its start, or for new topics, on a busy machine for long.
+LEADERLESS_FOR_S = 60.0
+LEADERLESS = (kafka_errors.NotLeaderForPartitionError, kafka_errors.LeaderNotAvailableError)
 RETRY_EVERY_S = 0.1
 
 T = TypeVar("T")
@@ -70,9 +73,7 @@ class Cluster:
             try:
                 return await ask(await self._connected())
             except (kafka_errors.KafkaError, OSError, NotImplementedError) as error:
-                missing = isinstance(error, kafka_errors.UnknownTopicOrPartitionError)
-                patience_s = MISSING_FOR_S if missing else RETRY_FOR_S
-                if not getattr(error, "retriable", False) or loop.time() - began > patience_s:
+                if not getattr(error, "retriable", False) or loop.time() - began > _patience_s(error):
                     raise self._settings.translate(error, topic) from error
                 await asyncio.sleep(RETRY_EVERY_S)
 
@@ -93,6 +94,12 @@ class Cluster:
                 raise self._settings.translate(error) from error
             raise
         return client
+
+
+def _patience_s(error: Exception) -> float:
+    if isinstance(error, kafka_errors.UnknownTopicOrPartitionError):
+        return MISSING_FOR_S
+    return LEADERLESS_FOR_S if isinstance(error, LEADERLESS) else RETRY_FOR_S
 
 
 async def _ask_topic(client: AIOKafkaClient, name: str) -> TopicInfo:
