@@ -15,7 +15,7 @@ from schemas.ids import derived_id, execution_key
 from schemas.message import Message
 from schemas.record import Event
 from tests.simulation.definitions import PAIRED, PROJECT, TENANT, TOOLS, UNPUBLISHED
-from tests.simulation.gateway import Gateway
+from tests.simulation.gateway import Gateway, Seen
 
 PATIENCE_S = 70.0
 IMPATIENCE_S = 5.0
@@ -42,11 +42,13 @@ class Agent:
     ran: set[tuple[str, str]] = field(default_factory=set)
     races: random.Random = field(init=False)
     lies: random.Random = field(init=False)
+    returns: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
         # Of its own, so that whether two of its processes race shifts nothing else in a world.
         self.races = random.Random(f"races {self.seed} {self.execution_id}")
         self.lies = random.Random(f"lies {self.seed} {self.execution_id}")
+        self.returns = random.Random(f"returns {self.seed} {self.execution_id}")
 
     @property
     def key(self) -> bytes:
@@ -85,11 +87,19 @@ class Agent:
 
     async def _until_released(self, call_id: str) -> bool:
         seen = self.gateway.seen(self.key, call_id)
+        if seen.last == "GrantConsumed" and self.returns.random() < 0.4:
+            return await self._until_left(seen)
         settled = ("ToolCallReleased", "ToolCallDenied", "ToolCallCancelled", "GrantRevoked")
         # Another process of the agent does not wait until the run of the one that died is given up.
         patience_s = IMPATIENCE_S if seen.last == "GrantConsumed" else PATIENCE_S
         await self.gateway.until(lambda: seen.last in settled, patience_s)
         return seen.last == "ToolCallReleased" or (seen.last == "GrantConsumed" and self.rng.random() < 0.5)
+
+    async def _until_left(self, seen: Seen) -> bool:
+        """Another process comes once the run of the one that died is given up, while a person is asked."""
+        left = ("ToolCallOutcomeUnknown", "HoldOpened")
+        await self.gateway.until(lambda: seen.last != "GrantConsumed", PATIENCE_S)
+        return seen.last in (*left, "ToolCallReleased")
 
     async def _attempt(self, call_id: str) -> bool:
         """One process that tries to run the call: whether it is done with it. It may die at any point."""
