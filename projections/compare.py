@@ -140,6 +140,17 @@ def _key(row: Values, width: list[int]) -> Values:
     return tuple(row[index] for index in width)
 
 
-def _order(row: Values, width: list[int]) -> tuple[bytes | int, ...]:
-    # Both databases order text by its bytes.
-    return tuple(v.encode() if isinstance(v, str) else v for v in _key(row, width))  # type: ignore[misc]
+def _order(row: Values, width: list[int]) -> tuple[tuple[int, object], ...]:
+    # Both databases order text by its bytes. A view that is damaged may hold a value of any kind.
+    return tuple(_ranked(value) for value in _key(row, width))
+
+
+def _ranked(value: object) -> tuple[int, object]:
+    match value:
+        case str():
+            return 2, value.encode()
+        case int() | float():
+            return 1, value
+        case bytes():
+            return 3, value
+    return 0, 0

@@ -14,7 +14,8 @@ from projections.log_errors import LogError
 from projections.meters import Meters
 from projections.projector import Projector
 from projections.store.port import ViewError
-from projections.store.urls import open_view, remove_leftovers
+from projections.store.sqlite_damage import look_ahead
+from projections.store.urls import check_sound, open_view, remove_leftovers
 from projections.tail_kafka import KafkaAddress, KafkaTail
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.seals import load_seals
@@ -56,9 +57,10 @@ async def _serve(settings: Mapping[str, str], alive: Living) -> None:
 
 
 async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> None:
+    url = settings["database_url"]
+    looked = await look_ahead(lambda: check_sound(url))
     tail = KafkaTail(kafka_address(settings))
     await tail.open()
-    url = settings["database_url"]
     await asyncio.to_thread(remove_leftovers, url)
     projector = Projector(
         tail,
@@ -70,12 +72,15 @@ async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> 
         meters=Meters(alive.registry),
     )
     audit.on_failure = projector.stop
+    looked.add_done_callback(lambda ended: projector.stop() if ended.exception() else None)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, projector.stop)
     feeling = asyncio.create_task(alive.feel(lambda: alive.pulse.progress(*projector.progress())))
     try:
         await projector.run()
+        if looked.done():
+            looked.result()
     finally:
         feeling.cancel()
         alive.tell(STOPPING)

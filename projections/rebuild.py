@@ -16,7 +16,7 @@ from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, Forgotten, compare
 from projections.log_errors import LogChanged, LogUnreachable
 from projections.projector import Writer, new_writer
-from projections.store.port import ViewHeld, ViewOutdated, ViewReplaced, ViewStore
+from projections.store.port import ViewDamaged, ViewHeld, ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view, remove_leftovers
 from projections.tail_kafka import Bounds, KafkaTail, Partition
 from schemas.seals import LogSeals
@@ -149,9 +149,10 @@ async def _rebuild(
     plan: Plan, store: ViewStore, tail: KafkaTail, topics: Topics, progress: Progress, bulk: Bulk | None
 ) -> Outcome:
     began = _now_s()
-    live, note = _open_live(plan.live_url)
+    live, stands, note = _open_live(plan.live_url)
+    if refused := _refusal(plan, None, note):
+        return Outcome(0, 0.0, None, note, refused)
     try:
-        stands = {} if live is None else _offsets(live)
         # Asked for afterwards: a view that follows a log that is written to has always read less than the log's end.
         held = await _held(tail, topics)
         ends = {at: bounds.end for at, bounds in held.items()}
@@ -166,7 +167,7 @@ async def _rebuild(
         read_s = _now_s() - began
         comparison = None
         if live is not None and not note:
-            comparison = await _compare(live, store, reading, held, topics)
+            comparison, note = await _compare(live, store, reading, held, topics)
         signed = {} if plan.heads is None else plan.heads.newest()
         held_now = await _held(tail, topics)
         reading.firsts = _firsts(held_now)
@@ -182,33 +183,44 @@ async def _rebuild(
 
 async def _compare(
     live: ViewStore, store: ViewStore, reading: Reading, held: Mapping[Partition, Bounds], topics: Topics
-) -> Comparison:
+) -> tuple[Comparison | None, str]:
+    """The comparison, or why there is none."""
     of_letters = {at.number: bounds for at, bounds in held.items() if at.topic == topics.dead_letters}
     forgetful = frozenset(number for number, bounds in of_letters.items() if bounds.first > 0)
-    with live.snapshot() as moment:
-        stands = {Partition(at.topic, at.partition): at.next_offset for at in moment.positions()}
-        await reading.up_to({at: stands.get(at, 0) for at in held})
-        with store.snapshot() as rebuilt:
-            return compare(rebuilt, moment, Forgotten(forgetful, len(of_letters)))
-
-
-def _open_live(url: str) -> tuple[ViewStore | None, str]:
-    """The live view, or why there is none that could be compared."""
-    if not exists(url):
-        return None, "there is no live view yet"
     try:
-        return open_view(url), ""
-    except ViewOutdated:
-        return None, OUTDATED
+        with live.snapshot() as moment:
+            stands = {Partition(at.topic, at.partition): at.next_offset for at in moment.positions()}
+            await reading.up_to({at: stands.get(at, 0) for at in held})
+            with store.snapshot() as rebuilt:
+                return compare(rebuilt, moment, Forgotten(forgetful, len(of_letters))), ""
+    except ViewDamaged:
+        return None, DAMAGED
+
+
+def _open_live(url: str) -> tuple[ViewStore | None, dict[Partition, int], str]:
+    """The live view and where it stands, or why there is none that could be compared."""
+    if not exists(url):
+        return None, {}, "there is no live view yet"
+    live = None
+    try:
+        live = open_view(url)
+        return live, _offsets(live), ""
+    except (ViewOutdated, ViewDamaged) as error:
+        if live is not None:
+            live.close()
+        return None, {}, OUTDATED if isinstance(error, ViewOutdated) else DAMAGED
 
 
 OUTDATED = "the live view was built by another version of Placet"
+DAMAGED = "the live view is damaged and cannot be compared"
 OTHER_LOG = "the live view has read more than the log holds"
 
 
 def _refusal(plan: Plan, comparison: Comparison | None, note: str) -> str:
     if plan.force or plan.live_url != plan.target_url:
         return ""
+    if note == DAMAGED:
+        return f"{note}: --force puts the rebuilt view in place"
     if note == OTHER_LOG:
         return f"{note}: look which of them is right; --force puts the rebuilt view in place"
     if comparison is not None and not comparison.is_equal:

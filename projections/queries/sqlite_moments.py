@@ -9,8 +9,10 @@ from pathlib import Path
 
 from projections.queries.moment import Moment
 from projections.store.layout import check_layout
-from projections.store.port import ViewUnavailable
+from projections.store.port import ViewDamaged, ViewUnavailable
 from projections.store.sqlite import DIALECT, connect, identity
+from projections.store.sqlite_damage import unavailable
+from vitals.damage import is_damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,16 @@ class _Opened:
 
 
 class SqliteMoments:
-    """Connections to whatever generation the path means now; idle ones are kept for the next question."""
+    """Connections to whatever generation the path means now; idle ones are kept for the next question.
+
+    A generation that was once found damaged answers nothing more: elsewhere it may read well, with rows missing.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: list[_Opened] = []
         self._lock = threading.Lock()
+        self._damaged: tuple[tuple[int, int], str] | None = None
 
     @contextmanager
     def moment(self) -> Iterator[Moment]:
@@ -38,7 +44,7 @@ class SqliteMoments:
                 yield Moment(DIALECT, lambda text, values: opened.connection.execute(text, values).fetchall())
         except sqlite3.Error as error:
             opened.connection.close()
-            raise ViewUnavailable(f"The view at {self._path} could not be read: {error}") from error
+            raise self._failure(opened.generation, "could not be read", error) from error
         except BaseException:
             opened.connection.close()
             raise
@@ -54,6 +60,8 @@ class SqliteMoments:
 
     def _take(self) -> _Opened:
         generation = identity(self._path)
+        if self._damaged is not None and self._damaged[0] == generation:
+            raise ViewDamaged(self._damaged[1])
         while True:
             with self._lock:
                 opened = self._idle.pop() if self._idle else None
@@ -69,12 +77,20 @@ class SqliteMoments:
             stored = connection.execute("SELECT layout FROM placet_layout").fetchone()
         except sqlite3.Error as error:
             connection.close()
+            if is_damage(error):
+                raise self._failure(generation, "", error) from error
             raise ViewUnavailable(f"There is no view at {self._path} yet: start the projector.") from error
         if stored is None:
             connection.close()
             raise ViewUnavailable(f"The view at {self._path} is being made: ask again in a moment.")
         check_layout(stored[0], DIALECT, str(self._path))
         return _Opened(connection, generation)
+
+    def _failure(self, generation: tuple[int, int], what: str, error: sqlite3.Error) -> ViewUnavailable:
+        failure = unavailable(self._path, what, error)
+        if isinstance(failure, ViewDamaged):
+            self._damaged = generation, str(failure)
+        return failure
 
 
 @contextmanager

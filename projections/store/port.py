@@ -26,6 +26,10 @@ class ViewUnavailable(ViewError):
     """The database cannot be reached, or holds no view yet. Try again; the operator starts or mends it."""
 
 
+class ViewDamaged(ViewUnavailable):
+    """The file does not hold what was written to it. The operator makes the view anew from the log."""
+
+
 class DatabaseRefuses(ViewUnavailable):
     """The database lets nobody in as it was asked. The operator mends the user, the password or the name."""
 

@@ -30,6 +30,7 @@ from projections.store.port import (
     ViewUnavailable,
     position_values,
 )
+from projections.store.sqlite_damage import told, unavailable
 from projections.store.statements import (
     Dialect,
     create_index_statements,
@@ -41,6 +42,7 @@ from projections.store.statements import (
     upsert_statement,
 )
 from projections.store.tables import POSITIONS, TABLES, Table
+from vitals.damage import look_over
 
 DIALECT = Dialect(
     placeholder="?",
@@ -50,6 +52,7 @@ DIALECT = Dialect(
     table_options=" WITHOUT ROWID",
 )
 LOCK_TIMEOUT_S = 30
+ROWS_AT_ONCE = 1_000
 # A commit that a power cut takes back takes its offsets back too: the records are read again.
 _PRAGMAS = ("synchronous = NORMAL", "wal_autocheckpoint = 4000", "cache_size = -65536")
 _FAST_PRAGMAS = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -262144")
@@ -101,7 +104,8 @@ class SqliteViewStore:
 
     def tracked(self, position: Position) -> int | None:
         """See `ViewStore`."""
-        return self._recorder.max_tracking_id(position.source)
+        with told(self.path, "could not be read"):
+            return self._recorder.max_tracking_id(position.source)
 
     def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
         """See `ViewStore`."""
@@ -126,27 +130,25 @@ class SqliteViewStore:
                 f"The view at {self.path} holds a record of this batch already."
             ) from error
         except (PersistenceError, sqlite3.Error) as error:
-            raise ViewUnavailable(f"The view at {self.path} could not be written: {error}") from error
+            raise unavailable(self.path, "could not be written", error) from error
 
     @contextmanager
     def snapshot(self) -> Iterator["SqliteReader"]:
         """See `ViewStore`."""
         with closing(connect(self.file)) as connection:
             connection.execute("BEGIN")
-            yield SqliteReader(connection)
+            yield SqliteReader(connection, self.path)
 
     def close(self) -> None:
         """See `ViewStore`."""
         self._datastore.close()
 
     def _prepare(self, pragmas: tuple[str, ...]) -> None:
-        try:
+        with told(self.path, "cannot be opened"):
             with self._datastore.get_connection(commit=True) as connection:
                 for pragma in pragmas:
                     connection.cursor().execute(f"PRAGMA {pragma}")
             self._recorder.create_table()
-        except (PersistenceError, sqlite3.Error) as error:
-            raise ViewUnavailable(f"The view at {self.file} cannot be opened: {error}") from error
         with self._reading() as connection:
             stored = connection.execute("SELECT layout FROM placet_layout").fetchone()
             if stored is None:
@@ -156,7 +158,10 @@ class SqliteViewStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._datastore.get_connection(commit=False) as connection:
+        with (
+            told(self.path, "could not be read"),
+            self._datastore.get_connection(commit=False) as connection,
+        ):
             yield connection._sqlite_conn
 
     def _move(self, cursor: SQLiteCursor, move: Move) -> None:
@@ -181,17 +186,23 @@ class SqliteViewStore:
 class SqliteReader:
     """One moment of a SQLite view."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
+        self._path = path
 
     def positions(self) -> list[Position]:
         """See `ViewReader`."""
-        return _positions(self._connection)
+        with told(self._path, "could not be read"):
+            return _positions(self._connection)
 
     def rows(self, table: Table) -> Iterator[tuple[object, ...]]:
         """See `ViewReader`."""
         order = ", ".join(f'"{name}"' for name in table.key)
-        yield from self._connection.execute(select_statement(table, DIALECT, f"ORDER BY {order}"))
+        with told(self._path, "could not be read"):
+            found = self._connection.execute(select_statement(table, DIALECT, f"ORDER BY {order}"))
+            # Not from the cursor itself: a reader who leaves early would close it, after its connection maybe.
+            while rows := found.fetchmany(ROWS_AT_ONCE):
+                yield from rows
 
 
 def connect(file: Path) -> sqlite3.Connection:
@@ -212,6 +223,18 @@ def connect(file: Path) -> sqlite3.Connection:
         raise ViewUnavailable(f"There is no view at {file} yet: start the projector.") from error
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def check_sound(path: Path) -> None:
+    """Read all of the view at a configured path, if there is one.
+
+    Raises:
+        ViewDamaged: it is damaged.
+        ViewUnavailable: it cannot be read.
+    """
+    if path.exists():
+        with told(path, "could not be read"), closing(connect(path)) as connection:
+            look_over(connection)
 
 
 def open_current(path: Path) -> SqliteViewStore:
@@ -286,8 +309,12 @@ def replace_with(file: Path, path: Path, replaced: tuple[int, int]) -> None:
 
 
 def finish(file: Path) -> None:
-    """Make of a file that was written fast what others are: with indices, write-ahead log, and on the disk."""
-    with closing(connect(file)) as connection:
+    """Make of a file that was written fast what others are: with indices, write-ahead log, and on the disk.
+
+    Raises:
+        ViewUnavailable: it cannot be written.
+    """
+    with told(file, "could not be written"), closing(connect(file)) as connection:
         connection.execute("PRAGMA query_only = OFF")
         for statement in create_index_statements(DIALECT):
             connection.execute(statement)

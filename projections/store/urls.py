@@ -38,6 +38,17 @@ def open_view(url: str) -> ViewStore:
     return postgres_urls.open_view(url)
 
 
+def check_sound(url: str) -> None:
+    """Read all of a SQLite view, if there is one; what a PostgreSQL server keeps is for itself to look over.
+
+    Raises:
+        ViewDamaged: it is damaged.
+        ViewUnavailable: it cannot be read.
+    """
+    if is_sqlite(url):
+        sqlite.check_sound(sqlite_path(url))
+
+
 def new_generation(url: str) -> Generation:
     """An empty view beside the live one of a URL, claimed until it is swapped in or discarded."""
     if is_sqlite(url):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from ops.replay import replay
 from ops.topics import ensure_topics
 from projections.store.port import Batch
 from projections.store.tables import EXECUTIONS
-from projections.store.urls import open_view, sqlite_path
+from projections.store.urls import check_sound, open_view, sqlite_path
 from schemas.topics import Topics
+from tests.projections.damaged import spoil
 from tests.projections.histories import LogBuilder, many_runs
 from tests.projections.kafka_log import produce
 
@@ -93,6 +95,31 @@ def test_replay_into_an_unknown_kind_of_database_is_refused(
     result = _run(tmp_path, "--into", "mysql://nowhere")
     assert result.exit_code == 3
     assert "not in mysql" in result.stderr
+
+
+@pytest.mark.parametrize("damage", ["a page", "half of it", "no header"])
+def test_replay_makes_a_damaged_view_anew_with_force_alone(
+    kafka: str, topic_prefix: str, tmp_path: Path, damage: str
+) -> None:
+    config = a_stack(kafka, topic_prefix, tmp_path / "data")
+    assert _run(tmp_path).exit_code == 0
+    path = sqlite_path(config.database_url)
+    if damage == "a page":
+        spoil(path.resolve(), EXECUTIONS.name)
+    elif damage == "half of it":
+        os.truncate(path, path.stat().st_size // 2)
+    else:
+        path.write_bytes(b"\xff" * path.stat().st_size)
+    first = _run(tmp_path)
+    assert first.exit_code == 1, first.output
+    assert "not compared: the live view is damaged and cannot be compared" in first.stdout
+    assert "not swapped: the live view is damaged" in first.stdout
+    assert "--force puts the rebuilt view in place" in first.stdout
+    forced = _run(tmp_path, "--force")
+    assert forced.exit_code == 0, forced.output
+    assert "swapped in" in forced.stdout
+    check_sound(config.database_url)
+    assert json.loads(_run(tmp_path, "--json").stdout)["equal"] is True
 
 
 def _meddle(url: str) -> None:

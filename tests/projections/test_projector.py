@@ -21,11 +21,13 @@ from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, check_all
 from projections.log_errors import LogChanged, TopicMissing
 from projections.projector import Projector
-from projections.store.urls import open_view
+from projections.store.tables import EXECUTIONS
+from projections.store.urls import open_view, sqlite_path
 from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.key_files import load_published
 from schemas.topics import Topics
+from tests.projections.damaged import spoil
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, key_of, many_runs, policy_key, policy_published, started
 from tests.projections.kafka_log import produce, until
@@ -254,6 +256,19 @@ def test_process_without_kafka_ends_with_one_sentence_and_exit_3(tmp_path: Path)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 3
     assert said.decode().splitlines()[-1].startswith("Kafka does not answer at 127.0.0.1:9")
+
+
+def test_process_on_a_damaged_view_ends_with_one_sentence_and_exit_3(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/views.db"
+    open_view(url).close()
+    spoil(sqlite_path(url).resolve(), EXECUTIONS.name)
+    settings = {"bootstrap_servers": "127.0.0.1:9", "database_url": url, **_dirs(tmp_path)}
+    process = _start(settings, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 3
+    sentence = said.decode().splitlines()[-1]
+    assert sentence.startswith(f"The view at {tmp_path}/views.db is damaged")
+    assert sentence.endswith("make it anew from the log with placet replay --force.")
 
 
 async def test_process_beside_heads_of_a_longer_log_ends_with_one_sentence_and_exit_3(
