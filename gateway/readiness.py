@@ -41,16 +41,24 @@ async def own_problems(gateway: Gateway) -> list[str]:
 
 
 async def own_finding(gateway: Gateway) -> Finding:
-    """What keeps a gateway itself from serving, and whether its clock is wrong: tokens end by it."""
+    """What keeps a gateway itself from serving, and what else is wrong with it."""
+    return Finding(await own_problems(gateway), _own_warnings(gateway))
+
+
+def _own_warnings(gateway: Gateway) -> list[str]:
+    """Of its clock, by which tokens end, and of its vault, without which only sensitive values are not to be had."""
     wrong = gateway.commands.time.wrong
-    return Finding(await own_problems(gateway), [f"this gateway: {wrong}"] if wrong else [])
+    clock = f"this gateway: {wrong}" if wrong else ""
+    return [warning for warning in (clock, gateway.desk.damage) if warning]
 
 
 async def all_problems(gateway: Gateway) -> Finding:
     """What keeps the gateway, Kafka, the deciders or the projector from their work, and what else is wrong."""
     finding = installation(gateway)
     own = await own_problems(gateway)
-    return Finding([*own, *(text for text in finding.problems if text not in own)], finding.warnings)
+    damaged = [gateway.desk.damage] if gateway.desk.damage else []
+    problems = [*own, *(text for text in finding.problems if text not in own)]
+    return Finding(problems, [*finding.warnings, *damaged])
 
 
 def installation(gateway: Gateway) -> Finding:

@@ -22,6 +22,11 @@ def is_damage(error: BaseException) -> bool:
     return False
 
 
+def told(what: str, error: BaseException, mend: str) -> str:
+    """One sentence on a damaged file: what it is, what was found, and what to do."""
+    return f"{what} is damaged ({error}): {mend}."
+
+
 def look_over(connection: sqlite3.Connection) -> None:
     """Read every page of a file, which takes 1 s to 4 s a gigabyte on a quick disk.
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from gateway.problems import Problem
-from gateway.vault.store import VaultSilent, VaultUnavailable
+from gateway.vault.store import VaultDamaged, VaultSilent, VaultUnavailable
 from gateway.vault.vault import Damaged, Gone, NeverSealed, Opened, Owner, Vault
 from gateway.vault.wrapping import MasterKeyWrong
 from schemas.key_files import KeysUnreadable
@@ -33,12 +33,17 @@ T = TypeVar("T")
 
 
 class Desk:
-    """Seals, hands over and erases for one gateway."""
+    """Seals, hands over and erases for one gateway.
+
+    Attributes:
+        damage: what was found of the vault's file since it was opened; empty where it is sound.
+    """
 
     def __init__(self, open_vault: Callable[[], Vault]) -> None:
         """A desk whose vault is opened by `start`."""
         self._open_vault = open_vault
         self._vault: Vault | None = None
+        self.damage = ""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="vault")
 
     async def start(self) -> None:
@@ -131,6 +136,8 @@ class Desk:
             async with asyncio.timeout(within_s):
                 return await asyncio.get_running_loop().run_in_executor(self._threads, work, vault)
         except (TimeoutError, VaultUnavailable, MasterKeyWrong, Damaged, KeysUnreadable, OSError) as error:
+            if isinstance(error, VaultDamaged):
+                self.damage = str(error)
             logger.error("the vault cannot be used: %s", error or f"no answer within {within_s:.0f} s")
             raise Problem(
                 Refusal.UNAVAILABLE, "sensitive values cannot be read or written now", retry_after=1

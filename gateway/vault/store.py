@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from projections.store.urls import is_sqlite
+from vitals.damage import is_damage, look_over, told
 
 VAULT_FILE = "vault.db"
 VAULT_SCHEMA_SUFFIX = "_vault"
@@ -22,6 +23,11 @@ VAULT_SCHEMA_SUFFIX = "_vault"
 WITHIN_S = 4.0
 LOCK_TIMEOUT_S = WITHIN_S
 CLOSE_WITHIN_S = 0.5
+# A log that is left beside a restored file would be played into it.
+MEND = (
+    "restore it from a backup without the -wal and -shm beside it, or move all three away where there is none: "
+    "what was sealed in it is lost then"
+)
 
 # The statement and its values; rows back, where there are any.
 Execute = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -77,6 +83,10 @@ class VaultSilent(VaultUnavailable):
     """Its database does not answer now, and may answer the next time."""
 
 
+class VaultDamaged(VaultUnavailable):
+    """Its file does not hold what was written to it. The operator restores it."""
+
+
 class VaultDatabase(Protocol):
     """A database of its own for sealed values. Safe to use from several threads."""
 
@@ -109,6 +119,7 @@ class SqliteVaultDatabase:
     """A file of mode 600 that overwrites what is deleted."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         path.chmod(0o600)
@@ -118,6 +129,8 @@ class SqliteVaultDatabase:
         )
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
+        # What it holds stands nowhere else: better told at once than once a value is asked for.
+        look_over(self._connection)
         for statement in TABLES:
             self._connection.execute(statement.format(prefix="", bytes="BLOB"))
         if "project" not in [row[1] for row in self._execute("PRAGMA table_info(data_keys)", ())]:
@@ -138,7 +151,7 @@ class SqliteVaultDatabase:
                     raise
                 self._connection.execute("COMMIT")
             except sqlite3.Error as error:
-                raise VaultUnavailable(f"the vault cannot be used now: {error}") from error
+                raise _unavailable(self._path, "cannot be used now", error) from error
 
     def shred(self) -> None:
         """See `VaultDatabase`: the write-ahead log still has the pages as they were."""
@@ -146,7 +159,7 @@ class SqliteVaultDatabase:
             try:
                 ((is_busy, *_),) = self._execute("PRAGMA wal_checkpoint(TRUNCATE)", ())
             except sqlite3.Error as error:
-                raise VaultUnavailable(f"the vault's log cannot be cut: {error}") from error
+                raise _unavailable(self._path, "cannot have its log cut", error) from error
         if is_busy:
             raise VaultUnavailable("the vault's log cannot be cut while another process reads the vault")
 
@@ -167,13 +180,14 @@ def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
 
     Raises:
         VaultSilent: the database does not answer now.
+        VaultDamaged: the file is damaged.
         VaultUnavailable: it lets nobody in, or the file cannot be opened.
     """
     if is_sqlite(database_url):
         try:
             return SqliteVaultDatabase(data_dir / VAULT_FILE)
         except (sqlite3.Error, OSError) as error:
-            raise VaultUnavailable(f"{data_dir / VAULT_FILE} cannot be opened: {error}") from error
+            raise _unavailable(data_dir / VAULT_FILE, "cannot be opened", error) from error
     # The driver is loaded only where the vault is there.
     from gateway.vault.postgres import PostgresVaultDatabase
     from projections.store.postgres import split_url
@@ -181,3 +195,9 @@ def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
     plain, schema = split_url(database_url)
     statements = (*TABLES, f"ALTER TABLE {{prefix}}data_keys ADD COLUMN IF NOT EXISTS {PROJECT_OF_KEY}")
     return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, statements)
+
+
+def _unavailable(path: Path, what: str, error: Exception) -> VaultUnavailable:
+    if is_damage(error):
+        return VaultDamaged(told(f"The vault {path}", error, MEND))
+    return VaultUnavailable(f"The vault {path} {what}: {error}")

@@ -13,20 +13,19 @@ from pathlib import Path
 from eventsourcing.persistence import PersistenceError
 
 from projections.store.port import ViewDamaged, ViewUnavailable
-from vitals.damage import is_damage
+from vitals import damage
 
 logger = logging.getLogger(__name__)
 
 # A view of about a gigabyte is looked over before it is served; a larger one goes on being looked over beside that.
 AHEAD_S = 3.0
+MEND = "make it anew from the log with placet replay --force"
 
 
 def unavailable(path: Path, what: str, error: BaseException) -> ViewUnavailable:
     """What keeps a view from being used: that it is damaged, or that `what` (`could not be read`) for the moment."""
-    if is_damage(error):
-        return ViewDamaged(
-            f"The view at {path} is damaged ({error}): make it anew from the log with placet replay --force."
-        )
+    if damage.is_damage(error):
+        return ViewDamaged(damage.told(f"The view at {path}", error, MEND))
     return ViewUnavailable(f"The view at {path} {what}: {error}")
 
 

@@ -15,10 +15,13 @@ import msgspec
 
 from services.processors.errors import OutboxUnusable
 from services.processors.notifications.notice import ASKING, Call, Hold, Notice
+from vitals.damage import is_damage, look_over, told
 
 VERSION = 2
 LOCK_WITHIN_S = 10.0
 NOTHING = -1
+# One of an earlier moment would send again what was sent since.
+MEND = "move it away with the -wal beside it; what waits in it is then not sent"
 
 _TABLES = """
 CREATE TABLE positions (
@@ -96,6 +99,7 @@ class Outbox:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
+            look_over(self._db)
             self._make()
         self._holds = msgspec.msgpack.Decoder(Hold)
         self._calls = msgspec.msgpack.Decoder(Call)
@@ -296,7 +300,8 @@ class Outbox:
                 "disk."
             ) from error
         except (sqlite3.DatabaseError, msgspec.MsgspecError, OSError) as error:
+            if is_damage(error) or isinstance(error, msgspec.MsgspecError):
+                raise OutboxUnusable(told(f"The outbox {self._path}", error, MEND)) from error
             raise OutboxUnusable(
-                f"The outbox {self._path} is damaged or out of reach ({error}): restore it, or move it away; what "
-                "waits in it is then not sent."
+                f"The outbox {self._path} cannot be used ({error}): see that its directory can be written."
             ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +15,14 @@ import pytest
 
 from gateway.problems import Problem
 from gateway.vault.desk import Desk
-from gateway.vault.store import VaultSilent, VaultUnavailable, open_database
+from gateway.vault.store import VAULT_FILE, VaultDamaged, VaultSilent, VaultUnavailable, open_database
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import MasterKeyFile
 from ops.ports import free_port
 from projections.store.port import ViewUnavailable
 from projections.store.postgres import connect
 from projections.store.refused import is_refused
+from tests.projections.damaged import spoil
 from tests.servers.postgres import frozen_postgres
 
 GAVE_UP = "connection failed: connection to server at 127.0.0.1, port 5432 failed: "
@@ -53,6 +55,33 @@ async def test_desk_waits_for_a_database_that_does_not_answer_now(vault_of_nothi
 async def test_desk_does_not_wait_for_a_database_that_lets_nobody_in() -> None:
     with pytest.raises(VaultUnavailable, match="lets nobody in"):
         await Desk(opening(VaultUnavailable("its database lets nobody in"))).start()
+
+
+@pytest.mark.parametrize("damage", ["a page", "half of it", "no header"])
+def test_damaged_vault_is_told_with_its_file_and_what_to_do(tmp_path: Path, damage: str) -> None:
+    file = tmp_path / VAULT_FILE
+    open_database(tmp_path, "sqlite:///v").close()
+    if damage == "a page":
+        spoil(file, "sealed")
+    elif damage == "half of it":
+        os.truncate(file, file.stat().st_size // 2)
+    else:
+        file.write_bytes(b"\xff" * file.stat().st_size)
+    with pytest.raises(VaultDamaged, match=rf"^The vault {file} is damaged .*: restore it from a backup"):
+        open_database(tmp_path, "sqlite:///v")
+
+
+async def test_damage_that_is_met_later_is_kept_for_readiness(vault_of_nothing: Any) -> None:
+    desk = Desk(opening(vault_of_nothing))
+    await desk.start()
+
+    def meet(vault: Vault) -> None:
+        raise VaultDamaged("The vault v is damaged")
+
+    with pytest.raises(Problem, match="cannot be read or written now"):
+        await desk.run(meet)
+    assert desk.damage == "The vault v is damaged"
+    await desk.stop()
 
 
 @pytest.fixture
