@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError, TopicAuthorizatio
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.live.past import PastGone
 from schemas.record import RawRecord, raw_record
+from vitals.kafka_damage import damage, is_damage
 
 POLL_MS = 200
 # What is read ahead of a slow client is thrown away when another one has its turn.
@@ -75,10 +76,9 @@ class KafkaPast:
             await stop(consumer)
             raise KafkaForbidden(f"Kafka does not let this principal read it ({error})") from error
         except (KafkaError, OSError, TimeoutError) as error:
+            said = damage(consumer, error) if is_damage(error) else type(error).__name__
             await stop(consumer)
-            raise KafkaUnreachable(
-                f"the past could not be read from Kafka ({type(error).__name__})"
-            ) from error
+            raise KafkaUnreachable(f"the past could not be read from Kafka ({said})") from error
         except (GeneratorExit, asyncio.CancelledError):
             consumer.assign([])
             self._idle.append(consumer)

@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.kafka_tail import LogLost
 from schemas.record import RawRecord, raw_record
+from vitals.kafka_damage import damage, is_damage
 
 POLL_MS = 200
 READ_TIMEOUT_S = 10.0
@@ -37,7 +38,7 @@ class RecordReader:
 
         Raises:
             KafkaUnreachable: they did not come in time.
-            LogLost: the log does not hold one of them any more.
+            LogLost: the log does not hold one of them any more, or not as it was written.
         """
         async with self._turn:
             try:
@@ -46,6 +47,8 @@ class RecordReader:
             except OffsetOutOfRangeError as error:
                 raise LogLost(f"{topic}/{partition} does not hold offset {offsets[0]} any more") from error
             except (KafkaError, OSError, TimeoutError) as error:
+                if is_damage(error) and self._consumer is not None:
+                    raise LogLost(damage(self._consumer, error)) from error
                 await self._drop()
                 raise KafkaUnreachable(
                     f"the record could not be read from Kafka ({type(error).__name__}): try again"

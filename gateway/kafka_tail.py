@@ -15,6 +15,7 @@ from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM, TermRule, rule_of
+from vitals.kafka_damage import damage, is_damage
 from vitals.kafka_lag import progress
 
 logger = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ class KafkaTail:
         """Read until cancelled; a broker that is away is waited for.
 
         Raises:
-            LogLost: records were deleted that were still to be read.
+            LogLost: records were deleted that were still to be read, or one is damaged.
         """
         consumer = _opened(self._consumer)
         while True:
@@ -115,6 +116,8 @@ class KafkaTail:
                     "Restore it, or rebuild the views with placet replay and start again."
                 ) from error
             except KafkaError as error:
+                if is_damage(error):
+                    raise LogLost(damage(consumer, error)) from error
                 logger.warning("the tail could not read (%s); trying again", type(error).__name__)
                 await asyncio.sleep(RETRY_S)
                 continue

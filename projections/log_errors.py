@@ -9,6 +9,10 @@ class LogUnreachable(LogError):
     """Nobody answers for the log, or it does not let us in. The operator starts it or mends the settings."""
 
 
+class LogDamaged(LogError):
+    """The log holds a record that is not as it was written. The operator restores it; nothing is skipped."""
+
+
 class TopicMissing(LogError):
     """A topic does not exist. The operator creates it."""
 

@@ -14,8 +14,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from projections.log_errors import LogChanged, LogUnreachable, TopicMissing
+from projections.log_errors import LogChanged, LogDamaged, LogUnreachable, TopicMissing
 from schemas.record import RawRecord, raw_record
+from vitals.kafka_damage import damage, is_damage
 from vitals.kafka_lag import progress
 
 logger = logging.getLogger(__name__)
@@ -154,6 +155,7 @@ class KafkaTail:
 
         Raises:
             LogChanged: an offset that comes next is not there.
+            LogDamaged: the record that comes next is not as it was written.
         """
         try:
             found = await self._consumer.getmany(timeout_ms=timeout_ms)
@@ -163,6 +165,8 @@ class KafkaTail:
                 str(Partition(*partition)), f"no longer holds offset {offset}, which is next"
             ) from error
         except KafkaError as error:
+            if is_damage(error):
+                raise LogDamaged(damage(self._consumer, error)) from error
             logger.warning("Kafka could not be read (%s); trying again", type(error).__name__)
             await asyncio.sleep(RETRY_S)
             return []

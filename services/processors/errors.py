@@ -22,6 +22,12 @@ class KafkaUnreachable(TrustError):
     exit_code = EXIT_UNREACHABLE
 
 
+class LogFails(TrustError):
+    """Kafka answers and fails by itself, or what it holds is damaged: an operator looks at its files and disk."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
 class PartitionsDiffer(TrustError):
     """A topic has another partition count than the log."""
 

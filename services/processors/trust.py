@@ -22,10 +22,11 @@ from schemas.record import Headers, RawRecord, UnreadableRecord
 from schemas.seals import LogSeals
 from schemas.topics import Topics
 from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
-from services.processors.errors import LogChanged, PartsNotWhole
+from services.processors.errors import LogChanged, LogFails, PartsNotWhole
 from services.processors.fold import PartitionFold, group_by_partition
 from services.processors.meters import UNSEEN
 from services.processors.watchdog import Gauge, Lease
+from vitals.kafka_damage import failure, is_failure
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +160,12 @@ class TrustProcessor:
     async def _write(self, records: Iterable[TrustRecord]) -> None:
         self._lease.check()
         outs = [(record.partition, trust_record(record)) for record in records]
-        await asyncio.gather(*[await self._send(to, out.key, out.value, out.headers) for to, out in outs])
+        try:
+            await asyncio.gather(*[await self._send(to, out.key, out.value, out.headers) for to, out in outs])
+        except Exception as error:
+            if is_failure(error):
+                raise LogFails(failure(self._target, error)) from error
+            raise
 
     async def _drop_checkpoint(self, partition: int) -> None:
         await (await self._send(partition, checkpoint_key(partition), None, ()))

@@ -10,9 +10,10 @@ from typing import Any
 import faust
 
 from schemas.kafka_settings import KafkaSettingsRefused
-from services.processors.errors import EXIT_FAILED, SettingsRefused, TrustError
+from services.processors.errors import EXIT_FAILED, LogFails, SettingsRefused, TrustError
 from services.processors.settings import TrustSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
+from vitals.kafka_damage import failure, is_failure
 from vitals.living import Living, living
 from vitals.probe import ProbeTaken
 from vitals.pulse import Pulse
@@ -114,6 +115,8 @@ def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mappi
 def _exit_code(end: SystemExit, reason: BaseException | None, role: str) -> int:
     if isinstance(reason, TrustError):
         raise reason
+    if reason is not None and is_failure(reason):
+        raise LogFails(failure("what it reads or writes", reason))
     if reason is not None:
         logger.critical("the %s processor failed: %r", role, reason)
     return end.code if isinstance(end.code, int) else EXIT_FAILED

@@ -25,6 +25,7 @@ from schemas.record import OutRecord
 from schemas.topics import MAX_MESSAGE_BYTES
 from services.runtime.kafka_client import KafkaSettings, finish, start, stop
 from services.runtime.log import AppendFailed, BatchTooLarge, TopicPartition
+from vitals.kafka_damage import failure, is_failure
 
 SENDER_CANCELS = 10
 
@@ -71,7 +72,8 @@ class KafkaAppender:
             raise self._spoil(tp, f"not acknowledged within {self._timeout_ms} ms") from error
         except Exception as error:
             # Not only KafkaError: a partition that does not exist is an AssertionError.
-            raise self._spoil(tp, f"{type(error).__name__} {error}".strip()) from error
+            said = failure(str(tp), error) if is_failure(error) else f"{type(error).__name__} {error}".strip()
+            raise self._spoil(tp, said) from error
         if landed.offset < 0:
             raise self._spoil(tp, "acknowledged without an offset")
         return landed

@@ -15,7 +15,8 @@ from aiokafka import errors as kafka_errors
 from aiokafka.client import AIOKafkaClient
 
 from schemas.topics import MAX_MESSAGE_BYTES
-from services.runtime.log import LogError, LogRefused, LogUnreachable, TopicMissing
+from services.runtime.log import LogDamaged, LogError, LogFailing, LogRefused, LogUnreachable, TopicMissing
+from vitals.kafka_damage import damage, failure, is_damage, is_failure
 
 logger = logging.getLogger(__name__)
 
@@ -112,8 +113,10 @@ class KafkaSettings:
             max_poll_interval_ms=2**31 - 1,
         )
 
-    def translate(self, error: Exception, topic: str = "") -> LogError:
-        """The typed error for what aiokafka raised."""
+    def translate(
+        self, error: Exception, topic: str = "", consumer: AIOKafkaConsumer | None = None
+    ) -> LogError:
+        """The typed error for what aiokafka raised; of a damaged record, where the consumer met it."""
         reason = f"{type(error).__name__} {error}".strip()
         if isinstance(error, LogError):
             return error
@@ -121,6 +124,10 @@ class KafkaSettings:
             return TopicMissing(topic)
         if isinstance(error, REFUSALS):
             return LogRefused(self.bootstrap_servers, reason)
+        if consumer is not None and is_damage(error):
+            return LogDamaged(damage(consumer, error))
+        if is_failure(error):
+            return LogFailing(self.bootstrap_servers, failure(topic or self.bootstrap_servers, error))
         return LogUnreachable(self.bootstrap_servers, reason)
 
 

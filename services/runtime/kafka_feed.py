@@ -75,7 +75,7 @@ class KafkaFeed:
             raise await truncated(error, self._bounds) from error
         except (KafkaError, ConsumerStoppedError) as error:
             # For good: behind a corrupt batch aiokafka would go on after it, and nothing may be skipped.
-            self._ended = self._ended or self._settings.translate(error)
+            self._ended = self._ended or self._settings.translate(error, consumer=self._consumer)
             raise self._ended from error
 
     def assignment(self) -> frozenset[TopicPartition]:

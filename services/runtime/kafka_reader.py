@@ -11,7 +11,8 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeEr
 from schemas.record import RawRecord, raw_record
 from services.runtime.kafka_client import KafkaSettings, start, stop
 from services.runtime.kafka_cluster import Cluster
-from services.runtime.log import LogTruncated, LogUnreachable, TopicPartition
+from services.runtime.log import LogFailing, LogTruncated, LogUnreachable, TopicPartition
+from vitals.kafka_damage import stalled
 
 Bounds = Callable[[TopicPartition], Awaitable[tuple[int, int]]]
 
@@ -49,9 +50,8 @@ class KafkaReader:
                 if moved_to > position:
                     position, progress_at = moved_to, _now_s()
                 elif _now_s() - progress_at > STALLED_AFTER_S:
-                    raise LogUnreachable(
-                        self._settings.bootstrap_servers, f"nothing came from {tp}@{position}"
-                    )
+                    said = stalled(f"{tp}@{position}", STALLED_AFTER_S)
+                    raise LogFailing(self._settings.bootstrap_servers, said)
 
     async def tail(
         self, topic: str, starts: Mapping[int, int]
@@ -88,7 +88,7 @@ class KafkaReader:
         except OffsetOutOfRangeError as error:
             raise await truncated(error, self._cluster.bounds) from error
         except (KafkaError, ConsumerStoppedError) as error:
-            raise self._settings.translate(error) from error
+            raise self._settings.translate(error, consumer=consumer) from error
         finally:
             self._open.discard(consumer)
             await stop(consumer)

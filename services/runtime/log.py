@@ -77,6 +77,18 @@ class LogUnreachable(LogError):
         self.reason = reason
 
 
+class LogFailing(LogUnreachable):
+    """Kafka answers but cannot do what was asked; `reason` says where. The operator looks at its files."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        LogError.__init__(self, reason)
+        self.address, self.reason = address, reason
+
+
+class LogDamaged(LogError):
+    """The log holds a record that is not as it was written. The operator restores it; nothing may be skipped."""
+
+
 class LogRefused(LogError):
     """The log answers but does not let us: sign-in, rights or settings. The operator mends them.
 

@@ -19,6 +19,7 @@ from services.runtime.log import (
     ClaimUnknown,
     CommandFeed,
     Log,
+    LogDamaged,
     LogFromNewerVersion,
     LogRefused,
     LogTruncated,
@@ -34,7 +35,7 @@ POLL_MS = 500
 CROWDED_POLL_MS = 20
 BACKOFF_S = 0.05
 BACKOFF_MAX_S = 2.0
-FATAL = (ClaimUnknown, TopicMissing, LogTruncated, LogRefused, LogFromNewerVersion)
+FATAL = (ClaimUnknown, TopicMissing, LogTruncated, LogDamaged, LogRefused, LogFromNewerVersion)
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,99 @@
+"""A log whose files are damaged while Kafka is stopped: every reader says where, and that it is to be restored."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from aiokafka.errors import KafkaError, KafkaStorageError, UnknownError
+
+from gateway.kafka_client import KafkaConfig
+from gateway.kafka_past import KafkaPast
+from gateway.kafka_records import RecordReader
+from gateway.kafka_tail import KafkaTail as GatewayTail
+from gateway.kafka_tail import LogLost, Start
+from ops.kafka.broker import Broker
+from projections import log_errors
+from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from services.runtime.kafka_client import KafkaSettings
+from services.runtime.log import LogDamaged, LogFailing, TopicPartition
+from services.runtime.worker import FATAL
+from tests.runtime.logs import KafkaWorld, kafka_world, read_all, records
+
+WITHIN_S = 20.0
+
+
+def spoil(data_dir: Path, tp: TopicPartition) -> None:
+    """Change a byte of the second record, in the file of its partition."""
+    (segment,) = data_dir.glob(f"**/{tp.topic}-{tp.partition}/*.log")
+    written = segment.read_bytes()
+    assert b"second" in written
+    segment.write_bytes(written.replace(b"second", b"sEcond", 1))
+
+
+async def a_damaged_log(broker: Broker, world: KafkaWorld) -> TopicPartition:
+    """Three records in batches of their own, of which the second is no longer as it was written."""
+    tp = TopicPartition(world.log.topics.executions, 0)
+    appender = await world.log.appender()
+    for text in ("first", "second", "third"):
+        await appender.append(tp, records(text))
+    await appender.abandon()
+    await asyncio.to_thread(broker.stop)
+    spoil(broker.config.data_dir, tp)
+    await asyncio.to_thread(broker.start)
+    return tp
+
+
+@pytest.mark.broker
+async def test_every_reader_of_a_damaged_record_says_where_it_is(broker: Broker) -> None:
+    async with kafka_world(broker.bootstrap_servers, "own") as world:
+        tp = await a_damaged_log(broker, world)
+        said = rf"in {tp.topic}/0 at about offset [01] is damaged .*: restore the log from a backup"
+        async with asyncio.timeout(3 * WITHIN_S):
+            with pytest.raises(LogDamaged, match=said):
+                await read_all(world.another_log(), tp)
+            await _projector_says(broker, tp, said)
+            await _gateway_says(broker, tp, said)
+    assert issubclass(LogDamaged, FATAL)
+
+
+async def _projector_says(broker: Broker, tp: TopicPartition, said: str) -> None:
+    tail = KafkaTail(KafkaAddress(broker.bootstrap_servers))
+    await tail.open()
+    tail.stand_at({Partition(*tp): 0})
+    with pytest.raises(log_errors.LogDamaged, match=said):
+        await _poll_on(tail)
+    await tail.close()
+
+
+async def _poll_on(tail: KafkaTail) -> None:
+    while True:
+        await tail.poll()
+
+
+async def _gateway_says(broker: Broker, tp: TopicPartition, said: str) -> None:
+    config = KafkaConfig(broker.bootstrap_servers)
+    tail = GatewayTail(config, [Start(tp.topic, 0)], lambda lane, events, next_offset: None)
+    await tail.open()
+    with pytest.raises(LogLost, match=said):
+        await tail.run()
+    await tail.close()
+    reader = RecordReader(config)
+    with pytest.raises(LogLost, match=said):
+        await reader.read(tp.topic, 0, [1])
+    await reader.close()
+    past = KafkaPast(config, [tail.starts[0].tp])
+    with pytest.raises(RuntimeError, match=said):
+        async for _ in past.read({0: 0}):
+            pass
+    await past.close()
+
+
+@pytest.mark.parametrize("error", [UnknownError(), KafkaStorageError()])
+def test_broker_that_fails_by_itself_is_not_called_away(error: KafkaError) -> None:
+    said = KafkaSettings("127.0.0.1:9").translate(error, "placet.trust")
+    assert isinstance(said, LogFailing)
+    assert str(said).startswith("Kafka answers but fails at placet.trust")
+    assert "read its own log" in str(said)
+    assert "start it" not in str(said)
