@@ -26,13 +26,11 @@ from ops.kafka.security import client_settings
 from ops.ports import broker_addresses
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
+from ops.seals import install_seals
 from ops.topics import ensure_topics
 from schemas.ids import TENANT_WIDE
-from schemas.key_files import DECIDER_KEY, DECIDERS, load_published, locked
-from schemas.seals import REQUIRED, SIGNED_FROM, Since, read_signed_from, switched, write_signed_from
+from schemas.key_files import DECIDER_KEY, DECIDERS, load_published
 from schemas.topics import Topics
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import LogError, TopicPartition
 
 OWNER = "admin"
 # Of the user `kafka`, which brokers are to each other (docker-compose.yml).
@@ -102,67 +100,6 @@ def install_topics(config: StackConfig, partitions: int | None) -> int:
             security=client_settings(config.kafka_settings_of(INSTALLATION)),
         )
     )
-
-
-def install_seals(config: StackConfig) -> None:
-    """Write down from where on the log is signed: of a topic that is not known, where it ends, so 0 of a new one.
-
-    Where signing is switched off, or on again, that is written down likewise, for otherwise nothing that was recorded
-    meanwhile would count, nor what follows it. No decider may run that was started otherwise (docs/identity.md).
-
-    Raises:
-        OpsError: The log does not answer.
-        UsageError: What is written there is damaged.
-    """
-    topics = Topics(prefix=config.topic_prefix)
-    path = config.directory.keys / SIGNED_FROM
-    try:
-        with locked(config.directory.keys):
-            known = read_signed_from(path) if path.exists() else {}
-            ends = asyncio.run(_ends(config, (topics.executions, topics.definitions)))
-            now = known | _signed_from(known, ends, on=config.log_signatures == REQUIRED)
-            if now != known:
-                write_signed_from(path, now)
-    except KeysUnreadable as error:
-        raise UsageError(str(error)) from error
-
-
-def _signed_from(
-    known: Mapping[str, Sequence[Since]], ends: Mapping[str, Sequence[int]], *, on: bool
-) -> dict[str, tuple[Since, ...]]:
-    found: dict[str, tuple[Since, ...]] = {}
-    for topic, at in ends.items():
-        if topic in known:
-            # A partition that is not named is signed from its beginning.
-            entries = (*known[topic], *([0] * (len(at) - len(known[topic]))))[: len(at)]
-            pairs = zip(entries, at, strict=True)
-            turned = tuple(switched(since, end, on=on) for since, end in pairs)
-            found[topic] = turned if turned != entries else tuple(known[topic])
-        elif on:
-            found[topic] = tuple(at)
-    return found
-
-
-async def _ends(config: StackConfig, topics: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    log = KafkaLog(
-        config.bootstrap_servers,
-        Topics(prefix=config.topic_prefix),
-        client_settings(config.kafka_settings_of(INSTALLATION)),
-    )
-    try:
-        return {
-            topic: tuple(
-                [
-                    (await log.bounds(TopicPartition(topic, number)))[1]
-                    for number in range(await log.partition_count(topic))
-                ]
-            )
-            for topic in topics
-        }
-    except LogError as error:
-        raise OpsError(str(error)) from error
-    finally:
-        await log.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError
 from ops.files import unusable
-from ops.install import install_keys, install_seals, install_topics
+from ops.install import install_keys, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
@@ -30,6 +30,7 @@ from ops.ports import reachable
 from ops.private import keep_private
 from ops.renewal import are_outdated, check_database, start_renewal
 from ops.roles import FOLLOWERS, PROJECTOR, roles_of
+from ops.seals import install_seals
 from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
 from schemas.topics import Topics
 

@@ -15,9 +15,7 @@ they are off, nor later.
 """
 
 import hashlib
-import json
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,16 +30,22 @@ from schemas.batch_signature import BatchProof, parse_proof, sign_batch
 from schemas.key_files import (
     DECIDER_KEY,
     DECIDERS,
-    KeysUnreadable,
     SigningKey,
     load_published,
-    write_private,
 )
 from schemas.public_keys import PublicKeyFile
 from schemas.record import Headers, OutRecord, RawRecord
+from schemas.signed_from import (
+    SIGNED_FROM,
+    SealsUnreadable,
+    Since,
+    is_installed,
+    is_on,
+    owes,
+    read_signed_from,
+)
 
 HEADER = "placet_signature"
-SIGNED_FROM = "signed-from.json"
 REQUIRED, OFF = "required", "off"
 CONTEXT = b"placet.event-batch.v1\x00"
 CLAIM_TYPE = ("ce_type", b"placet.events.WriterClaimed")
@@ -57,18 +61,12 @@ DISPLACED_MAX = 3
 SEAL_MAX_BYTES = 320
 VERIFIED_MAX = 256
 
-# From which offset on a partition is signed; or where that changed, in turns: signed, not signed, signed …
-Since = int | tuple[int, ...]
 # A kid names one key for ever.
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
 
 _ENCODE = msgspec.msgpack.Encoder().encode
 
 logger = logging.getLogger(__name__)
-
-
-class SealsUnreadable(KeysUnreadable):
-    """From where on the log is signed is not known; the message says what to do."""
 
 
 class SignedText(NamedTuple):
@@ -272,9 +270,9 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
     return LogSeals(PublicKeyFile(keys_dir / DECIDERS), since)
 
 
-def _check_switched(path: Path, since: Mapping[str, Sequence["Since"]], *, on: bool) -> None:
+def _check_switched(path: Path, since: Mapping[str, Sequence[Since]], *, on: bool) -> None:
     """Refuse a setting that says otherwise than the file: what is recorded would count unsigned, or not at all."""
-    if all(_is_on(entry) == on for entries in since.values() for entry in entries):
+    if all(is_on(entry) == on for entries in since.values() for entry in entries):
         return
     raise SealsUnreadable(
         f"{path} does not say that signing was switched {REQUIRED if on else OFF}: stop every decider, and let "
@@ -282,13 +280,9 @@ def _check_switched(path: Path, since: Mapping[str, Sequence["Since"]], *, on: b
     )
 
 
-def _is_on(since: "Since") -> bool:
-    return isinstance(since, int) or len(since) % 2 == 1
-
-
 def _was_signed(settings: Mapping[str, str]) -> bool:
     # Who never signs may do without a directory of keys.
-    return "keys_dir" in settings and (Path(settings["keys_dir"]) / SIGNED_FROM).exists()
+    return "keys_dir" in settings and is_installed(Path(settings["keys_dir"]) / SIGNED_FROM)
 
 
 def signs(settings: Mapping[str, str]) -> bool:
@@ -310,54 +304,6 @@ def sealer_of(settings: Mapping[str, str]) -> Sealer:
         KeysUnreadable: the key is damaged.
     """
     return Sealer(load_published(Path(settings["keys_dir"]), DECIDER_KEY, DECIDERS))
-
-
-def owes(since: Since, offset: int) -> bool:
-    """Whether what stands at an offset of a partition must be signed."""
-    return offset >= since if isinstance(since, int) else bisect_right(since, offset) % 2 == 1
-
-
-def switched(since: Since, end: int, *, on: bool) -> Since:
-    """From where on a partition is signed once signing is switched on or off where it ends; the same if it was so.
-
-    Args:
-        since: up to now.
-        end: one past its last record.
-        on: whether what comes must be signed.
-    """
-    places = (since,) if isinstance(since, int) else since
-    if _is_on(since) == on:
-        return since
-    # A log that was restored shorter than it was.
-    return (*(min(place, end) for place in places), end)
-
-
-def read_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
-    """What `signed-from.json` says.
-
-    Raises:
-        SealsUnreadable: it is missing or damaged.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {topic: tuple(_since(entry) for entry in entries) for topic, entries in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise SealsUnreadable(
-            f"{path} does not say from where on the log is signed ({type(error).__name__}): copy it from where "
-            "Placet was installed, or run the installation (placet up, or python -m ops.install)."
-        ) from error
-
-
-def _since(entry: object) -> Since:
-    if isinstance(entry, list):
-        return tuple(int(offset) for offset in entry)
-    return int(entry)  # type: ignore[call-overload, no-any-return]
-
-
-def write_signed_from(path: Path, since: Mapping[str, Sequence[Since]]) -> None:
-    """Keep from where on each topic is signed; the caller holds the directory of keys."""
-    rows = {topic: list(offsets) for topic, offsets in since.items()}
-    write_private(path, json.dumps(rows, indent=1).encode())
 
 
 def _verifies(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:

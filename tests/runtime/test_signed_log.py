@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ops.checker import check_log
 from ops.config import StackConfig
-from ops.install import install_keys, install_seals
+from ops.install import install_keys
+from ops.seals import install_seals
 from schemas import commands as k
 from schemas.key_files import SigningKey
 from schemas.record import OutRecord
@@ -20,14 +21,13 @@ from schemas.seals import (
     HEADER,
     OFF,
     REQUIRED,
-    SIGNED_FROM,
     Sealer,
     SignedText,
     load_seals,
-    read_signed_from,
     sealer_of,
     signs,
 )
+from schemas.signed_from import SIGNED_FROM, read_signed_from
 from schemas.term import rule_of
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,21 @@ from schemas.seals import (
     DISPLACED_MAX,
     HEADER,
     SEAL_MAX_BYTES,
-    SIGNED_FROM,
     LogSeals,
     Sealer,
-    SealsUnreadable,
-    Since,
     TopicSeals,
     load_seals,
-    owes,
     sealer_of,
     signs,
+)
+from schemas.signed_from import (
+    COPY,
+    SIGNED_FROM,
+    SealsUnreadable,
+    Since,
+    installed_signed_from,
+    owes,
+    read_signed_from,
     switched,
     write_signed_from,
 )
@@ -308,3 +314,68 @@ def test_while_signing_is_off_what_was_owed_before_is_owed_still(tmp_path: Path)
     sealer_of(settings)
     assert not found.of(TOPIC).vouches(at(4, cancelled()))
     assert found.of(TOPIC).vouches(at(5, cancelled()))
+
+
+def test_missing_signed_from_is_made_again_from_its_copy_alone(tmp_path: Path) -> None:
+    path = tmp_path / SIGNED_FROM
+    write_signed_from(path, {TOPIC: (0, (0, 5, 9))})
+    path.unlink()
+    assert installed_signed_from(path) == {TOPIC: (0, (0, 5, 9))}
+    # A role takes the file that the installation wrote, and no copy; also where nothing is signed any more.
+    for word in ("required", "off"):
+        with pytest.raises(SealsUnreadable, match=r"is missing, .*`placet up` or"):
+            load_seals({"keys_dir": str(tmp_path), "log_signatures": word})
+
+
+def test_damaged_signed_from_names_the_way_back_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / SIGNED_FROM
+    write_signed_from(path, {TOPIC: (0,)})
+    path.write_text("")
+    for read in (read_signed_from, installed_signed_from):
+        with pytest.raises(SealsUnreadable, match=rf"copy .*{COPY} over it"):
+            read(path)
+    shutil.copy(tmp_path / COPY, path)
+    assert installed_signed_from(path) == {TOPIC: (0,)}
+    path.write_text("")
+    (tmp_path / COPY).unlink()
+    with pytest.raises(SealsUnreadable, match="restore it from a backup or another host"):
+        installed_signed_from(path)
+
+
+def test_damaged_copy_is_refused_and_made_again_once_it_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / SIGNED_FROM
+    write_signed_from(path, {TOPIC: (0,)})
+    (tmp_path / COPY).write_text("[")
+    with pytest.raises(SealsUnreadable, match=f"remove it once .*{SIGNED_FROM} is known to be right"):
+        installed_signed_from(path)
+    path.unlink()
+    with pytest.raises(SealsUnreadable, match=r"restore it or .* from a backup"):
+        installed_signed_from(path)
+
+
+@pytest.mark.parametrize(
+    ("copied", "written", "is_taken"),
+    [
+        ((0, 0), (0, (0, 7)), True),
+        (((0, 7), 0), ((0, 7, 9), 0), True),
+        ((0,), (0, 0), True),
+        ((0, 0), (0, 435), False),
+        (((0, 7, 9),), (0,), False),
+        ((0, 0), (0,), False),
+    ],
+    ids=["switched off", "switched on", "more partitions", "moved", "older", "cut"],
+)
+def test_signed_from_that_does_not_go_on_from_its_copy_is_refused(
+    tmp_path: Path, copied: tuple[Since, ...], written: tuple[Since, ...], is_taken: bool
+) -> None:
+    """Whether it was changed on purpose is for the operator to say, who removes the copy."""
+    path = tmp_path / SIGNED_FROM
+    write_signed_from(path, {TOPIC: copied})
+    kept = (tmp_path / COPY).read_bytes()
+    write_signed_from(path, {TOPIC: written})
+    (tmp_path / COPY).write_bytes(kept)
+    if not is_taken:
+        with pytest.raises(SealsUnreadable, match=f"says otherwise of {TOPIC}"):
+            installed_signed_from(path)
+        (tmp_path / COPY).unlink()
+    assert installed_signed_from(path) == {TOPIC: written}
