@@ -46,7 +46,8 @@ async def check_topics(config: KafkaConfig, topics: Topics, partitions: int) -> 
             wanted = spec.partitions or partitions
             if not found:
                 raise LogLost(
-                    f"The topic {spec.name} does not exist: create it with placet up, or restore it."
+                    f"The topic {spec.name} does not exist: restore it if it was deleted; a new "
+                    "installation's is created by placet up."
                 )
             if found != wanted:
                 raise PartitionsDiffer(

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
+from projections.log_errors import RESTORE
 from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
 from schemas.seals import LogSeals
@@ -112,8 +113,7 @@ class KafkaTail:
                 polled = await consumer.getmany(timeout_ms=POLL_MS)
             except OffsetOutOfRangeError as error:
                 raise LogLost(
-                    f"The log no longer holds what comes next ({error}): it was cut or made anew. "
-                    "Restore it, or rebuild the views with placet replay and start again."
+                    f"The log no longer holds what comes next ({error}), since it was cut or made anew: {RESTORE}."
                 ) from error
             except KafkaError as error:
                 if is_damage(error):
@@ -162,8 +162,7 @@ class KafkaTail:
             if not low <= begin.offset <= high:
                 raise LogLost(
                     f"{begin.tp.topic}/{begin.tp.partition} holds {low} to {high}, but the views stand at "
-                    f"{begin.offset}: the log was cut or made anew. Restore it, or rebuild the views with "
-                    "placet replay."
+                    f"{begin.offset}, since the log was cut or made anew: {RESTORE}."
                 )
 
     def _take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
@@ -189,7 +188,8 @@ async def _check_exist(consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]
     for tp in tps:
         if tp.partition not in (cluster.partitions_for_topic(tp.topic) or ()):
             raise LogLost(
-                f"{tp.topic}/{tp.partition} does not exist: create it with placet up, or restore it."
+                f"{tp.topic}/{tp.partition} does not exist: restore it if it was deleted; a new "
+                "installation's is created by placet up."
             )
 
 

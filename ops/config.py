@@ -209,7 +209,9 @@ def load_config(path: Path) -> StackConfig:
     try:
         values = read_json(path)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read ({error}): mend it, or start the stack anew.") from error
+        raise UsageError(
+            f"{path} cannot be read ({error}): mend it; placet up writes it anew from its options."
+        ) from error
     if values is None:
         start = shlex.join(["placet", "up", "--data-dir", str(path.parent)])
         raise UsageError(f"{path} does not exist: start a stack ({start}).")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, Forgotten, compare
-from projections.log_errors import LogChanged, LogUnreachable
+from projections.log_errors import RESTORE_WHOLE, LogChanged, LogUnreachable
 from projections.projector import Writer, new_writer
 from projections.store.port import ViewDamaged, ViewHeld, ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view, remove_leftovers
@@ -239,7 +239,9 @@ async def _held(tail: KafkaTail, topics: Topics) -> dict[Partition, Bounds]:
     held = await tail.bounds(partitions)
     for partition, (first, _) in held.items():
         if first != 0 and partition.topic != topics.dead_letters:
-            raise LogChanged(str(partition), f"begins at offset {first}, but the views need it from 0")
+            raise LogChanged(
+                str(partition), f"begins at offset {first}, but the views need it from 0", RESTORE_WHOLE
+            )
     return held
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from projections.batching import record_id_of
-from projections.log_errors import LogChanged, TopicMissing
+from projections.log_errors import RESTORE_WHOLE, LogChanged, TopicMissing
 from projections.store.port import Position, ViewStore
 from projections.tail_kafka import Bounds, Partition
 from schemas.record import RawRecord
@@ -75,7 +75,9 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
             await _check(log, store, partition, position, held)
             offsets[partition] = position.next_offset
         elif held.first != 0:
-            raise LogChanged(str(partition), f"begins at offset {held.first}, but the views need it from 0")
+            raise LogChanged(
+                str(partition), f"begins at offset {held.first}, but the views need it from 0", RESTORE_WHOLE
+            )
         else:
             offsets[partition] = 0
     return Standing(offsets, stored, {at: bounds[at].end for at in partitions})

@@ -118,7 +118,10 @@ class KafkaTail:
             raise self._unreachable(error) from error
         found = cluster.partitions_for_topic(topic)
         if not found:
-            raise TopicMissing(f"The topic {topic} does not exist: create it with placet up.")
+            raise TopicMissing(
+                f"The topic {topic} does not exist: restore it if it was deleted; a new installation's is created by "
+                "placet up."
+            )
         return [Partition(topic, number) for number in sorted(found)]
 
     async def bounds(self, partitions: Sequence[Partition]) -> dict[Partition, Bounds]:

@@ -208,6 +208,8 @@ def _cursor_key(path: Path) -> bytes:
     key = path.read_bytes()
     if len(key) != CURSOR_KEY_BYTES:
         raise KeysUnreadable(
-            f"{path} must hold {CURSOR_KEY_BYTES} bytes: delete it; cursors given out end with it"
+            f"{path} must hold {CURSOR_KEY_BYTES} bytes: restore it from a backup or another gateway's host. Where "
+            "nobody has it, stop every gateway and delete it: cursors given out end with it, and a write that was "
+            "sent before and is sent again then is another one"
         )
     return key

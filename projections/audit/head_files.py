@@ -145,7 +145,8 @@ def _head(line: bytes, path: Path) -> Head:
         return read_head(line.decode().rstrip("\n"))
     except (HeadMalformed, UnicodeDecodeError) as error:
         raise HeadsUnusable(
-            f"{path} holds a line that is no audit head: restore the file, or move it away to begin anew."
+            f"{path} holds a line that is no audit head: restore the file from a backup. Moved away, heads begin "
+            "again at number 1, and nothing shows any more that the log was not cut before."
         ) from error
 
 

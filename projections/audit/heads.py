@@ -21,7 +21,7 @@ from projections.audit.trees import TreeKey
 from projections.log_errors import LogError
 from projections.store.port import Batch, RowStore, Values, ViewStore
 from projections.store.tables import AUDIT_TILES, AUDIT_TREES
-from schemas.audit import Head, TopicRole, TreeHead, sign_head, verify_head
+from schemas.audit import AUDIT_KEYS, Head, TopicRole, TreeHead, sign_head, verify_head
 from schemas.headers import rfc3339
 from schemas.key_files import SigningKey
 
@@ -37,11 +37,15 @@ class HeadsDisagree(LogError):
     Nothing is skipped. The operator restores the log, or keeps the heads as evidence and goes on without them.
     """
 
-    def __init__(self, path: Path, what: str) -> None:
+    def __init__(self, path: Path, what: str, advice: str = "") -> None:
+        # A rebuilt view is held against the heads before it takes the place of the live one.
+        otherwise = (
+            "Rebuild it with placet replay --force; if that says the same, the log was cut or changed: restore it "
+            "from a backup. Only where it is meant as it is now, all its topics from one moment, keep that file as "
+            "evidence elsewhere and remove it here"
+        )
         super().__init__(
-            f"The audit heads kept in {path} disagree with the view: {what}. Rebuild it with placet replay --force; "
-            "if that says the same, the log was cut or changed: restore it, or keep that file as evidence elsewhere "
-            "and remove it here to go on with what is there."
+            f"The audit heads kept in {path} disagree with the view: {what}. {advice or otherwise}."
         )
 
 
@@ -180,7 +184,9 @@ def newest_head(files: HeadFiles, tenant: str, believed: PublicKeys) -> Head | N
     head = files.newest(tenant)
     if head is not None and not (head.tenant == tenant and _is_ours(head, believed)):
         raise HeadsDisagree(
-            files.path(tenant), f"head {head.number} was not signed by this installation's keys"
+            files.path(tenant),
+            f"head {head.number} was not signed by this installation's keys",
+            f"Restore that file and keys/{AUDIT_KEYS} from a backup of one moment",
         )
     return head
 

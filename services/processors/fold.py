@@ -212,8 +212,8 @@ def group_by_partition(
 
 def _changed_log(what: str) -> LogChanged:
     return LogChanged(
-        f"The log is not the one that trust was counted from ({what}): restore it, or recreate the trust topic "
-        "as well."
+        f"The log is not the one that trust was counted from ({what}): restore it from a backup; only where it is "
+        "meant as it is now, all its topics from one moment, recreate the trust topic as well."
     )
 
 

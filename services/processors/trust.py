@@ -154,7 +154,7 @@ class TrustProcessor:
         if first > missing:
             raise LogChanged(
                 f"Partition {partition} begins at offset {first}, but its record {missing} was not counted yet: "
-                "records were deleted; restore them, or recreate the trust topic as well."
+                "records were deleted; restore them from a backup, since nothing can be counted without them."
             )
 
     async def _write(self, records: Iterable[TrustRecord]) -> None:
@@ -197,5 +197,6 @@ def _check_ends(counted: Mapping[int, int], ends: Mapping[int, int]) -> None:
         if ends[partition] <= through:
             raise LogChanged(
                 f"Partition {partition} ends at offset {ends[partition]}, but trust was counted through "
-                f"{through}: the log is shorter; restore it, or recreate the trust topic as well."
+                f"{through}: the log is shorter. Restore it from a backup, and leave the trust topic: by it deciders "
+                "know what is missing, which they would decide anew."
             )

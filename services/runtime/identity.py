@@ -22,7 +22,8 @@ class OtherLog(LogError):
     def __init__(self, topic: str, path: Path) -> None:
         super().__init__(
             f"The topic {topic} is not the one that this data directory knows (it was recreated, or this is another "
-            f"cluster): restore it, or start with a new data directory; {path} holds the ids."
+            f"cluster; {path} holds the ids): restore it (docs/operations.md, Backup and restore), or begin a "
+            "new log, with a new data directory and, on a cluster of your own, another --topic-prefix."
         )
         self.topic = topic
 

@@ -106,14 +106,17 @@ class LogRefused(LogError):
 
 
 class TopicMissing(LogError):
-    """A topic, or a partition of it, does not exist. The operator creates it with `placet up`.
+    """A topic, or a partition of it, does not exist. The operator restores it, or creates it with `placet up`.
 
     Attributes:
         topic: its name.
     """
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"The topic {topic} or one of its partitions is missing: create it with placet up.")
+        super().__init__(
+            f"The topic {topic} or one of its partitions is missing: restore it if it was deleted; a new "
+            "installation's is created by placet up."
+        )
         self.topic = topic
 
 
@@ -154,7 +157,10 @@ class ClaimUnknown(LogError):
 
 
 class LogTruncated(LogError):
-    """A partition does not hold an offset that was asked for. The operator acts; nothing may be skipped.
+    """A partition does not hold an offset that was asked for. The operator restores the log; nothing may be skipped.
+
+    Who decides asks for what was decided up to there. So the advice is to remove nothing: `placet.trust` and the
+    snapshots name what is missing, and without them all behind it would be decided anew.
 
     Attributes:
         tp: the partition.
@@ -165,8 +171,9 @@ class LogTruncated(LogError):
 
     def __init__(self, tp: TopicPartition, wanted: int, first: int, end: int) -> None:
         super().__init__(
-            f"Offset {wanted} of {tp} was asked for, but the log holds {first} up to {end}: it was truncated "
-            "or recreated, so restore it, or remove what was derived from it and rebuild."
+            f"Offset {wanted} of {tp} was asked for, but the log holds {first} up to {end}: it was truncated or "
+            "recreated. Restore all its topics from a backup of one moment, and remove nothing: what is missing "
+            "would be decided anew (docs/operations.md, Backup and restore)."
         )
         self.tp = tp
         self.wanted = wanted

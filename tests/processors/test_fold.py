@@ -11,6 +11,7 @@ from schemas.trust import TrustCheckpoint, TrustPart
 from services.domain.trust import KINDS
 from services.processors.errors import LogChanged, PartsNotWhole, PositionLost
 from services.processors.fold import PartitionFold, identity
+from services.processors.trust import _check_ends
 from tests.processors.history import History, PartKey
 
 TOPIC = "topic-id"
@@ -126,6 +127,15 @@ def test_init_checkpoint_of_another_topic_is_log_changed() -> None:
     checkpoint = checkpoint_of(folded(history_of(7).raws()))
     with pytest.raises(LogChanged, match="recreate the trust topic"):
         PartitionFold(0, "recreated", checkpoint)
+
+
+def test_advice_on_a_log_that_is_shorter_than_its_counts_is_to_leave_them() -> None:
+    """By them deciders know what is missing."""
+    with pytest.raises(
+        LogChanged, match=r"shorter\. Restore it from a backup, and leave the trust topic"
+    ) as refused:
+        _check_ends({0: 1, 1: 5}, {0: 2, 1: 5})
+    assert "recreate" not in str(refused.value)
 
 
 def test_apply_part_overwritten_by_an_older_one_is_not_whole_and_publishes_nothing() -> None:

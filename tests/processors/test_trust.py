@@ -199,7 +199,7 @@ async def test_trust_log_recreated_stops_with_a_sentence_and_counts_nothing(role
     before = len(await records_of(role))
     role.start()
     assert role.wait_end() == EXIT_USAGE
-    assert "restore it, or recreate the trust topic as well" in role.log
+    assert "recreate the trust topic as well" in role.log
     assert len(await records_of(role)) == before
 
 

@@ -172,7 +172,10 @@ def test_head_that_others_signed_is_refused(filler: Filler, desk: Desk, tmp_path
     filler.fill(a_log())
     stranger = load_published(tmp_path / "others", AUDIT_KEY, AUDIT_KEYS)
     desk.files.append(sign_head(stranger, "acme", "2026-01-01T00:00:00.000Z", None, []))
-    with pytest.raises(HeadsDisagree, match="not signed by this installation"):
+    with pytest.raises(
+        HeadsDisagree,
+        match=r"not signed by this installation's keys\. Restore that file and keys/audit\.json",
+    ):
         desk.keeper().begin(filler.store)
 
 

@@ -194,7 +194,7 @@ async def test_log_whose_beginning_was_deleted_cannot_start_a_new_view(
     topics = await fresh_topics(kafka, topic_prefix)
     await produce(kafka, topics.executions, a_log().records)
     await delete_before(kafka, topics.executions, 3)
-    with pytest.raises(LogChanged, match="need it from 0"):
+    with pytest.raises(LogChanged, match=r"need it from 0: restore the log from a backup, since no view"):
         await _run_once(kafka, topic_prefix, f"sqlite:///{tmp_path}/views.db")
 
 
@@ -221,7 +221,7 @@ async def test_log_that_begins_later_than_the_views_position_ends_the_process_wi
     assert process.returncode == 3
     sentence = said.decode().splitlines()[-1]
     assert f"holds offsets {read_up_to + beyond} up to" in sentence
-    assert f"the view has read up to {read_up_to}: restore the log, or rebuild" in sentence
+    assert f"the view has read up to {read_up_to}: restore the log from a backup; only where" in sentence
     assert _status(tmp_path)[1] != "ready"
 
 

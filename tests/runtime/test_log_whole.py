@@ -71,6 +71,19 @@ async def test_facts_that_end_before_what_was_counted_are_refused_with_the_parti
     assert refused.value.tp == tp
 
 
+async def test_advice_to_who_decides_on_a_cut_log_is_to_restore_it_and_to_remove_nothing(
+    world: World,
+) -> None:
+    """What was counted of it and the snapshots are all that names what is missing."""
+    await facts(world, 2)
+    await counted(world, 5)
+    with pytest.raises(LogTruncated) as refused:
+        await check_whole(world.log)
+    advice = str(refused.value).partition("recreated. ")[2]
+    assert advice.startswith("Restore all its topics from a backup of one moment, and remove nothing")
+    assert "rebuild" not in advice
+
+
 async def test_partition_that_is_empty_though_it_was_counted_is_refused(world: World) -> None:
     await counted(world, 0)
     with pytest.raises(LogTruncated):

@@ -100,6 +100,7 @@ def _with_digest(notice: Notice, raw: RawRecord) -> Notice:
 def changed_log(what: str) -> LogChanged:
     """The log is another one, or shorter."""
     return LogChanged(
-        f"The log is not the one that notifications were read from ({what}): restore it, or move the notifier's "
-        "outbox away; it then tells only what happens from now on."
+        f"The log is not the one that notifications were read from ({what}): restore it from a backup; only "
+        "where it is meant as it is now, move the notifier's outbox away: what waits in it is then not sent, and "
+        "only what happens from now on is told."
     )

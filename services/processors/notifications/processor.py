@@ -222,6 +222,7 @@ class Notifier:
 def _check_end(partition: int, through: int, end: int) -> None:
     if end <= through:
         raise LogChanged(
-            f"Partition {partition} ends at offset {end}, but was read through {through}: the log is shorter; "
-            "restore it, or move the notifier's outbox away."
+            f"Partition {partition} ends at offset {end}, but was read through {through}: the log is shorter. "
+            "Restore it from a backup; only where it is meant as it is now, move the notifier's outbox away: what "
+            "waits in it is then not sent."
         )
