@@ -62,6 +62,10 @@ class TopicMissingError(OpsError):
     """A topic that the product reads or writes does not exist on the cluster."""
 
 
+class LogCutError(OpsError):
+    """The log ends before what is known to have been in it."""
+
+
 class DatabaseUnreachableError(OpsError):
     """The database for the views does not answer."""
 

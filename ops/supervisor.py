@@ -1,7 +1,8 @@
 """A whole stack in one data directory: Kafka first, then the roles; watched, and stopped in reverse.
 
 A start is: 1 take the directory · 2 make the keys · 3 start Kafka · 4 settle the configuration · 5 ensure the
-topics · 6 start the roles · 7 wait until each says ready and the gateway answers /readyz.
+topics and look whether the log is whole · 6 start the roles · 7 wait until each says ready and the gateway answers
+/readyz.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ops.install import install_keys, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
+from ops.log_whole import check_log_whole
 from ops.options import UpOptions, check_addresses, settle
 from ops.own_log import check_log_is_there
 from ops.ports import reachable
@@ -106,6 +108,7 @@ class Supervisor:
         self.config = settle(self.options, bootstrap_servers)
         partitions = install_topics(self.config, self.options.partitions)
         self.config = replace(self.config, partitions=partitions)
+        check_log_whole(self.config)
         install_seals(self.config)
         save_config(self.config)
         self._roles = tuple(

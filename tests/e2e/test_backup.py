@@ -31,6 +31,7 @@ class Backup:
         whole: the copy of its data directory.
         log: a copy of nothing but `kafka` and `keys`.
         cut: one of its log and keys without the records of the executions.
+        forgotten: one of everything, without the records of the executions and what was counted and kept of them.
         agent: a token that was issued before; and so is the next.
         reviewer: a person's.
         views: what the doors answered.
@@ -42,6 +43,7 @@ class Backup:
     whole: Path
     log: Path
     cut: Path
+    forgotten: Path
     agent: str
     reviewer: str
     views: dict[str, Any]
@@ -100,7 +102,8 @@ def counted(stack: RunningStack) -> Any:
 @pytest.fixture(scope="module")
 def backup(tmp_path_factory: pytest.TempPathFactory) -> Backup:
     directory = tmp_path_factory.mktemp("backup")
-    original, whole, log, cut = (directory / name for name in ("original", "whole", "log", "cut"))
+    names = ("original", "whole", "log", "cut", "forgotten")
+    original, whole, log, cut, forgotten = (directory / name for name in names)
     with running_stack(original, *OPTIONS) as stack:
         keys, url = original / "keys", stack.status()["url"]
         bot = issue(keys, "bot", ["agent"], "default", "default", "billing")
@@ -117,10 +120,23 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Backup:
     subprocess.run(["cp", "-a", str(log), str(cut)], check=True)
     for partition in list(cut.rglob("placet.executions-*")):
         shutil.rmtree(partition)
+    subprocess.run(["cp", "-a", str(original), str(forgotten)], check=True)
+    for topic in ("executions", "trust", "snapshots"):
+        for partition in list(forgotten.rglob(f"placet.{topic}-*")):
+            shutil.rmtree(partition)
     shutil.copy(original / "keys" / "audit.json", directory / "audit.json")
     shutil.rmtree(original)
     return Backup(
-        whole, log, cut, bot, anna, found, hold, directory / "heads.jsonl", directory / "audit.json"
+        whole,
+        log,
+        cut,
+        forgotten,
+        bot,
+        anna,
+        found,
+        hold,
+        directory / "heads.jsonl",
+        directory / "audit.json",
     )
 
 
@@ -186,3 +202,25 @@ def test_copy_whose_facts_are_shorter_than_what_was_counted_of_them_is_not_decid
         stack.placet("down")
     assert refused.returncode == 3, refused.stdout + refused.stderr
     assert "was truncated or recreated" in " ".join((refused.stdout + refused.stderr).split())
+
+
+def test_copy_with_shorter_facts_and_without_what_was_counted_of_them_is_told_by_its_views_and_by_its_heads(
+    backup: Backup,
+) -> None:
+    stack = RunningStack(backup.forgotten)
+
+    def refused() -> str:
+        try:
+            done = stack.placet("up", "--port", "0", "--detach", *OPTIONS)
+        finally:
+            stack.placet("down")
+        assert done.returncode == 3, done.stdout + done.stderr
+        return " ".join((done.stdout + done.stderr).split())
+
+    logs = backup.forgotten / "logs"
+    decided = (logs / "decider.log").read_bytes()
+    assert "but the views have read up to" in refused()
+    for file in backup.forgotten.glob("views.sqlite*"):
+        file.unlink()
+    assert "but head" in refused()
+    assert (logs / "decider.log").read_bytes() == decided, "no decider was started"

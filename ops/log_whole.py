@@ -1,0 +1,81 @@
+"""Whether the log still holds what the views and the audit heads have of it, asked before anything is decided.
+
+Deciders know by `placet.trust` and their snapshots what is missing in the log (`services/runtime/log_whole`), and may
+depend on no view. Where those two were removed, or no trust processor ran, they would decide anew what was cut off,
+while the projector refuses the same log a moment later. So `placet up` looks at both first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from ops.config import StackConfig
+from ops.errors import LogCutError, OpsError
+from ops.log_ends import opened_log, topic_ends
+from projections.audit.head_files import HeadFiles, HeadsUnusable
+from projections.audit.keeping import heads_dir
+from projections.store.port import ViewError, ViewOutdated
+from projections.store.urls import exists, open_view
+from schemas.topics import Topics
+from services.runtime.log import LogError, TopicPartition
+
+Known = tuple[TopicPartition, int, str]
+
+
+def check_log_whole(config: StackConfig) -> None:
+    """Refuse a log that ends before what the views have read, or what an audit head was signed for.
+
+    Raises:
+        LogCutError: It does.
+        OpsError: The log, the views or the heads cannot be read.
+    """
+    try:
+        ends = asyncio.run(_ends(config))
+        for tp, end, who in (*_of_views(config), *_of_heads(config)):
+            if end > ends.get(tp, 0):
+                raise LogCutError(
+                    f"{tp} ends at offset {ends.get(tp, 0)}, but {who} {end}: it was truncated or recreated. No role "
+                    "was started, since what is missing would be decided anew. Restore all topics from a backup of "
+                    "one moment; where that was done, and the views and heads are newer, see docs/operations.md "
+                    "(Restored to an earlier moment)."
+                )
+    except (LogError, HeadsUnusable, ViewError) as error:
+        raise OpsError(str(error)) from error
+
+
+async def _ends(config: StackConfig) -> dict[TopicPartition, int]:
+    topics = Topics(prefix=config.topic_prefix)
+    async with opened_log(config) as log:
+        return {
+            TopicPartition(topic, number): end
+            for topic in (topics.executions, topics.definitions)
+            for number, end in enumerate(await topic_ends(log, topic))
+        }
+
+
+def _of_views(config: StackConfig) -> Iterator[Known]:
+    if not exists(config.database_url):
+        return
+    topics = Topics(prefix=config.topic_prefix)
+    try:
+        view = open_view(config.database_url)
+    except ViewOutdated:
+        # Their positions cannot be read by this version, which makes them anew from the log.
+        return
+    try:
+        for at in view.positions():
+            if at.topic in (topics.executions, topics.definitions):
+                yield TopicPartition(at.topic, at.partition), at.next_offset, "the views have read up to"
+    finally:
+        view.close()
+
+
+def _of_heads(config: StackConfig) -> Iterator[Known]:
+    files, topics = HeadFiles(heads_dir(config.settings_for("install"))), Topics(prefix=config.topic_prefix)
+    names = {"executions": topics.executions, "definitions": topics.definitions}
+    for tenant in files.tenants():
+        head = files.newest(tenant)
+        for tree in head.trees if head else ():
+            who = f"head {head.number} in {files.path(tenant)} was signed up to" if head else ""
+            yield TopicPartition(names[tree.topic], tree.partition), tree.last_offset + 1, who
