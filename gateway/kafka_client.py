@@ -16,6 +16,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from schemas.topics import MAX_MESSAGE_BYTES
+from vitals.kafka_voice import is_cancelled
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,10 @@ async def stop(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await client.stop()
-    except (KafkaError, OSError, TimeoutError) as error:
+    except (asyncio.CancelledError, KafkaError, OSError, TimeoutError) as error:
+        # aiokafka awaits tasks that it cancelled itself: not every cancellation is one of this task.
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
         logger.info(
             "a Kafka client did not stop by itself (%s): its connections are cut", type(error).__name__
         )
