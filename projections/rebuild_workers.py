@@ -8,8 +8,10 @@ few batches are under way.
 import gc
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -72,6 +74,7 @@ class PipeStore:
     def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
         """Rows by their keys, after so many of the batches that were sent have been written."""
         while self.applied.value < (self.sent if through is None else through):
+            _check_writer_lives()
             time.sleep(WAIT_S)
         if not self.opened:
             self.opened.append(self.source())
@@ -171,14 +174,25 @@ def _receive(pipe: Connection) -> Batch | None:
 
 
 def work(pipe: Connection, applied: Any, job: Job) -> None:
-    """The worker process: send batches, and that it is done; or the sentence of what went wrong."""
+    """The worker process: send batches, and that it is done; or the sentence of what went wrong.
+
+    It leaves the terminal's interrupts to the process that writes, and ends without a word once that has gone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(GC_THRESHOLD)
-    try:
-        uvloop.run(_send_all(PipeStore(pipe, applied, job.source), job))
-    except (LogError, ViewError) as error:
-        pipe.send_bytes(FAILED + str(error).encode())
-    else:
-        pipe.send_bytes(DONE)
+    with suppress(BrokenPipeError, ConnectionResetError):
+        try:
+            uvloop.run(_send_all(PipeStore(pipe, applied, job.source), job))
+        except (LogError, ViewError) as error:
+            pipe.send_bytes(FAILED + str(error).encode())
+        else:
+            pipe.send_bytes(DONE)
+
+
+def _check_writer_lives() -> None:
+    writer = multiprocessing.parent_process()
+    if writer is not None and not writer.is_alive():
+        raise BrokenPipeError("the process that writes has gone")
 
 
 async def _send_all(store: PipeStore, job: Job) -> None:

@@ -7,6 +7,7 @@ and by the kernel's alarm when a question outlives it.
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import sys
@@ -43,7 +44,11 @@ def serve(questions: BinaryIO, answers: BinaryIO, read_policy: PolicyReader) -> 
     answers.write(READY)
     answers.flush()
     while header := questions.read(LENGTH_BYTES):
-        question = orjson.loads(questions.read(int.from_bytes(header, "big")))
+        size = int.from_bytes(header, "big")
+        asked = questions.read(size)
+        if len(asked) < size:
+            return
+        question = orjson.loads(asked)
         signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
         content = orjson.dumps(answer(question, read_policy))
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -56,4 +61,8 @@ def main(read_policy: PolicyReader) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    serve(sys.stdin.buffer, sys.stdout.buffer, read_policy)
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer, read_policy)
+    except BrokenPipeError:
+        # The gateway has gone: nobody is left to be answered, nor when the interpreter writes out what it holds.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

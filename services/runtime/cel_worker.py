@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -40,7 +41,8 @@ def main(descriptor: int, limit_ms: int) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     # Whoever asks has set a time for the answer, and not for this.
     later.load()
-    with socket.socket(fileno=descriptor) as parent:
+    # A parent that was killed leaves nobody to answer, and nothing to tell of: that ends this process too.
+    with socket.socket(fileno=descriptor) as parent, suppress(ConnectionResetError, BrokenPipeError):
         send_frame(parent, b"ready")
         while frame := receive_frame(parent):
             signal.setitimer(signal.ITIMER_REAL, limit_ms / 1000)

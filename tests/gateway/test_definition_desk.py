@@ -1,15 +1,20 @@
 """Definitions are read beside the event loop: whoever writes one that takes long takes nobody else's time."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from gateway.checking.desk import WAITING_OF_A_SUBJECT_MAX, DefinitionDesk
+from gateway.checking.reader import READER
+from gateway.checking.worker import LENGTH_BYTES, READY
 from gateway.problems import Problem
 from tests.gateway.conftest import Caller, Doors
 
@@ -152,6 +157,24 @@ def ping(doors: Doors) -> Callable[[], float]:
 
     once()
     return once
+
+
+@pytest.mark.parametrize("asked", ["whole", "half"])
+def test_reader_whose_gateway_was_killed_ends_without_a_word(asked: str) -> None:
+    command = [sys.executable, "-m", READER]
+    reader = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    assert reader.stderr is not None
+    with reader, reader.stdin as questions:
+        assert reader.stdout.read(len(READY)) == READY
+        reader.stdout.close()
+        content = b'{"kind":"tool","name":"x","given":{"inputSchema":{"type":"object"}}}'
+        header = len(content).to_bytes(LENGTH_BYTES, "big")
+        questions.write(header + (content if asked == "whole" else content[:9]))
+        questions.close()
+        assert reader.stderr.read() == b""
+    assert reader.returncode == 0
 
 
 @pytest.mark.stack

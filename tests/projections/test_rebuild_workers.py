@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 from types import SimpleNamespace
 
 import pytest
 
+from ops.process import is_alive
 from ops.topics import ensure_topics
 from projections.log_errors import LogError
 from projections.queries.sqlite_moments import SqliteMoments
@@ -98,6 +102,47 @@ def test_load_waits_until_what_was_sent_is_written(tmp_path: Path) -> None:
     assert found == ["run-0"]
     store.opened[0].close()
     filler.store.close()
+
+
+# A worker that waits for rows which its writer never writes; the file's name is for spawn, which reads it anew.
+WAITS = """
+import multiprocessing, time
+from functools import partial
+from types import SimpleNamespace
+from projections import rebuild_workers
+
+async def ask(store, job):
+    store.load(None, [], through=1)
+
+def work(pipe, applied, job):
+    rebuild_workers._send_all = ask
+    rebuild_workers.work(pipe, SimpleNamespace(value=0), SimpleNamespace(source=None))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    worker = context.Process(target=work, args=(theirs, None, None), daemon=True)
+    worker.start()
+    print(worker.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_worker_whose_writer_was_killed_ends_without_a_word(tmp_path: Path) -> None:
+    program = tmp_path / "waits.py"
+    program.write_text(WAITS)
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(
+        [sys.executable, program], stdout=PIPE, stderr=PIPE, text=True, env=environ
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stderr is not None
+        worker = int(writer.stdout.readline())
+        writer.kill()
+        # The worker has them open as well: their end is its end.
+        assert writer.stdout.read() == ""
+        assert writer.stderr.read() == ""
+    assert not is_alive(worker)
 
 
 def test_shares_are_of_about_the_same_length_and_leave_out_what_is_empty() -> None:

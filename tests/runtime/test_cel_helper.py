@@ -1,5 +1,7 @@
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -299,6 +301,18 @@ def test_worker_ends_when_its_parent_is_gone() -> None:
     while _alive(worker):
         assert time.monotonic() < deadline, "the worker outlived its parent"
         time.sleep(0.02)
+
+
+def test_worker_whose_parent_was_killed_with_an_answer_unread_ends_without_a_word() -> None:
+    parent, other = socket.socketpair()
+    with parent, other:
+        command = [sys.executable, "-m", "services.runtime.cel_worker", str(other.fileno()), "2000"]
+        worker = subprocess.Popen(command, pass_fds=[other.fileno()], stderr=subprocess.PIPE)
+        other.close()
+        # What is closed with something unread is reset.
+        assert select.select([parent], [], [], 30)[0]
+    _, said = worker.communicate(timeout=30)
+    assert (said, worker.returncode) == (b"", 0)
 
 
 def _alive(process_id: int) -> bool:
