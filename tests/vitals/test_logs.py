@@ -1,0 +1,71 @@
+"""A role's log: what a Kafka client says again and again is there once in a while, with how often it was said."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+
+from vitals.logs import REPEATED_AFTER_S, SENTENCES_KNOWN, OnceInAWhile, TokenlessFormatter
+
+AWAY, NODE = "Unable connect to node with id %s: %s", "Connect call failed"
+
+
+class _Log:
+    """A handler as the roles have it, and a clock of its records."""
+
+    def __init__(self) -> None:
+        self._stream = io.StringIO()
+        self._handler = logging.StreamHandler(self._stream)
+        self._handler.setFormatter(TokenlessFormatter("%(message)s"))
+        self._handler.addFilter(OnceInAWhile())
+        self.now = 1_000_000.0
+
+    def say(self, message: str, *values: object, name: str = "aiokafka.client") -> None:
+        record = logging.LogRecord(name, logging.ERROR, "f", 1, message, values, None)
+        record.created = self.now
+        self._handler.handle(record)
+
+    @property
+    def lines(self) -> list[str]:
+        return self._stream.getvalue().splitlines()
+
+
+@pytest.fixture
+def log() -> _Log:
+    return _Log()
+
+
+def test_client_that_says_the_same_many_times_is_heard_once_in_a_while_with_the_count(log: _Log) -> None:
+    for _ in range(2400):
+        log.say(AWAY, 1, NODE)
+    log.say(AWAY, 2, NODE)
+    log.now += REPEATED_AFTER_S
+    log.say(AWAY, 1, NODE)
+    log.say(AWAY, 1, NODE)
+    log.now += REPEATED_AFTER_S
+    log.say(AWAY, 2, NODE)
+    first, other = (AWAY % (node, NODE) for node in (1, 2))
+    assert log.lines == [first, other, f"{first} (and 2399 times more since it was last said)", other]
+
+
+def test_roles_own_sentences_are_all_written(log: _Log) -> None:
+    for _ in range(3):
+        log.say("a partition is lost", name="services.runtime.writer")
+    assert len(log.lines) == 3
+
+
+def test_clock_that_was_set_back_keeps_nothing_back(log: _Log) -> None:
+    log.say(AWAY, 1, NODE)
+    log.now -= 3600
+    log.say(AWAY, 1, NODE)
+    assert len(log.lines) == 2
+
+
+def test_sentences_that_are_all_different_are_all_written_and_not_all_remembered(log: _Log) -> None:
+    for node in range(SENTENCES_KNOWN + 1):
+        log.say(AWAY, node, NODE)
+    log.say(AWAY, 0, NODE)
+    log.say(AWAY, SENTENCES_KNOWN, NODE)
+    assert len(log.lines) == SENTENCES_KNOWN + 2
