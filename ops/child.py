@@ -12,10 +12,9 @@ from pathlib import Path
 
 from ops import process
 from ops.config import DataDir
-from ops.restarts import restart_delay_s
+from ops.restarts import HEALTHY_AFTER_S, describe_exit, restart_delay_s
 from ops.status import BACKING_OFF, READY, Component, role_state
 
-HEALTHY_AFTER_S = 30.0
 STOP_GRACE_S = 10.0
 NOTHING_PRINTED = "nothing was printed"
 NO_WARNING = "it printed no warning and no error"
@@ -80,6 +79,12 @@ class RoleChild:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
+    def hasten(self) -> None:
+        """Forget its failures and wait no longer: what kept it from working has come back."""
+        self.failures = 0
+        if self._start_at is not None:
+            self._start_at = 0.0
+
     def stop(self) -> None:
         """Wait for its end; killed after a while."""
         if self._process is not None:
@@ -126,11 +131,6 @@ class RoleChild:
 def role_command(role: str, directory: DataDir) -> tuple[str, ...]:
     """The program that runs one role of the stack in this directory."""
     return (sys.executable, "-m", "ops.roles", role, "--config", str(directory.config))
-
-
-def describe_exit(code: int) -> str:
-    """An exit code in words."""
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _rotate(log: Path) -> None:

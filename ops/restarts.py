@@ -1,4 +1,4 @@
-"""How long a dead process waits before it is started again."""
+"""How long a dead process waits before it is started again, and how its end is told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from __future__ import annotations
 AT_ONCE = 3
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 10.0
+# What worked for so long has no failures behind it.
+HEALTHY_AFTER_S = 30.0
 
 
 def restart_delay_s(failures: int) -> float:
@@ -13,3 +15,8 @@ def restart_delay_s(failures: int) -> float:
     if failures <= AT_ONCE:
         return 0.0
     return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** (failures - AT_ONCE - 1)))
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -178,7 +178,8 @@ def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
     if not troubled:
         return replace(stack, message=" ".join((*full, *low)) or stack.message)
     told = [f"{part.name} {part.reason or 'is ' + part.state}" for part in troubled]
-    happened = [stack.message] if stack.message else []
+    is_told = any(stack.message in said for said in told)
+    happened = [] if is_told else [stack.message]
     message = " ".join(full) or unwritable(directory) or "; ".join([*told, *happened])
     return replace(stack, state=DEGRADED, message=". ".join((message.rstrip("."), *low)) if low else message)
 

@@ -159,7 +159,9 @@ class Supervisor:
             is_late = time.monotonic() > deadline
             late = [role for role in self._roles if is_late and role.component.state != READY]
             for role in self._roles:
-                if (role in late and role.name not in FOLLOWERS) or role.failures >= FAILURES_BEFORE_READY:
+                # What ends without Kafka may be in order.
+                fails = role.failures >= FAILURES_BEFORE_READY and not self._kafka_is_away()
+                if (role in late and role.name not in FOLLOWERS) or fails:
                     raise _not_ready(role, self.directory)
             if late and answers_ready(config):
                 self._say(
@@ -181,8 +183,9 @@ class Supervisor:
             time.sleep(TICK_S)
 
     def _tick(self) -> None:
-        members = (*((self._kafka,) if self._kafka else ()), *self._roles)
-        for member in members:
+        """Let each part take one step; none waits for another, so that a gateway answers while Kafka starts."""
+        was_away = self._kafka_is_away()
+        for member in (*((self._kafka,) if self._kafka else ()), *self._roles):
             happened = member.tick(time.monotonic())
             if happened:
                 self._tell(happened)
@@ -195,6 +198,12 @@ class Supervisor:
 
     def _stop(self) -> None:
         _ignore_signals()
+        if was_away and not self._kafka_is_away():
+            for role in self._roles:
+                role.hasten()
+
+    def _kafka_is_away(self) -> bool:
+        return self._kafka is not None and self._kafka.component.state != READY
         self._report(STOPPING)
         for role in self._roles:
             role.request_stop()

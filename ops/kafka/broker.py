@@ -73,6 +73,7 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: int | None = None
         self._password: str | None = None
+        self._allowed_s = self._serves_until = 0.0
 
     @property
     def bootstrap_servers(self) -> str:
@@ -91,20 +92,47 @@ class Broker:
         """Whether the JVM has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How the JVM ended; negative for a signal, None where it has not."""
+        return self._process.poll() if self._process else None
+
     def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Start the broker and wait until it serves.
 
         Raises:
             OpsError: It cannot start; the message says what to do.
         """
+        self.launch(timeout_s)
+        while not self.serves():
+            time.sleep(POLL_S)
+
+    def launch(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Do the steps 1 to 5 of a start, for whoever asks `serves` then, between other work.
+
+        Args:
+            timeout_s: Within how many seconds it has to serve.
+
+        Raises:
+            OpsError: It cannot start; the message says what to do. Nothing is left running.
+        """
         self._lock = lock_directory(self.config.data_dir)
-        try:
+        with self._killed_on_error():
             self._launch()
-            self._wait_ready(timeout_s)
+            self._allowed_s = timeout_s
+            self._serves_until = time.monotonic() + timeout_s
+
+    def serves(self) -> bool:
+        """Look once whether it serves by now; when it does, tell it whom it lets in (steps 6 and 7 of a start).
+
+        Raises:
+            OpsError: It has ended, or its time is over; the message says what to do. Nothing is left running.
+        """
+        with self._killed_on_error():
+            if not self._answers():
+                return False
             self._let_in()
-        except BaseException:
-            self.kill()
-            raise
+            return True
 
     def stop(self, grace_s: float = STOP_GRACE_S) -> None:
         """Stop it cleanly; killed when it has not ended after `grace_s`."""
@@ -178,16 +206,23 @@ class Broker:
             cwd=self.layout.root,
         )
 
-    def _wait_ready(self, timeout_s: float) -> None:
-        ports = self.ports
+    def _answers(self) -> bool:
         who = SignIn(PLAIN, BROKER_USER, self._password) if self._password else None
-        deadline = time.monotonic() + timeout_s
-        while ports is not None and not brokers_alive(LOOPBACK, ports.listener, who=who):
-            if not self.is_running:
-                raise explain(self.layout)
-            if time.monotonic() > deadline:
-                raise explain(self.layout, timeout_s)
-            time.sleep(POLL_S)
+        if self.ports is not None and brokers_alive(LOOPBACK, self.ports.listener, who=who):
+            return True
+        if not self.is_running:
+            raise explain(self.layout)
+        if time.monotonic() > self._serves_until:
+            raise explain(self.layout, self._allowed_s)
+        return False
+
+    @contextlib.contextmanager
+    def _killed_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.kill()
+            raise
 
     def _let_in(self) -> None:
         if self.config.access is not None and self.ports is not None and self._password is not None:

@@ -1,16 +1,19 @@
-"""The embedded broker as a member of a stack: started again, with back-off, when it dies."""
+"""The embedded broker as a member of a stack: started again, with back-off, when it dies.
+
+Starting it again takes a while, in which the supervisor has other parts to watch: each look takes one step.
+"""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-from ops.errors import OpsError
+from ops.errors import DataDirectoryUnusableError, OpsError
 from ops.files import unusable
 from ops.kafka.access import Access
 from ops.kafka.broker import Broker, BrokerConfig
-from ops.restarts import restart_delay_s
-from ops.status import BACKING_OFF, KAFKA, READY, Component
+from ops.restarts import HEALTHY_AFTER_S, describe_exit, restart_delay_s
+from ops.status import BACKING_OFF, KAFKA, READY, STARTING, Component
 
 
 class KafkaChild:
@@ -22,8 +25,10 @@ class KafkaChild:
         self.restarts = 0
         self._root = data_dir
         self._broker = Broker(BrokerConfig(data_dir, access=access))
+        self._state = STARTING
         self._failures = 0
-        self._start_at = 0.0
+        self._start_at = self._served_at = 0.0
+        self._refused = ""
 
     def start(self) -> str:
         """Start it and wait until it serves.
@@ -35,30 +40,71 @@ class KafkaChild:
             OpsError: It cannot start; the message says what to do.
         """
         self._broker.start()
+        self._state, self._served_at = READY, time.monotonic()
         return self._broker.bootstrap_servers
 
     def tick(self, now: float) -> str | None:
-        """Start it again when it has died; returns one sentence about what happened, if something did."""
-        if self._broker.is_running or now < self._start_at:
-            return None
+        """Notice its death, start it again when its time has come, look whether it serves: one of these at a time.
+
+        Args:
+            now: Monotonic seconds.
+
+        Returns:
+            One sentence about what happened, if something did.
+        """
         try:
-            self._broker.kill()
-            self._broker.start()
+            return self._step(now)
         except (OpsError, OSError) as error:
-            self._failures += 1
-            self._start_at = time.monotonic() + restart_delay_s(self._failures)
-            return str(unusable(error, self._root) if isinstance(error, OSError) else error)
-        self._failures = 0
-        self.restarts += 1
-        return "Kafka had ended and was started again"
+            self._refused = str(unusable(error, self._root) if isinstance(error, OSError) else error)
+            self._wait(self._failures + 1)
+            return self._refused
 
     def stop(self) -> None:
-        """Stop it cleanly."""
-        self._broker.stop()
+        """Stop it cleanly; one that does not serve yet has nobody to be polite to, and is killed."""
+        if self._state == READY:
+            self._broker.stop()
+        else:
+            self._broker.kill()
 
     @property
     def component(self) -> Component:
         """How it is now."""
         if not self._broker.is_running:
-            return Component(KAFKA, None, BACKING_OFF, None, self.restarts)
-        return Component(KAFKA, self._broker.pid, READY, self._broker.bootstrap_servers, self.restarts)
+            return Component(KAFKA, None, BACKING_OFF, None, self.restarts, self._refused)
+        address = self._broker.bootstrap_servers
+        return Component(KAFKA, self._broker.pid, self._state, address, self.restarts, self._refused)
+
+    def _step(self, now: float) -> str | None:
+        if self._state == READY:
+            return None if self._broker.is_running else self._ended(now)
+        if self._state == BACKING_OFF:
+            if now >= self._start_at:
+                self._launch()
+            return None
+        if not self._broker.serves():
+            return None
+        self._state, self._served_at, self._refused = READY, time.monotonic(), ""
+        return "Kafka had ended and was started again"
+
+    def _ended(self, now: float) -> str:
+        code = self._broker.exit_code
+        delay_s = self._wait(1 if now - self._served_at > HEALTHY_AFTER_S else self._failures + 1)
+        how = "" if code is None else f" ({describe_exit(code)})"
+        return f"Kafka ended{how}; starting it again in {delay_s:.1f} s"
+
+    def _wait(self, failures: int) -> float:
+        self._state, self._failures = BACKING_OFF, failures
+        delay_s = restart_delay_s(failures)
+        self._start_at = time.monotonic() + delay_s
+        return delay_s
+
+    def _launch(self) -> None:
+        self._broker.kill()
+        if not self._broker.layout.is_formatted:
+            raise DataDirectoryUnusableError(
+                f"The log of this stack is no longer in {self._broker.layout.data}, and no empty one is made in its"
+                " place: put it back there."
+            )
+        self._broker.launch()
+        self.restarts += 1
+        self._state = STARTING

@@ -14,9 +14,9 @@ import pytest
 
 from gateway.vault.wrapping import MASTER_VARIABLE
 from ops import process
-from ops.child import RoleChild, describe_exit
+from ops.child import RoleChild
 from ops.config import DataDir
-from ops.restarts import AT_ONCE, FIRST_DELAY_S, LONGEST_DELAY_S, restart_delay_s
+from ops.restarts import AT_ONCE, FIRST_DELAY_S, LONGEST_DELAY_S, describe_exit, restart_delay_s
 from ops.status import BACKING_OFF, READY, STARTING, observed
 
 SAYS_READY = """

@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from ops import process
 from ops.config import DataDir
 from ops.locks import lock_directory
 from ops.roles import ROLES
-from ops.status import read_stack
+from ops.status import Component, read_stack
 from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
@@ -103,6 +104,75 @@ def test_component_killed_is_started_again(stack: RunningStack, part: str) -> No
         ),
     )[part]
     assert after["restarts"] > before["restarts"]
+
+
+def _starting_kafka(stack: RunningStack, killed: int) -> int:
+    """Kill processes, and hold the broker's next one in its start; its process id."""
+    supervised = DataDir(stack.data_dir)
+
+    def parts() -> dict[str, Component]:
+        return {part.name: part for part in read_stack(supervised).components}
+
+    os.kill(killed, signal.SIGKILL)
+    found = wait_for(parts, lambda parts: parts["kafka"].state == "starting" and parts["kafka"].pid != killed)
+    pid = found["kafka"].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+def _readyz(url: str) -> int:
+    try:
+        with urllib.request.urlopen(f"{url}/readyz", timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+def test_gateway_killed_together_with_kafka_answers_while_kafka_starts(stack: RunningStack) -> None:
+    before = stack.wait_ready()
+    os.kill(before["gateway"]["pid"], signal.SIGKILL)
+    held = _starting_kafka(stack, before["kafka"]["pid"])
+    try:
+        assert wait_for(lambda: _readyz(before["gateway"]["address"]), bool) == 503
+        status = stack.status()
+        assert (status["state"], {part["name"]: part["state"] for part in status["components"]}["kafka"]) == (
+            "degraded",
+            "starting",
+        )
+    finally:
+        os.kill(held, signal.SIGCONT)
+    after = stack.wait_ready()
+    assert after["kafka"]["pid"] == held
+    wait_for(lambda: _readyz(after["gateway"]["address"]), lambda status: status == 200)
+
+
+def test_gateway_asked_to_end_while_kafka_is_away_ends_as_one_that_was_asked(stack: RunningStack) -> None:
+    before = stack.wait_ready()
+    supervisor = stack.data_dir / "logs" / "supervisor.log"
+    log = stack.data_dir / "logs" / "gateway.log"
+    told, printed = supervisor.stat().st_size, log.stat().st_size
+    held = _starting_kafka(stack, before["kafka"]["pid"])
+    try:
+        wait_for(lambda: _readyz(before["gateway"]["address"]), lambda status: status == 503)
+        os.kill(before["gateway"]["pid"], signal.SIGTERM)
+        _wait_dead({before["gateway"]["pid"]})
+        said = wait_for(lambda: supervisor.read_bytes()[told:].decode(), lambda said: "gateway ended" in said)
+        assert "gateway ended (exit code 0)" in said
+        assert "Traceback" not in log.read_bytes()[printed:].decode()
+    finally:
+        os.kill(held, signal.SIGCONT)
+    stack.wait_ready()
+
+
+def test_down_while_kafka_starts_again_ends_every_process(tmp_path: Path) -> None:
+    with running_stack(tmp_path, "--partitions", "1") as stack:
+        pids = {part["pid"] for part in stack.components().values()}
+        held = _starting_kafka(stack, stack.pid("kafka"))
+        assert stack.placet("down").stdout == "Stopped.\n"
+        _wait_dead({*pids, held})
 
 
 def test_down_ends_every_process_and_another_partition_count_is_refused_later(tmp_path: Path) -> None:
