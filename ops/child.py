@@ -20,6 +20,11 @@ NOTHING_PRINTED = "nothing was printed"
 NO_WARNING = "it printed no warning and no error"
 # A line of a role's log that tells of no trouble (`vitals.logs`).
 _AT_EASE = re.compile(r"\d{4}-\d\d-\d\d \S+ (DEBUG|INFO) ")
+# Where a thread was, in a dump of stacks (`faulthandler`), and the frame that is drawn around a group of errors:
+# neither is a cause.
+_NO_CAUSE = re.compile(
+    r"(Current thread|Thread) 0x|File \"[^\"]*\", line \d+ in |<no Python frame>|\.\.\.$|Extension modules: |[|+ -]+$"
+)
 LOG_BYTES_MAX = 20 * 1024 * 1024
 # The role that is given the vault's master key.
 SEALS = "gateway"
@@ -74,16 +79,16 @@ class RoleChild:
         self._ended_by = f"it ended ({describe_exit(code)}): {self.last_words()}" if code > 0 else ""
         return f"{self.name} ended ({describe_exit(code)}); starting it again in {delay_s:.1f} s"
 
-    def request_stop(self) -> None:
-        """Ask it to end, without waiting."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-
     def hasten(self) -> None:
         """Forget its failures and wait no longer: what kept it from working has come back."""
         self.failures = 0
         if self._start_at is not None:
             self._start_at = 0.0
+
+    def request_stop(self) -> None:
+        """Ask it to end, without waiting."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
 
     def stop(self) -> None:
         """Wait for its end; killed after a while."""
@@ -110,9 +115,8 @@ class RoleChild:
             file.seek(self._printed_from)
             lines = file.read().decode(errors="replace").split("\n")
         printed = [line.strip() for line in reversed(lines) if line.strip()]
-        return next(
-            (line for line in printed if not _AT_EASE.match(line)), NO_WARNING if printed else NOTHING_PRINTED
-        )
+        telling = (line for line in printed if not (_AT_EASE.match(line) or _NO_CAUSE.match(line)))
+        return next(telling, NO_WARNING if printed else NOTHING_PRINTED)
 
     def _restart(self, now: float) -> str:
         try:

@@ -147,7 +147,8 @@ class Watchdog(threading.Thread):
     def _end(self, message: str, code: int) -> None:
         if self._ended.is_set():
             return
-        logger.critical(message)
+        # The cause comes last: whoever asks why the process ended reads the end of its log.
         faulthandler.dump_traceback()
+        logger.critical(message)
         logging.shutdown()
         os._exit(code)

@@ -84,6 +84,50 @@ def test_last_words_are_the_last_that_tell_of_trouble(directory: DataDir) -> Non
         child.stop()
 
 
+# What it prints, at its end or when it is killed by a signal of its own making.
+DUMPS = """
+import faulthandler, sys
+print("2026-01-01 10:00:00,123 CRITICAL services.processors.watchdog No progress on 3", file=sys.stderr, flush=True)
+faulthandler.dump_traceback()
+"""
+GROUP = "raise ExceptionGroup('two', [KeyError('x'), ValueError('no room')])"
+CRASHES = "import faulthandler, signal, os; faulthandler.enable(); os.kill(os.getpid(), signal.SIGSEGV)"
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (DUMPS, "2026-01-01 10:00:00,123 CRITICAL services.processors.watchdog No progress on 3"),
+        (CRASHES, "Fatal Python error: Segmentation fault"),
+        (GROUP, "| ValueError: no room"),
+        (
+            "import threading; threading.Thread(target=lambda: 1 / 0).start()",
+            "ZeroDivisionError: division by zero",
+        ),
+    ],
+)
+def test_last_words_are_the_cause_and_not_where_each_thread_was(
+    directory: DataDir, program: str, words: str
+) -> None:
+    child = RoleChild("trust", (sys.executable, "-c", program), directory)
+    child.start()
+    _wait(lambda: child.tick(time.monotonic()) is not None)
+    assert child.last_words() == words
+
+
+def test_child_hastened_forgets_its_failures_and_starts_without_its_delay(directory: DataDir) -> None:
+    child = RoleChild("trust", (sys.executable, "-c", "pass"), directory)
+    child.failures = 9
+    child.start()
+    now = time.monotonic()
+    _wait(lambda: child.tick(now) is not None)
+    assert child.tick(now) is None
+    child.hasten()
+    assert child.failures == 0
+    assert child.tick(now) == "trust was started again"
+    child.stop()
+
+
 def test_child_ready_file_of_another_process_is_not_believed(directory: DataDir) -> None:
     child = RoleChild("decider", (sys.executable, "-c", "import time; time.sleep(600)"), directory)
     child.start()

@@ -1,10 +1,12 @@
 """The watchdog's judgement, without a thread and without a clock."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from services.processors.errors import TrustError
+from services.processors.errors import EXIT_STALLED, TrustError
 from services.processors.watchdog import Gauge, Lease, StallDetector, Watchdog, WorkerStops
 
 
@@ -82,3 +84,22 @@ def test_watchdog_meets_a_worker_that_stops_without_a_word(caplog: pytest.LogCap
         watchdog.join(5.0)
     assert caplog.text == ""
     assert set(watchdog._gauges()) == {"the end of the process"}
+
+
+STALLS = """
+import logging
+from services.processors.watchdog import Gauge, Lease, Watchdog
+from vitals.logs import log_to_stderr
+log_to_stderr("INFO")
+watchdog = Watchdog(0.01, Lease(60.0), lambda within_s: {"partition 3": Gauge(5, 1)})
+watchdog.start()
+watchdog.join()
+"""
+
+
+def test_watchdog_that_ends_its_process_says_why_after_where_each_thread_was() -> None:
+    done = subprocess.run([sys.executable, "-c", STALLS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == EXIT_STALLED
+    dumped, why = done.stderr.rstrip("\n").rsplit("\n", 1)
+    assert "most recent call first" in dumped
+    assert why.endswith("No progress on partition 3: the processor ends, to be started again.")
