@@ -4,6 +4,8 @@ from __future__ import annotations
 
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
+# And the signal's number, as in shells.
+EXIT_SIGNALLED = 128
 
 
 class OpsError(Exception):
@@ -72,3 +74,11 @@ class DatabaseUnreachableError(OpsError):
 
 class RoleFailedError(OpsError):
     """A role did not become ready in time."""
+
+
+class StoppedEarlyError(OpsError):
+    """A signal ended the stack before it was ready."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("The stack was stopped before it was ready; nothing of it is left running.")
+        self.exit_code = EXIT_SIGNALLED + number

@@ -19,7 +19,7 @@ from types import FrameType
 from ops import process
 from ops.child import RoleChild, role_command
 from ops.config import DataDir, StackConfig, save_config
-from ops.errors import OpsError, RoleFailedError
+from ops.errors import OpsError, RoleFailedError, StoppedEarlyError
 from ops.files import unusable
 from ops.install import install_keys, install_topics
 from ops.kafka.access import Access
@@ -48,6 +48,10 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class StopRequested(BaseException):
     """SIGTERM, SIGINT or SIGHUP arrived: end what runs, then this process."""
 
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
 
 class Supervisor:
     """Starts, watches and stops the processes of one stack."""
@@ -73,18 +77,23 @@ class Supervisor:
         Once it is ready, nothing that goes wrong ends it: what fails is tried again until it is stopped.
 
         Raises:
+            StoppedEarlyError: A signal asked for its end before it was ready.
             OpsError: It could not be started; nothing is left running.
         """
         keep_private(self.directory.root)
         lock = lock_directory(self.directory.root)
         before = {number: signal.signal(number, _raise_stop) for number in STOP_SIGNALS}
+        is_ready = False
         try:
             self._start()
-            on_ready(self._report(READY))
+            stack, is_ready = self._report(READY), True
+            on_ready(stack)
             self._watch()
-        except StopRequested:
+        except StopRequested as asked:
             self._stop()
             self._report(STOPPED)
+            if not is_ready:
+                raise StoppedEarlyError(asked.number) from None
         except OSError as error:
             self._stop()
             refused = unusable(error, self.directory.root)
@@ -189,6 +198,12 @@ class Supervisor:
             happened = member.tick(time.monotonic())
             if happened:
                 self._tell(happened)
+        if was_away and not self._kafka_is_away():
+            for role in self._roles:
+                role.hasten()
+
+    def _kafka_is_away(self) -> bool:
+        return self._kafka is not None and self._kafka.component.state != READY
 
     def _tell(self, happened: str) -> None:
         self._happened = happened
@@ -198,12 +213,6 @@ class Supervisor:
 
     def _stop(self) -> None:
         _ignore_signals()
-        if was_away and not self._kafka_is_away():
-            for role in self._roles:
-                role.hasten()
-
-    def _kafka_is_away(self) -> bool:
-        return self._kafka is not None and self._kafka.component.state != READY
         self._report(STOPPING)
         for role in self._roles:
             role.request_stop()

@@ -208,6 +208,17 @@ def test_up_in_the_foreground_stops_cleanly_on_an_interrupt(tmp_path: Path) -> N
     assert not {pid for pid in pids if process.is_alive(pid)}
 
 
+def test_up_interrupted_before_it_is_ready_leaves_with_the_interrupts_code(tmp_path: Path) -> None:
+    command = [str(PLACET), "up", "--data-dir", str(tmp_path), "--port", "0", "--partitions", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == "Starting Kafka\n"
+        running.send_signal(signal.SIGINT)
+        said, warned = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, "")
+    assert warned == "The stack was stopped before it was ready; nothing of it is left running.\n"
+
+
 def test_supervisor_killed_leaves_no_process_behind_and_the_directory_free(tmp_path: Path) -> None:
     with running_stack(tmp_path, "--partitions", "1") as stack:
         pids = {part["pid"] for part in stack.components().values()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,12 +16,12 @@ import pytest
 from ops import daemon
 from ops import supervisor as supervisor_module
 from ops.child import RoleChild
-from ops.config import StackConfig
-from ops.errors import RoleFailedError, UsageError
+from ops.config import DataDir, StackConfig
+from ops.errors import RoleFailedError, StoppedEarlyError, UsageError
 from ops.options import UpOptions, settle
 from ops.process import PACKAGE_ROOT
-from ops.status import READY, Stack
-from ops.supervisor import Supervisor
+from ops.status import READY, STOPPED, Stack, read_stack
+from ops.supervisor import STOP_SIGNALS, Supervisor
 from tests.ops.test_child import SAYS_READY
 
 Starting = Callable[[dict[str, str], list[str]], Supervisor]
@@ -89,6 +90,23 @@ def test_start_without_the_log_that_the_directory_knows_makes_no_empty_one(tmp_p
     with pytest.raises(UsageError, match=r"is not in .*/kafka/data: put it there"):
         Supervisor(UpOptions(tmp_path), print)._start_kafka()
     assert not (tmp_path / "kafka").exists()
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_start_that_a_signal_ends_was_never_up_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def start_kafka(supervisor: Supervisor) -> str:
+        signal.raise_signal(number)
+        return "127.0.0.1:1"
+
+    monkeypatch.setattr(Supervisor, "_start_kafka", start_kafka)
+    told: list[Stack] = []
+    with pytest.raises(StoppedEarlyError, match="stopped before it was ready") as stopped:
+        Supervisor(UpOptions(tmp_path, port=0), print).run(told.append)
+    assert stopped.value.exit_code == 128 + number
+    assert told == []
+    assert read_stack(DataDir(tmp_path)).state == STOPPED
 
 
 def test_detached_start_whose_caller_has_gone_goes_on_and_says_so_in_a_line(
