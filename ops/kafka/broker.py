@@ -104,8 +104,9 @@ class Broker:
             OpsError: It cannot start; the message says what to do.
         """
         self.launch(timeout_s)
-        while not self.serves():
-            time.sleep(POLL_S)
+        with self._killed_on_error():
+            while not self.serves():
+                time.sleep(POLL_S)
 
     def launch(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Do the steps 1 to 5 of a start, for whoever asks `serves` then, between other work.
