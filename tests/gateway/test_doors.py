@@ -226,7 +226,19 @@ def test_check_role_agents_token_has_none() -> None:
     for actor in (both, person("reviewer")):
         with pytest.raises(Problem):
             check_role(actor, "operator")
-    assert not reads_project(BOT)
+
+
+@pytest.mark.parametrize("role", ["reviewer", "operator", "analyst", "admin"])
+def test_agents_token_that_lists_a_readers_role_reads_no_more_than_its_agents(role: str) -> None:
+    both = BOT.model_copy(update={"roles": ("agent", role)})
+    assert reads_project(person(role))
+    assert not reads_project(both)
+    check_sees(both, {"agent": "billing"})
+    with pytest.raises(Problem):
+        check_sees(both, {"agent": "other"})
+    assert permitted_scope(Claims(both, 2**40, "t"), "user", "") == ""
+    with pytest.raises(Problem):
+        permitted_scope(Claims(both, 2**40, "t"), "user", "anyone")
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,8 @@ def test_issue_token_round_trips(tmp_path: Path) -> None:
     "arguments",
     [
         ("bot", ["agent"], "acme", "books"),
+        ("bot", ["agent", "reviewer"], "acme", "books", "billing"),
+        ("bot", ["tool:pay"], "acme", "books", "billing"),
         ("bot", [], "acme", "books"),
         ("bot", ["system"], "acme", "books"),
         ("bot", ["analyst"], "a/b", "books"),

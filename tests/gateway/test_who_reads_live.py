@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 
+import jwt
 import pytest
 
+from gateway.identity.keys import load_or_create
+from schemas.token import ALGORITHM
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
 
@@ -53,15 +57,38 @@ def hidden(doors: Doors) -> Iterator[None]:
     assert retired.status_code == 200, retired.text
 
 
+def of_an_agent_and_a_reader(doors: Doors) -> Caller:
+    """An agent with every role of a reader. No command issues such a token, but the issuer's key signs any."""
+    now = int(time.time())
+    who = {
+        "iss": "placet",
+        "aud": "placet",
+        "tenant": "acme",
+        "project": "books",
+        "sub": "spy",
+        "agent": "spy",
+    }
+    roles = ["agent", "reviewer", "analyst", "operator", "admin"]
+    claims = {**who, "jti": "1", "roles": roles, "iat": now, "exp": now + 300}
+    key = load_or_create(doors.stack.data_dir / "keys").issuer
+    token = jwt.encode(claims, key.private_key, ALGORITHM, headers={"kid": key.kid})
+    return Caller(doors.url, token, doors.client)
+
+
+AGENTS = ("another agent", "an agent that is also a reader")
+WHO = (*AGENTS, "a tool's server", "no known role")
+
+
 def others(doors: Doors) -> dict[str, Caller]:
     return {
         "another agent": doors.caller("spy", "agent", agent="spy"),
+        "an agent that is also a reader": of_an_agent_and_a_reader(doors),
         "a tool's server": doors.caller("bank", "tool:send_money"),
         "no known role": doors.caller("nobody", "nothing"),
     }
 
 
-@pytest.mark.parametrize("who", ["another agent", "a tool's server", "no known role"])
+@pytest.mark.parametrize("who", WHO)
 def test_definitions_are_refused_to_who_may_not_read_the_project(
     doors: Doors, hidden: None, who: str
 ) -> None:
@@ -70,7 +97,7 @@ def test_definitions_are_refused_to_who_may_not_read_the_project(
         answer = caller.get(path)
         assert (answer.status_code, answer.json()["code"]) == (403, "not_authorised"), path
     for path in TOOLS:
-        expected = 200 if who == "another agent" else 403
+        expected = 200 if who in AGENTS else 403
         assert caller.get(path).status_code == expected, path
     document = {"policy": MARK, "rules": []}
     assert caller.post(f"/v1/policies/{MARK}/check", document).status_code == 403
@@ -85,7 +112,7 @@ def test_definitions_are_shown_to_who_may_read_the_project(doors: Doors, hidden:
         assert MARK in caller.get("/v1/rules").text
 
 
-@pytest.mark.parametrize("who", ["another agent", "a tool's server", "no known role"])
+@pytest.mark.parametrize("who", WHO)
 def test_no_documented_get_shows_anything_of_the_project_to_who_may_not_read_it(
     doors: Doors, hidden: None, who: str
 ) -> None:
@@ -95,7 +122,7 @@ def test_no_documented_get_shows_anything_of_the_project_to_who_may_not_read_it(
     assert len(paths) > 30
     for path in paths:
         filled = re.sub(r"\{[^}]*\}", MARK, path)
-        if path in LEFT_OUT or (who == "another agent" and filled in TOOLS):
+        if path in LEFT_OUT or (who in AGENTS and filled in TOOLS):
             continue
         answer = caller.get(filled)
         assert answer.status_code < 500, path
@@ -103,7 +130,7 @@ def test_no_documented_get_shows_anything_of_the_project_to_who_may_not_read_it(
         assert MARK not in shown.replace(filled, ""), (path, answer.status_code)
 
 
-@pytest.mark.parametrize("who", ["another agent", "a tool's server", "no known role"])
+@pytest.mark.parametrize("who", WHO)
 async def test_channels_of_the_project_are_refused_to_who_may_not_read_it(
     doors: Doors, hidden: None, who: str
 ) -> None:

@@ -46,6 +46,19 @@ def test_token_issue_agent_without_its_agent_is_wrong_usage(tmp_path: Path) -> N
     assert "agent" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "more", [["--role", "reviewer"], ["--role", "tool:pay"], ["--own-role", "treasurer"]], ids=str
+)
+def test_token_issue_for_an_agent_with_other_roles_is_wrong_usage(tmp_path: Path, more: list[str]) -> None:
+    options = ["--subject", "b", "--role", "agent", "--agent", "bot", "--data-dir", str(tmp_path)]
+    assert CliRunner().invoke(app, options).exit_code == 0
+    result = CliRunner().invoke(app, [*options, *more])
+    assert result.exit_code == 2
+    assert f"{more[1]} would count for nothing" in result.stderr
+    assert "issue a second token" in result.stderr
+    assert not result.stdout
+
+
 def test_token_issue_for_a_role_that_is_none_is_wrong_usage(tmp_path: Path) -> None:
     for role, said in (("nonsense", "--own-role nonsense"), ("reviwer", "did you mean reviewer?")):
         result = CliRunner().invoke(app, ["--subject", "b", "--role", role, "--data-dir", str(tmp_path)])
