@@ -42,23 +42,24 @@ async def own_problems(gateway: Gateway) -> list[str]:
 
 async def own_finding(gateway: Gateway) -> Finding:
     """What keeps a gateway itself from serving, and what else is wrong with it."""
-    return Finding(await own_problems(gateway), _own_warnings(gateway))
-
-
-def _own_warnings(gateway: Gateway) -> list[str]:
-    """Of its clock, by which tokens end, and of its vault, without which only sensitive values are not to be had."""
     wrong = gateway.commands.time.wrong
-    clock = f"this gateway: {wrong}" if wrong else ""
-    return [warning for warning in (clock, gateway.desk.damage) if warning]
+    clock = [f"this gateway: {wrong}"] if wrong else []
+    return Finding(await own_problems(gateway), [*clock, *_own_warnings(gateway)])
 
 
 async def all_problems(gateway: Gateway) -> Finding:
     """What keeps the gateway, Kafka, the deciders or the projector from their work, and what else is wrong."""
     finding = installation(gateway)
     own = await own_problems(gateway)
-    damaged = [gateway.desk.damage] if gateway.desk.damage else []
-    problems = [*own, *(text for text in finding.problems if text not in own)]
-    return Finding(problems, [*finding.warnings, *damaged])
+    # The heartbeats tell of this gateway's clock.
+    warnings = [*finding.warnings, *_own_warnings(gateway)]
+    return Finding([*own, *(text for text in finding.problems if text not in own)], warnings)
+
+
+def _own_warnings(gateway: Gateway) -> list[str]:
+    """Of the identity provider's keys, and of the vault, without which only sensitive values are not to be had."""
+    keys = gateway.authenticator.wrong()
+    return [f"this gateway: {wrong}" for wrong in (keys, gateway.desk.damage) if wrong]
 
 
 def installation(gateway: Gateway) -> Finding:

@@ -150,6 +150,10 @@ class Authenticator:
             asked=asked,
         )
 
+    def wrong(self) -> str | None:
+        """What an operator should know of the identity provider; None where nothing is wrong, or none is believed."""
+        return None if self.oidc is None else self.oidc.keys.wrong()
+
     async def close(self) -> None:
         """Let go of the connections to an identity provider."""
         if self.oidc is not None:

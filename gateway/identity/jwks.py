@@ -5,6 +5,9 @@ A key is found in this order:
 2. where they are old, or the key is not among them, they are fetched: one fetch for all who wait, and a new one at
    most every 10 s, so that made-up key ids cannot have the provider asked more often;
 3. where that fails, the last good ones serve for an hour; after that nobody is believed.
+
+A key set that was answered counts, also where none of its keys can be used: publishing such a one is how a provider
+withdraws its only key. What is no key set is no answer.
 """
 
 from __future__ import annotations
@@ -104,6 +107,18 @@ class IssuerKeys:
             raise IssuerUnavailable("the identity provider's keys cannot be fetched now: try again")
         return self._keys.get(kid, {}).get(algorithm)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the provider's last key set has no key that can be used, so that none of its tokens is believed."""
+        return self._good_at_s is not None and not self._keys
+
+    def wrong(self) -> str | None:
+        """What an operator should know of the keys; None where nothing is wrong."""
+        return f"{self._none_usable()}: none of its tokens is believed" if self.is_empty else None
+
+    def _none_usable(self) -> str:
+        return f"the key set of {self.issuer} has no key that can be used"
+
     async def close(self) -> None:
         """Let go of the connections."""
         if self._fetching is not None:
@@ -129,7 +144,10 @@ class IssuerKeys:
         try:
             async with asyncio.timeout(FETCH_TIMEOUT_S):
                 document, fresh_s = await self._get(self.jwks_url or await self._discovered())
-            self._keys = read_keys(document, self.algorithms)
+            keys = read_keys(document, self.algorithms)
+            if not keys and not self.is_empty:
+                logger.error("%s: none of its tokens is believed from now on", self._none_usable())
+            self._keys = keys
             self._good_at_s, self._fresh_s, self._has_failed = self.clock(), fresh_s, False
         except (
             httpx.HTTPError,
@@ -181,25 +199,25 @@ class IssuerKeys:
 def read_keys(document: Mapping[str, Any], algorithms: Sequence[str]) -> dict[str, dict[str, PublicKey]]:
     """The public keys of a JSON Web Key Set (RFC 7517), by key id and by the algorithm that each may sign with.
 
-    Keys without an id, for encryption, of other kinds, private, secret or too weak are passed over.
+    Keys without an id, for encryption, of other kinds, private, secret or too weak are passed over; perhaps all are.
 
     Raises:
-        NoKeySet: it is no key set, or no key of it can be used.
+        NoKeySet: it is no key set, or one of too many keys.
     """
     listed = document.get("keys")
-    if not isinstance(listed, list) or len(listed) > KEYS_MAX:
-        raise NoKeySet(f"its key set must have `keys`, at most {KEYS_MAX}")
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise NoKeySet("its answer is no key set, whose `keys` is a list of objects")
+    if len(listed) > KEYS_MAX:
+        raise NoKeySet(f"its key set may have {KEYS_MAX} keys")
     found: dict[str, dict[str, PublicKey]] = {}
     for entry in listed:
-        if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str):
+        if not isinstance(entry.get("kid"), str):
             continue
         fitting = [name for name in _fitting(entry) if name in algorithms]
         key = _public_key(entry) if fitting else None
         if key is not None:
             for name in fitting:
                 found.setdefault(entry["kid"], {}).setdefault(name, key)
-    if not found:
-        raise NoKeySet("its key set has no key that could be used")
     return found
 
 

@@ -194,15 +194,22 @@ def _set(*keys: dict[str, Any]) -> Response:
 
 WEAK = rsa.generate_private_key(65537, 1024)
 GOOD = jwk_of("RS256", PRIVATE["RS256"], "RS256")
-UNUSABLE = {
+NO_KEY_SET = {
     "too large": Response(b'{"keys":[' + b" " * 300_000 + b"]}"),
     "no JSON": Response(b"<html>"),
     "no object": Response(b"[]"),
     "twice the same key": Response(b'{"keys":[],"keys":[]}'),
-    "no keys": JSONResponse({"keys": []}),
+    "without keys": JSONResponse({}),
+    "keys null": JSONResponse({"keys": None}),
+    "keys an object": JSONResponse({"keys": {}}),
+    "a key that is no object": JSONResponse({"keys": [GOOD, None]}),
+    "an error of the provider's": JSONResponse({"keys": []}, 500),
     "too many": _set(*[GOOD] * 101),
     "redirect": RedirectResponse("/elsewhere"),
     "redirect to another host": RedirectResponse("http://localhost:9/keys"),
+}
+NONE_USABLE = {
+    "no keys": _set(),
     "encrypting": _set({**GOOD, "use": "enc"}),
     "not for verifying": _set({**GOOD, "key_ops": ["sign"]}),
     "without an id": _set({name: value for name, value in GOOD.items() if name != "kid"}),
@@ -214,11 +221,55 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("name", UNUSABLE)
-async def test_key_set_that_cannot_be_used_gives_nobody(site: Site, name: str) -> None:
-    site.provider.answer = UNUSABLE[name]
+@pytest.mark.parametrize("name", NO_KEY_SET)
+async def test_answer_that_is_no_key_set_gives_nobody_and_takes_from_nobody(site: Site, name: str) -> None:
+    site.provider.answer = NO_KEY_SET[name]
     await site.refused(site.provider.token(), 503)
     assert site.provider.asked("/elsewhere") == 0
+
+    site.provider.answer = None
+    site.monotonic_s += 10
+    await site.believed()
+    site.provider.answer = NO_KEY_SET[name]
+    site.monotonic_s += 900
+    for _ in range(2):
+        await site.believed(site.provider.token(claims={"jti": "believed by the keys of before"}))
+    assert site.door.wrong() is None
+
+
+@pytest.mark.parametrize("name", NONE_USABLE)
+async def test_key_set_without_a_usable_key_withdraws_those_of_before(
+    site: Site, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.provider.headers = {"Cache-Control": "max-age=120"}
+    token = site.provider.token()
+    admission = await site.door.admit(token)
+    site.provider.answer = NONE_USABLE[name]
+    site.now_s += 60
+    site.monotonic_s += 60
+    await site.believed(token)
+    assert site.door.wrong() is None
+    for _ in range(2):
+        site.now_s += 60
+        site.monotonic_s += 60
+        await site.refused(token)
+        with pytest.raises(Problem) as caught:
+            await admission.check()
+        assert caught.value.status == 401
+    said = f"the key set of {site.provider.url} has no key that can be used"
+    assert site.door.wrong() == f"{said}: none of its tokens is believed"
+    assert [record.levelname for record in caplog.records if said in record.message] == ["ERROR"]
+
+    site.provider.answer = None
+    site.monotonic_s += 10
+    await site.believed(site.provider.token(claims={"jti": "signed with a key that is published again"}))
+    assert site.door.wrong() is None
+
+
+@pytest.mark.parametrize("name", NONE_USABLE)
+async def test_key_set_without_a_usable_key_gives_nobody(site: Site, name: str) -> None:
+    site.provider.answer = NONE_USABLE[name]
+    await site.refused(site.provider.token())
 
 
 async def test_key_set_with_one_bad_key_still_serves(site: Site) -> None:

@@ -116,3 +116,15 @@ async def test_provider_away_is_unavailable_at_every_door(site: Site) -> None:
             await socket.receive()
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1013
+
+
+async def test_provider_without_a_usable_key_is_told_by_readiness_and_gives_nobody(site: Site) -> None:
+    said = f"this gateway: the key set of {site.provider.url} has no key that can be used"
+    for path in ("/readyz?part=gateway", "/readyz"):
+        assert said not in str((await site.client.get(f"{site.url}{path}")).json())
+    site.provider.keys = []
+    answer = await site.call("GET", "/v1/holds", site.provider.token())
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+    for path in ("/readyz?part=gateway", "/readyz"):
+        warnings = (await site.client.get(f"{site.url}{path}")).json()["warnings"]
+        assert [warning for warning in warnings if warning.startswith(said)], path
