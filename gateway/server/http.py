@@ -3,7 +3,7 @@
 The parser gives a header away when it is whole, and keeps every byte of it until then; so the bytes of a head are
 counted here. A connection is in its head from its first moment, and again from the end of a request on; it is in its
 body from the end of the head to the end of the body. Each has its time. A request that is over its bounds is answered
-with a problem document, and the connection ends.
+with a problem document, behind the answers to what came before it, and the connection ends.
 
 A proxy in front sends the requests of many over one connection. So where one ends and the next begins must be plain:
 what two readers could read differently is refused, and nothing behind it is read.
@@ -32,6 +32,9 @@ PIECE_BYTES = 16 * 1024
 UPGRADE_LINE_BYTES = 8_000
 # What a proxy speaks to a server behind it; the parser takes 0.9 and 2.0 as well.
 VERSIONS = frozenset({"1.0", "1.1"})
+OTHER_VERSION = (505, "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken here")
+# What the parser says of a version that is a number, and none that it knows: HTTP/1.2, HTTP/3.
+UNKNOWN_VERSION = frozenset({"Invalid HTTP version", "Expected dot"})
 
 
 class OverBounds(Exception):
@@ -64,6 +67,10 @@ class BoundedHttp(HttpToolsProtocol):
         self._is_upgraded = False
         self._refusal = (400, "malformed", "this is no HTTP request")
         self._timer: asyncio.TimerHandle | None = None
+        # Whose turn it is to be answered; `cycle` is the last one that came.
+        self._running: RequestResponseCycle | None = None
+        # What is said when all that came before is answered; nothing more is read then.
+        self._last_word: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there."""
@@ -82,15 +89,20 @@ class BoundedHttp(HttpToolsProtocol):
         self._stop_clock()
         if self.visitor is not None:
             self.visitor.left()
+        if self._running is not None:
+            _leave(self._running)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, piece by piece."""
-        if not self._in_body and self._timer is None:
+        if not self._in_body and self._timer is None and self._last_word is None:
             self._allow(self.bounds.head_s)
         view = memoryview(data)
         for start in range(0, len(data), PIECE_BYTES):
             if self.polite.is_closing():
+                return
+            if self._last_word is not None:
+                self._drop(len(data) - start)
                 return
             if self._is_upgraded:
                 self._hand_on(bytes(view[start:]))
@@ -100,9 +112,9 @@ class BoundedHttp(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to the WebSocket's protocol."""
         self._stop_clock()
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._is_answering():
             # The answer that is under way would be written into the socket.
-            self.polite.abort()
+            self._refuse(400, "malformed", "a handshake is sent once what came before it is answered")
             return
         lines = (len(name) + len(value) for name, value in self.scope["headers"])
         if max(lines, default=0) > UPGRADE_LINE_BYTES or len(self.url) > UPGRADE_LINE_BYTES:
@@ -120,6 +132,7 @@ class BoundedHttp(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         if len(self.pipeline) >= self.bounds.pipelined:
+            self.polite.abort()
             raise OverBounds("pipelined")
         super().on_message_begin()
 
@@ -165,9 +178,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Some of the body."""
         self._body_bytes += len(body)
         if self.cycle is not None and self.cycle.response_complete:
-            self._dropped_bytes += len(body)
-            if self._dropped_bytes > self.bounds.linger_bytes:
-                self.polite.abort()
+            self._drop(len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -182,11 +193,26 @@ class BoundedHttp(HttpToolsProtocol):
         if not self.parser.should_keep_alive():
             self._end_behind(self.cycle)
 
+    def on_response_complete(self) -> None:
+        """A request is answered: the next one's turn, or the last word's."""
+        if self._last_word is None or self.pipeline or self.polite.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self._end_with(self._last_word)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _is_answering(self) -> bool:
+        return self._running is not None and not self._running.response_complete
+
     def _check_framing(self) -> None:
         """Refuse a head of which two readers could read differently where its request ends."""
         version = self.parser.get_http_version()
         if version not in VERSIONS:
-            self._refusal = (505, "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken here")
+            self._refusal = OTHER_VERSION
             raise OverBounds("version")
         values = [value for name, value in self.headers if name == b"transfer-encoding"]
         if values and version == "1.0":
@@ -227,7 +253,11 @@ class BoundedHttp(HttpToolsProtocol):
             try:
                 self.parser.feed_data(piece)
                 return
-            except httptools.HttpParserError:
+            except httptools.HttpParserError as error:
+                if self.polite.is_closing():
+                    return
+                if str(error) in UNKNOWN_VERSION:
+                    self._refusal = OTHER_VERSION
                 self.logger.warning("Invalid HTTP request received.")
                 self.send_400_response("")
                 return
@@ -250,7 +280,7 @@ class BoundedHttp(HttpToolsProtocol):
         was_in_body = self._in_body
         self.polite.still_sending = True
         self._feed(piece)
-        if self._is_upgraded or self.polite.is_closing():
+        if self._is_upgraded or self._last_word is not None or self.polite.is_closing():
             return
         self.polite.still_sending = self._in_body
         if self._in_body:
@@ -283,20 +313,37 @@ class BoundedHttp(HttpToolsProtocol):
         else:
             self.polite.close()
 
-    def _refuse(self, status: int, code: str, detail: str) -> None:
-        """Answer with a problem and end; where another answer is under way, only end."""
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
-            is_of_another = cycle.response_started or not self._in_body or bool(self.pipeline)
-            cycle.disconnected = True
-            cycle.message_event.set()
-            if is_of_another:
-                self.polite.abort()
-                return
-        elif cycle is not None and self._in_body:
-            # It was answered already.
+    def _drop(self, size: int) -> None:
+        """So many bytes came that nobody reads."""
+        self._dropped_bytes += size
+        if self._dropped_bytes > self.bounds.linger_bytes:
             self.polite.abort()
+
+    def _refuse(self, status: int, code: str, detail: str) -> None:
+        """Answer with a problem and end, behind the answers to what came before; what it refuses is not run.
+
+        Where its own answer has begun already, it is cut off.
+        """
+        self._stop_clock()
+        cycle, last_word = self.cycle, self._problem(status, code, detail)
+        if self._in_body and cycle is self._running:
+            _leave(cycle)
+            if cycle.response_started:
+                self.polite.abort()
+            else:
+                self._end_with(last_word)
             return
+        if self._in_body:
+            # Its turn has not come.
+            self.pipeline.popleft()
+        if not self._is_answering():
+            self._end_with(last_word)
+            return
+        self._last_word = last_word
+        # That the client is gone is learnt by reading.
+        self.flow.resume_reading()
+
+    def _problem(self, status: int, code: str, detail: str) -> bytes:
         body = orjson.dumps(bare_document(status, code, detail))
         # RFC 6455, section 4.4
         version = b"sec-websocket-version: 13\r\n" if self._is_handshake and status == 400 else b""
@@ -304,9 +351,19 @@ class BoundedHttp(HttpToolsProtocol):
             b"content-type: application/problem+json\r\nx-content-type-options: nosniff\r\n"
             b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
         )
-        self.polite.write(STATUS_LINE[status] + head + body)
+        return STATUS_LINE[status] + head + body
+
+    def _end_with(self, last_word: bytes) -> None:
+        self.polite.write(last_word)
         self.polite.still_sending = True
         self.polite.close()
+
+
+def _leave(cycle: RequestResponseCycle) -> None:
+    """Tell a request that nobody hears its answer any more; uvicorn tells the last one of a connection alone."""
+    if not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()
 
 
 def _parser_of(protocol: BoundedHttp) -> httptools.HttpRequestParser:

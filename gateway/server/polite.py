@@ -22,7 +22,6 @@ class PoliteTransport:
 
     def __init__(self, transport: asyncio.Transport, protocol: asyncio.Protocol, bounds: Bounds) -> None:
         self.transport = transport
-        self.write = transport.write
         self.still_sending = False
         self._protocol = protocol
         self._bounds = bounds
@@ -35,6 +34,11 @@ class PoliteTransport:
         """Hand the connection over to another protocol."""
         self._protocol = protocol
         self.transport.set_protocol(protocol)
+
+    def write(self, data: bytes) -> None:
+        """Write it, or drop it where nothing more is said: whoever answers learns of the end from the server."""
+        if not self.is_closing():
+            self.transport.write(data)
 
     def is_closing(self) -> bool:
         """Whether nothing more will be said here."""

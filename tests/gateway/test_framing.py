@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -161,16 +162,64 @@ async def test_what_two_readers_could_read_differently_is_one_refusal_wherever_i
 
 
 @given(st.sampled_from(sorted(AMBIGUOUS)), st.lists(requests(), min_size=1, max_size=3), PLACES)
-def test_what_came_before_a_refusal_is_handled_once_at_most_and_nothing_behind_it(
+def test_what_came_before_a_refusal_is_handled_and_answered_and_nothing_behind_it(
     name: str, sent: list[Sent], places: list[int]
 ) -> None:
     app = Recorder()
     reads = cut(b"".join(request.wire for request in sent) + AMBIGUOUS[name] + SMUGGLED + LAST, places)
     wire = asyncio.run(told(app, reads, len(sent) + 1))
     assert wire.is_over
-    assert app.handled == [request.handled for request in sent][: len(app.handled)]
-    assert wire.answers()[: len(sent)] == [200] * len(wire.answers()[: len(sent)])
-    assert len(wire.answers()) <= len(sent) + 1
+    assert app.handled == [request.handled for request in sent]
+    *answers, refusal = wire.answers()
+    assert answers == [200] * len(sent)
+    assert refusal in (400, 501, 505)
+
+
+@pytest.mark.parametrize("name", CHUNKS)
+def test_request_whose_body_is_refused_before_its_turn_is_not_handled(name: str) -> None:
+    app = Recorder()
+    wire = asyncio.run(
+        told(app, [(GET + b"\r\n") * 2 + POST + CHUNKED + b"\r\n" + CHUNKS[name] + SMUGGLED], 3)
+    )
+    assert (wire.answers(), wire.is_over) == ([200, 200, 400], True)
+    assert app.handled == [("GET", "/", b"")] * 2
+
+
+VERSIONS = {
+    b" HTTP/1.2": 505,
+    b" HTTP/2.0": 505,
+    b" HTTP/3.0": 505,
+    b" HTTP/3": 505,
+    b" HTTP/11.1": 505,
+    b" HTTP/0.9": 505,
+    b"": 505,
+    b" http/1.1": 400,
+    b" HTTX/1.1": 400,
+    b" HTTP/a.1": 400,
+    b" HTTP/1.": 400,
+    b" HTTP/1.1 ": 400,
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=repr)
+async def test_other_version_is_505_and_what_is_none_400(version: bytes) -> None:
+    sent = b"GET /" + version + b"\r\nHost: a\r\n\r\n"
+    for place in range(len(sent)):
+        app = Recorder()
+        wire = await told(app, [sent[:place], sent[place:]], 1)
+        assert (wire.answers(), wire.is_over, app.handled) == ([VERSIONS[version]], True, [])
+
+
+async def test_refusal_behind_an_answer_that_takes_its_time_waits_for_it() -> None:
+    """What comes meanwhile is dropped, and the clock of the head that is refused ends nothing."""
+    bounds = Bounds(head_s=0.01)
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(5 * bounds.head_s)
+        await Recorder()(scope, receive, send)
+
+    wire = await told(slow, [GET + b"\r\n" + b"GARBAGE\r\n\r\n", SMUGGLED, LAST], 2, bounds)
+    assert (wire.answers(), wire.is_over) == ([200, 400], True)
 
 
 @pytest.mark.parametrize("is_cut", [False, True])

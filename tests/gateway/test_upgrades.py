@@ -107,11 +107,11 @@ async def test_whatever_comes_behind_a_handshake_before_its_answer_is_no_request
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_handshake_behind_a_request_that_is_not_answered_ends_the_connection() -> None:
+async def test_handshake_behind_a_request_that_is_not_answered_is_refused_behind_its_answer() -> None:
     app = Recorder()
-    wire = await told(app, [GET + b"\r\n" + GET + WEBSOCKET + b"\r\n", CLOSE], 1)
-    assert (wire.answers(), wire.is_over) == ([], True)
-    assert LAST not in app.handled
+    wire = await told(app, [GET + b"\r\n" + GET + WEBSOCKET + b"\r\n" + CLOSE, CLOSE], 2)
+    assert (wire.answers(), wire.is_over) == ([200, 400], True)
+    assert app.handled == [("GET", "/", b"")]
 
 
 @pytest.fixture(scope="module")
