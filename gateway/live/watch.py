@@ -13,11 +13,15 @@ Changed = Callable[[Fact], None]
 
 @dataclass(slots=True)
 class Watch:
-    """Callbacks by subject: a call is `(key, call_id)`, a hold its id."""
+    """Callbacks by subject: a call is `(key, call_id)`, a hold its id.
+
+    Attributes:
+        is_closed: whether the gateway ends, and nobody waits any longer.
+    """
 
     _by_subject: dict[Hashable, list[Changed]] = field(default_factory=dict)
     _waiting: set[asyncio.Future[None]] = field(default_factory=set)
-    _is_closed: bool = False
+    is_closed: bool = field(default=False, init=False)
 
     def add(self, subject: Hashable, changed: Changed) -> None:
         """Call back on every change of the subject, until removed."""
@@ -46,7 +50,7 @@ class Watch:
         Returns:
             Whether it holds; False after `timeout_s`, or when the watch is closed.
         """
-        if done() or self._is_closed:
+        if done() or self.is_closed:
             return done()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -68,7 +72,7 @@ class Watch:
 
     def close(self) -> None:
         """Nobody waits any longer: the gateway ends."""
-        self._is_closed = True
+        self.is_closed = True
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)

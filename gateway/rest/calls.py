@@ -28,6 +28,7 @@ from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
+from gateway.rest.waiting import wait_until
 from gateway.undecided import row_or_proposal
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
@@ -162,6 +163,5 @@ async def _decided(door: Door, subject: Subject, wait_s: float) -> Row | None:
         row = reader.at_hand(subject)
         return row is not None and row["status"] not in PENDING
 
-    await door.gate.live.watch.until((subject.key, subject.id), is_decided, wait_s)
-    await door.still_let_in()
+    await wait_until(door, (subject.key, subject.id), is_decided, wait_s)
     return reader.at_hand(subject)

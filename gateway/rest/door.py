@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.idempotency import idempotency_key
-from gateway.identity.doors import Admission, RolesChanged
+from gateway.identity.doors import Admission
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
@@ -147,18 +147,6 @@ class Door(NamedTuple):
             Problem: a refusal, or nobody has answered in time.
         """
         return answer(await self.gate.perform(make))
-
-    async def still_let_in(self) -> None:
-        """Look again whether the sender is let in, after a wait and before what was waited for is told.
-
-        Raises:
-            Problem: 401, the token is believed no longer; 503, its subject has other roles now: ask again with them.
-        """
-        try:
-            await self.admission.check()
-        except RolesChanged as error:
-            detail = "the roles of this account have changed: ask again"
-            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
 
     async def settle_after(self) -> Vector | None:
         """Wait until this gateway has read what `?after=` names.

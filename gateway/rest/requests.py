@@ -14,6 +14,7 @@ from gateway.operations.requests import ask_person, find_request, request_reply
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, EXECUTION, WAIT
+from gateway.rest.waiting import wait_until
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -53,7 +54,6 @@ async def get_request(door: AtDoor, request_id: str) -> Response:
             hold = gate.live.cache.holds.get(hold_id)
             return hold is not None and hold["status"] != "open"
 
-        await gate.live.watch.until(hold_id, is_answered, wait_s)
-        await door.still_let_in()
+        await wait_until(door, hold_id, is_answered, wait_s)
         row = gate.live.cache.holds.get(hold_id) or row
     return answer(request_reply(gate, row))

@@ -139,3 +139,24 @@ async def test_case_12_who_waits_for_a_decision_is_not_told_it_once_the_key_is_w
     async with asyncio.timeout(WITHIN_S):
         answers = [await wait for wait in waits]
     assert [answer.status_code for answer in answers] == [401, 401], [answer.text for answer in answers]
+
+
+async def test_case_12_who_waits_is_refused_soon_after_the_key_is_withdrawn_and_not_when_the_wait_ends(
+    stolen: Stolen, bot: Caller
+) -> None:
+    thief = stolen.caller("thief", "reviewer")
+    call = bot.propose(bot.execution())
+    path = f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
+    asked = {"kind": "clarification", "question": "Which one?", "execution_id": call["execution_id"]}
+    request = bot.post("/v1/requests", asked).json()
+    waits = [
+        asyncio.create_task(asyncio.to_thread(thief.get, f"{where}?wait=60"))
+        for where in (path, f"/v1/requests/{request['request_id']}")
+    ]
+    # Whoever waits by now would do so for far longer than the test allows.
+    _, pending = await asyncio.wait(waits, timeout=1.0)
+    assert len(pending) == len(waits)
+    await asyncio.to_thread(stolen.withdraw, thief)
+    async with asyncio.timeout(WITHIN_S):
+        answers = [await wait for wait in waits]
+    assert [answer.status_code for answer in answers] == [401, 401], [answer.text for answer in answers]

@@ -1,0 +1,36 @@
+"""Requests that wait (`wait=`): for as long as they ask, and while their sender is let in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+
+from gateway.identity.doors import RolesChanged
+from gateway.problems import Problem
+from gateway.rest.door import Door
+from schemas.refusals import Refusal
+
+
+async def wait_until(door: Door, subject: Hashable, done: Callable[[], bool], wait_s: float) -> None:
+    """Wait until something holds that can only come true when a subject changes; at most `wait_s`.
+
+    Raises:
+        Problem: at the end of the wait, and every `LOOK_AGAIN_S` before it: 401, the token is believed no longer;
+            503, its subject has other roles now: ask again with them.
+    """
+    watch, until_s = door.gate.live.watch, time.monotonic() + wait_s
+    left_s = wait_s
+    while not await watch.until(subject, done, min(left_s, door.admission.look_again_s)):
+        left_s = until_s - time.monotonic()
+        if left_s <= 0 or watch.is_closed:
+            break
+        await _check_let_in(door)
+    await _check_let_in(door)
+
+
+async def _check_let_in(door: Door) -> None:
+    try:
+        await door.admission.check()
+    except RolesChanged as error:
+        detail = "the roles of this account have changed: ask again"
+        raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
