@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import Any
 
 import httpx
 import pytest
@@ -53,6 +54,51 @@ def test_page_shows_the_whole_view_as_text_and_says_how_to_decide(
     closed = shown(doors, call["hold_id"], anna.token)
     assert "reject by anna" in closed.text
     assert "placet approve" not in closed.text
+
+
+NO_IDS = {
+    "zero byte": "%00",
+    "zero byte inside": "a%00b",
+    "no UTF-8": "%FF",
+    "half of a character": "%ED%A0%80",
+    "line's end": "%0D%0ASet-Cookie:%20a=b",
+    "markup": "%3Cscript%3E",
+    "blank": "a b",
+    "long": "a" * 3_000,
+}
+
+
+@pytest.mark.parametrize("no_id", NO_IDS.values(), ids=NO_IDS.keys())
+def test_page_of_what_can_be_no_holds_id_is_as_that_of_any_other(
+    doors: Doors, anna: Caller, no_id: str
+) -> None:
+    unknown = doors.client.get(f"{doors.url}/holds/no-such-hold")
+    found = doors.client.get(f"{doors.url}/holds/{no_id}")
+    assert (found.status_code, found.text) == (200, unknown.text)
+    unknown = shown(doors, "no-such-hold", anna.token)
+    found = shown(doors, no_id, anna.token)
+    assert (found.status_code, found.text) == (404, unknown.text)
+
+
+@pytest.mark.parametrize("no_id", NO_IDS.values(), ids=NO_IDS.keys())
+def test_no_documented_route_answers_what_can_be_no_id_otherwise_than_with_a_problem(
+    doors: Doors, no_id: str
+) -> None:
+    admin = doors.caller("root", "admin")
+    document = doors.client.get(f"{doors.url}/openapi.json").json()
+    asked = 0
+    for path, methods in document["paths"].items():
+        for method in {"get", "put", "post", "delete"} & set(methods):
+            if "{" not in path or not path.startswith("/v1/"):
+                continue
+            body: dict[str, Any] | None = {} if method in ("put", "post") else None
+            answer = admin.call(method.upper(), re.sub(r"\{[^}]*\}", no_id, path), body)
+            # What a policy is called is one of the problems that checking it tells.
+            is_told = answer.status_code == 200 and path.endswith("/check")
+            is_problem = answer.headers["content-type"] == "application/problem+json"
+            assert is_told or (is_problem and answer.status_code < 500), (method, path, answer.text)
+            asked += 1
+    assert asked > 30
 
 
 def test_page_refuses_whoever_may_not_see_it(doors: Doors, bot: Caller) -> None:
