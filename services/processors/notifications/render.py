@@ -31,6 +31,8 @@ _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 # What mail and chat programs would make a link of: a scheme, and names joined by dots.
 _SCHEME = re.compile(r":(?=//)")
 _MAILTO = re.compile(r"(?i)(?<=mailto|script):")
+# `tel:123`, `sms:1`: a scheme's form (RFC 3986, 3.1) with something right behind it. A time begins with digits.
+_URI = re.compile(r"(?i)(?<![^\W_])([a-z][a-z0-9+.-]{0,63}):(?=\S)")
 _DOT = re.compile(r"\.(?=[^\W\d_])")
 
 _TITLES: Mapping[str, str] = {
@@ -57,6 +59,7 @@ def plain(text: str, limit: int) -> str:
     shown = revealed(_cut(text, limit)).translate(_MARKUP)
     for pattern in (_ENCODED_WORD, _EMOJI, _EMPHASIS, _SCHEME, _MAILTO, _DOT):
         shown = pattern.sub(_wide, shown)
+    shown = _URI.sub("\\1\N{FULLWIDTH COLON}", shown)
     return _cut(shown, limit)
 
 

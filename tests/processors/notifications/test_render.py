@@ -53,8 +53,21 @@ def test_plain_hidden_characters_are_shown_as_such() -> None:
 
 
 def test_plain_ordinary_words_stay_as_they_are() -> None:
-    ordinary = "Send 1.50 EUR to Zoë (invoice_7) at 12:30:15, a=b: soon?"
-    assert plain(ordinary, 100) == ordinary
+    ordinary = (
+        "Send 1.50 EUR to Zoë (invoice_7) at 12:30:15, 2026-11-23T18:30:00Z or (18:30), a=b: soon? Ratio 3:1"
+    )
+    assert plain(ordinary, 200) == ordinary
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["tel:123", "TEL:+4912", "sms:1", "x-web+a.b:c", "(tel:123)", "_tel:1", "data:text/html,x", "h323:a"],
+)
+def test_plain_address_of_any_scheme_has_no_colon_of_its_own(address: str) -> None:
+    for text in (address, f"call {address} at 18:30", f"18:30 {address}"):
+        shown = plain(text, 100)
+        assert shown == text.replace(address, plain(address, 100))
+        assert ":" not in shown.replace("18:30", "")
 
 
 @given(st.text(max_size=400))
