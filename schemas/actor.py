@@ -4,11 +4,25 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.limits import NAME_MAX_CHARS
+
 Role = Literal["agent", "reviewer", "operator", "analyst", "admin", "system"]
 
 # What the system itself signs with; no token may speak for it.
 RESERVED_ROLE = "system"
 RESERVED_SUBJECT = "placet:"
+
+
+def subject_fault(subject: str) -> str | None:
+    """Why no token can have this subject, or None."""
+    if not subject.isprintable() or not 1 <= len(subject) <= NAME_MAX_CHARS:
+        return f"must be 1 to {NAME_MAX_CHARS} printable characters"
+    if subject != subject.strip():
+        # Nobody would see that it is another person than the one without them.
+        return "must not begin or end with a space"
+    if subject.startswith(RESERVED_SUBJECT):
+        return f"must not begin with {RESERVED_SUBJECT}, which is Placet's own"
+    return None
 
 
 class Actor(BaseModel):

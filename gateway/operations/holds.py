@@ -21,7 +21,7 @@ from gateway.vault.vault import Owner
 from projections.folds.holds import hold_json, requirements_json
 from projections.folds.rows import Row, json_value
 from schemas import commands as k
-from schemas.actor import Actor
+from schemas.actor import Actor, subject_fault
 from schemas.events.holds import HoldOpened
 from schemas.events.rules import RuleAsked
 from schemas.message import Message
@@ -234,7 +234,11 @@ def _release(hold_id: str, given: Given) -> Message:
 
 
 def _delegate(hold_id: str, given: Given) -> Message:
-    return k.DelegateHold(hold_id=hold_id, to=read_body(bodies.DelegateHold, given()).to)
+    to = read_body(bodies.DelegateHold, given()).to
+    if (fault := subject_fault(to)) is not None:
+        # Handed to a name that looks like another's, a hold would wait for nobody.
+        raise Problem(Refusal.INVALID, f"to: {fault}: no token can have such a subject")
+    return k.DelegateHold(hold_id=hold_id, to=to)
 
 
 def _extend(hold_id: str, given: Given) -> Message:
