@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +54,7 @@ class Mailbox:
         for box in self._boxes.values():
             box.changed.set()
 
-    def awaited(self) -> Iterable[CallKey]:
+    def awaited(self) -> Sequence[CallKey]:
         """The calls that somebody waits for right now."""
         return [key for key, box in self._boxes.items() if box.awaited]
 

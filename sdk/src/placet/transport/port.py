@@ -10,6 +10,11 @@ from typing import Any, Protocol
 from placet.errors import Unreachable, is_passing
 from placet.ids import new_id
 
+# What a gateway takes at most (docs/doors.md): as a body or a message, and as a socket's message before its token is
+# believed.
+MESSAGE_MAX_BYTES = 1024 * 1024
+FIRST_MAX_BYTES = 64 * 1024
+
 CallKey = tuple[str, str]
 TokenSource = Callable[[], str]
 
@@ -62,7 +67,17 @@ class Request:
             raise ValueError(f"{self.method} {self.path} is not spoken on the WebSocket")
         body = self.body if self.frame.body is None else self.frame.body
         message = {"type": self.frame.type, "ref": self.ref, **self.frame.about, "body": body or {}}
-        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _json_text(message)
+
+    def body_text(self) -> str | None:
+        """The body of its HTTP request; None where it has none."""
+        if self.yaml is not None:
+            return self.yaml
+        return None if self.body is None else _json_text(dict(self.body))
+
+
+def _json_text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,29 @@ class Reply:
     def comes_back(self) -> bool:
         """Whether the same request may well be taken later: see `is_passing`."""
         return is_passing(self.status)
+
+
+def unsendable(text: str) -> Reply | None:
+    """The refusal of what no gateway takes, so that it need not be sent; None where it may be.
+
+    A message that is too long would cost the connection, with all that others have under way on it.
+    """
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return Reply(
+            400, {"code": "malformed", "detail": "a lone surrogate is no Unicode text: it was not sent"}
+        )
+    if size <= MESSAGE_MAX_BYTES:
+        return None
+    return too_large(
+        f"{size:,} bytes are more than the {MESSAGE_MAX_BYTES:,} that one may have: it was not sent"
+    )
+
+
+def too_large(detail: str) -> Reply:
+    """The refusal of a request for its size."""
+    return Reply(413, {"code": "too_large", "detail": detail})
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,15 @@ from placet.config import NotConfigured, shown_address
 from placet.ids import segment
 from placet.tls import tls_for
 from placet.transport.bearer import bearer_headers
-from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
+from placet.transport.port import (
+    CallKey,
+    ConnectionLost,
+    Patience,
+    Reply,
+    Request,
+    TokenSource,
+    unsendable,
+)
 from placet.transport.retry import send_retrying
 
 MOST_WAIT_S = 60.0
@@ -74,6 +82,9 @@ class RestTransport:
             self._opened = None
 
     async def _send_once(self, request: Request, timeout_s: float) -> Reply:
+        text = request.body_text()
+        if text is not None and (refused := unsendable(text)) is not None:
+            return refused
         try:
             response = await self._client.request(
                 request.method,
@@ -81,7 +92,7 @@ class RestTransport:
                 params=dict(request.params),
                 headers=self._headers(request),
                 timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, self._patience.open_s)),
-                **_content(request),
+                content=None if text is None else text.encode(),
             )
         except httpx.RequestError as error:
             raise _lost(self._url, error) from error
@@ -91,8 +102,8 @@ class RestTransport:
         headers = bearer_headers(self._token)
         if request.writes:
             headers["Idempotency-Key"] = request.ref
-        if request.yaml is not None:
-            headers["Content-Type"] = "application/yaml"
+        if request.yaml is not None or request.body is not None:
+            headers["Content-Type"] = "application/json" if request.yaml is None else "application/yaml"
         return headers
 
 
@@ -115,12 +126,6 @@ def _lost(url: str, error: httpx.RequestError) -> ConnectionLost:
     if isinstance(error, httpx.TimeoutException):
         return ConnectionLost(f"{shown} does not answer", sent=True)
     return ConnectionLost(f"{shown} broke off before it answered ({what})", sent=True)
-
-
-def _content(request: Request) -> dict[str, Any]:
-    if request.yaml is not None:
-        return {"content": request.yaml.encode()}
-    return {"json": dict(request.body)} if request.body is not None else {}
 
 
 def _body(response: httpx.Response) -> Any:

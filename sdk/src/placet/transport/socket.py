@@ -15,10 +15,11 @@ from websockets.exceptions import (
     InvalidProxy,
     InvalidStatus,
 )
+from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
 from placet.config import NotConfigured, shown_address
-from placet.errors import NotAuthorised, PlacetError, Unauthenticated, is_passing
+from placet.errors import NotAuthorised, PlacetError, Refused, Unauthenticated, is_passing
 from placet.tls import tls_for
 from placet.transport.bearer import authenticate_message
 from placet.transport.port import ConnectionLost, TokenSource
@@ -31,6 +32,10 @@ _AUTHENTICATION_CLOSES = frozenset({1008, 4401})
 _NOT_AUTHORISED_CLOSE = 4403
 
 
+class MessageTooLarge(Refused):
+    """The other side closed the connection for the size of one message that it was sent."""
+
+
 class NoWebSocket(PlacetError):
     """What answers at this address does not speak this WebSocket protocol: a proxy, an older gateway."""
 
@@ -41,6 +46,25 @@ def ws_url(url: str) -> str:
     """The WebSocket address of a gateway's address."""
     scheme, _, rest = url.rstrip("/").partition("://")
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
+
+
+class _Gone(asyncio.Transport):
+    """What stands for a transport that is lost, where nothing is left to abort."""
+
+    def abort(self) -> None:
+        """Do nothing."""
+
+
+class _Connection(ClientConnection):
+    """A connection that may be given up again once it is lost.
+
+    One that ends while much is still to be written is aborted by `websockets` after its end, and asyncio's transport
+    has forgotten its loop by then: an AttributeError in place of ConnectionClosed.
+    """
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.transport = _Gone()
 
 
 @asynccontextmanager
@@ -78,6 +102,7 @@ async def _connect(url: str, open_s: float) -> ClientConnection:
         # would be a deadlock. What may be in flight is bounded by what was asked.
         return await connect(
             url,
+            create_connection=_Connection,
             subprotocols=[SUBPROTOCOL],
             open_timeout=open_s,
             close_timeout=1,
@@ -111,6 +136,10 @@ def closed_error(closed: ConnectionClosed, served: bool) -> PlacetError:
             that was never believed by this.
     """
     frame = closed.rcvd
+    # Where this side closed first, the code is its own, said back.
+    if frame is not None and frame.code == CloseCode.MESSAGE_TOO_BIG and closed.rcvd_then_sent is not False:
+        said = frame.reason or "the message is over the size that is taken here"
+        return MessageTooLarge("too_large", 413, said)
     if frame is not None and frame.code == _NOT_AUTHORISED_CLOSE:
         # Another token would not be let in either, nor would the next try.
         return NotAuthorised("not_authorised", 403, frame.reason or "the token may not work in this project")

@@ -5,9 +5,13 @@ What happens on every connection, in this order:
 2. the channels of calls that somebody waits for are subscribed to, from their snapshots;
 3. the connection is given to senders;
 4. every request without an answer is sent again, in the order in which it was asked, under the same `ref`;
-5. messages are read until the connection ends.
-Between 3 and the first look of 4 nothing awaits: a request is sent by its sender, by 4, or by both under
-one `ref`, and never by none.
+5. messages are read until the connection ends; the first shows that the token is believed, and only then the
+   requests that are longer than a stranger's may be are sent, likewise.
+Between 3 and the first look of 4 nothing awaits, nor between the belief and the first look of 5: a request is sent by
+its sender, by 4 or 5, or by both under one `ref`, and never by none.
+
+Where the other side closes for the size of a message (1009), the longest of the requests that were sent ends as
+`too_large`, and the others are sent again: the one that was refused is no longer than it, so that both are too long.
 
 No cursor is kept for 2. One stands for all that was missed on all channels, and no message says that much: the
 answer to the token, a reply or another call's decision may come before what was missed, and the connection may end
@@ -19,7 +23,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
@@ -29,11 +34,33 @@ from placet.config import NotConfigured, shown_address
 from placet.errors import NotAuthorised, PlacetError, Unauthenticated, Unreachable
 from placet.models import PENDING
 from placet.transport.mailbox import Mailbox
-from placet.transport.port import CallKey, ConnectionLost, Patience, Reply, Request, TokenSource
+from placet.transport.port import (
+    FIRST_MAX_BYTES,
+    CallKey,
+    ConnectionLost,
+    Patience,
+    Reply,
+    Request,
+    TokenSource,
+    too_large,
+    unsendable,
+)
 from placet.transport.retry import delays, send_retrying
-from placet.transport.socket import NoWebSocket, closed_error, open_socket
+from placet.transport.socket import MessageTooLarge, NoWebSocket, closed_error, open_socket
 
 _log = logging.getLogger(__name__)
+# So many channels, each with two ids of 128 characters, are no longer than a stranger's message may be.
+SUBSCRIBED_AT_ONCE = 200
+
+
+@dataclass
+class _Asked:
+    """A request without an answer yet, and whether a connection was given it."""
+
+    text: str
+    size: int
+    answer: asyncio.Future[Reply]
+    is_written: bool = False
 
 
 class WsTransport:
@@ -44,12 +71,12 @@ class WsTransport:
         self._token = token
         self._patience = patience or Patience()
         self._mailbox = Mailbox()
-        self._unanswered: dict[str, tuple[str, asyncio.Future[Reply]]] = {}
+        self._unanswered: dict[str, _Asked] = {}
         self._connection: ClientConnection | None = None
+        self._is_believed = False
         self._wanted = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
         self._lost = ""
-        self._written: set[str] = set()
 
     async def send(self, request: Request) -> Reply:
         """The gateway's answer; see `Transport.send`.
@@ -82,7 +109,7 @@ class WsTransport:
             return body
         self._want()
         if self._connection is not None:
-            await self._write(self._connection, _subscription([key]))
+            await self._write(self._connection, _subscription((key,)))
         return await self._mailbox.take(key, wait_s - soon_s)
 
     def forget(self, key: CallKey) -> None:
@@ -100,34 +127,35 @@ class WsTransport:
 
     async def _send_once(self, request: Request, timeout_s: float) -> Reply:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Reply] = loop.create_future()
         text = request.frame_text()
-        self._unanswered[request.ref] = (text, future)
+        refused = unsendable(text)
+        if refused is not None:
+            return refused
+        asked = _Asked(text, len(text.encode()), loop.create_future())
+        self._unanswered[request.ref] = asked
         unsent_s = min(timeout_s, self._patience.request_s + request.waits_s)
         timers = (
-            loop.call_later(unsent_s, self._time_out, request.ref, future, True),
-            loop.call_later(timeout_s, self._time_out, request.ref, future, False),
+            loop.call_later(unsent_s, self._time_out, asked, True),
+            loop.call_later(timeout_s, self._time_out, asked, False),
         )
         try:
             self._want()
-            if self._connection is not None:
-                self._written.add(request.ref)
+            if self._connection is not None and (self._is_believed or asked.size <= FIRST_MAX_BYTES):
+                asked.is_written = True
                 await self._write(self._connection, text)
-            return await future
+            return await asked.answer
         finally:
             for timer in timers:
                 timer.cancel()
             self._unanswered.pop(request.ref, None)
-            self._written.discard(request.ref)
 
-    def _time_out(self, ref: str, future: asyncio.Future[Reply], unsent_only: bool) -> None:
-        sent = ref in self._written
-        if future.done() or (sent and unsent_only):
+    def _time_out(self, asked: _Asked, unsent_only: bool) -> None:
+        if asked.answer.done() or (asked.is_written and unsent_only):
             return
         why = f"{shown_address(self._url)} does not answer"
         if self._connection is None and self._lost:
             why = self._lost
-        future.set_exception(ConnectionLost(why, sent=sent))
+        asked.answer.set_exception(ConnectionLost(why, sent=asked.is_written))
 
     def _want(self) -> None:
         self._wanted.set()
@@ -150,6 +178,8 @@ class WsTransport:
             if isinstance(error, NoWebSocket | Unauthenticated | NotAuthorised | NotConfigured):
                 self._fail(error)
                 return
+            if isinstance(error, MessageTooLarge):
+                self._refuse_longest(error)
             self._lost = str(error)
             _log.debug("connection lost: %s", error)
             if served:
@@ -165,7 +195,9 @@ class WsTransport:
             async with open_socket(self._url, self._token, self._patience.open_s) as connection:
                 await self._begin(connection)
                 while True:
-                    served = self._receive(_message(await connection.recv())) or served
+                    if self._receive(_message(await connection.recv())) and not served:
+                        served = self._is_believed = True
+                        await self._send_again(connection, longer=True)
         except ConnectionClosed as closed:
             return served, closed_error(closed, served)
         except ValueError as error:
@@ -176,17 +208,21 @@ class WsTransport:
         except (ConnectionLost, NoWebSocket, Unauthenticated) as error:
             return served, ConnectionLost(str(error)) if served else error
         finally:
-            self._connection = None
+            self._connection, self._is_believed = None, False
 
     async def _begin(self, connection: ClientConnection) -> None:
         waited_for = self._mailbox.awaited()
-        if waited_for:
-            await connection.send(_subscription(waited_for))
+        for start in range(0, len(waited_for), SUBSCRIBED_AT_ONCE):
+            await connection.send(_subscription(waited_for[start : start + SUBSCRIBED_AT_ONCE]))
         self._connection = connection
-        for ref, (text, future) in list(self._unanswered.items()):
-            if not future.done():
-                self._written.add(ref)
-                await connection.send(text)
+        await self._send_again(connection, longer=False)
+
+    async def _send_again(self, connection: ClientConnection, *, longer: bool) -> None:
+        """Send what has no answer: either what is longer than a stranger's message may be, or the rest."""
+        for asked in list(self._unanswered.values()):
+            if not asked.answer.done() and (asked.size > FIRST_MAX_BYTES) is longer:
+                asked.is_written = True
+                await connection.send(asked.text)
 
     async def _write(self, connection: ClientConnection, text: str) -> None:
         try:
@@ -221,14 +257,21 @@ class WsTransport:
             _log.warning("the gateway says: %s", message.get("detail") or code)
         return False
 
+    def _refuse_longest(self, closed: MessageTooLarge) -> None:
+        sent = [one for one in self._unanswered.values() if one.is_written and not one.answer.done()]
+        if sent:
+            longest = max(sent, key=lambda one: one.size)
+            said = f"the other side took no message of {longest.size:,} bytes ({closed.detail})"
+            longest.answer.set_result(too_large(said))
+
     def _answer(self, ref: Any, status: int, body: Any, cursor: Any) -> None:
         found = self._unanswered.get(ref)
-        if found is None or found[1].done():
+        if found is None or found.answer.done():
             return
         if isinstance(body, dict) and isinstance(cursor, str):
             body.setdefault("cursor", cursor)
         retry_after = body.get("retry_after") if isinstance(body, Mapping) else None
-        found[1].set_result(
+        found.answer.set_result(
             Reply(status, body, retry_after if isinstance(retry_after, int | float) else None)
         )
 
@@ -241,9 +284,9 @@ class WsTransport:
         self._mailbox.deliver((str(call.get("execution_id")), str(call.get("call_id"))), call)
 
     def _fail(self, error: PlacetError) -> None:
-        for _, future in self._unanswered.values():
-            if not future.done():
-                future.set_exception(error)
+        for asked in self._unanswered.values():
+            if not asked.answer.done():
+                asked.answer.set_exception(error)
 
 
 def _message(text: str | bytes) -> Mapping[str, Any]:
@@ -263,6 +306,6 @@ def _is_pending(body: Any) -> bool:
     return isinstance(body, Mapping) and body.get("status") in PENDING
 
 
-def _subscription(keys: Iterable[CallKey]) -> str:
+def _subscription(keys: Sequence[CallKey]) -> str:
     channels = [f"calls:{execution_id}/{call_id}" for execution_id, call_id in keys]
     return json.dumps({"type": "subscribe", "channels": channels})
