@@ -1,14 +1,16 @@
 """An execution against a scripted gateway, for the tests of gated functions."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import placet
-from placet import AsyncPlacet
+from placet import AsyncPlacet, Placet
 from placet.execution import AsyncExecution
+from placet.sync import RunningExecution
 from tests.sdk.desk import Desk
 from tests.sdk.scripted import QUICK, Scripted, serving
+from tests.sdk.threaded import serving_thread
 
 
 @asynccontextmanager
@@ -28,3 +30,13 @@ async def pay_in(desk: Desk, send_money: Any) -> Any:
 
 async def never(recipient: str) -> None:
     raise AssertionError("ran")
+
+
+@contextmanager
+def running_blocking(desk: Desk) -> Iterator[RunningExecution]:
+    with (
+        serving_thread(desk.scripted()) as script,
+        Placet(script.url, token="t", agent="billing-bot", patience=QUICK) as client,
+        client.execution(id="run") as run,
+    ):
+        yield run

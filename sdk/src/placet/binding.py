@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from placet.bodies import check_runs_when_called
 from placet.canonical import canonical, check_json, parse_strict
 from placet.errors import ApprovedArgumentsRejected
 
@@ -23,8 +24,9 @@ class Binding:
         """Bind a function.
 
         Raises:
-            TypeError: a parameter has no name of its own (`*args`).
+            TypeError: a parameter has no name of its own (`*args`), or the function is a generator function.
         """
+        check_runs_when_called(function, _name(function))
         signature = inspect.signature(function)
         for parameter in signature.parameters.values():
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -32,6 +34,11 @@ class Binding:
                     f"{_name(function)} takes *{parameter.name}: a gated function's arguments need names"
                 )
         return cls(function, signature)
+
+    @property
+    def name(self) -> str:
+        """What messages call the function."""
+        return _name(self.function)
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What a call would be proposed with, defaults included, as its canonical JSON reads back.

@@ -14,6 +14,7 @@ MAX_DEPTH = 64
 # From here on RFC 8785 writes an exponent, so that the number is read back as a float. Nothing new has such a number;
 # what was recorded before they were refused is still read.
 _EXPONENT_FROM = 1e21
+_NAMED = frozenset({int, float, bool, bytes, type(None)})
 
 
 class MalformedJson(ValueError):
@@ -42,7 +43,7 @@ def _check(value: Any, where: str, depth: int, *, recorded: bool) -> None:
     if kind is dict:
         for key, item in value.items():
             if type(key) is not str:
-                raise TypeError(f"{where} has the key {key!r}: keys of a JSON object are strings")
+                raise TypeError(f"{where} has the key {_shown_key(key)}: keys of a JSON object are strings")
             _check_text(key, where)
             _check(item, f"{where}.{key}", depth + 1, recorded=recorded)
     elif kind is list or kind is tuple:
@@ -57,6 +58,12 @@ def _check(value: Any, where: str, depth: int, *, recorded: bool) -> None:
             f"{where} is a {kind.__module__}.{kind.__qualname__}, which is not a JSON value:"
             " give str, int, float, bool, None, list or dict"
         )
+
+
+def _shown_key(key: Any) -> str:
+    """A key, without asking code of its own how it looks."""
+    kind = type(key)
+    return repr(key) if kind in _NAMED else f"of the type {kind.__module__}.{kind.__qualname__}"
 
 
 def _check_text(text: str, where: str) -> None:

@@ -21,13 +21,14 @@ from placet.errors import (
     PlacetError,
     ResultNotJson,
 )
-from placet.gate import Proposal
+from placet.gate import MOST_ERROR_CHARS, Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
 from placet.ids import check_id, new_id
 from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
 from placet.resources import AsyncExecutions, AsyncRequests
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo
+from placet.telling import Told, failure_told
 from placet.tries import Tries, Try
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ _log = logging.getLogger(__name__)
 
 
 def _call_id(one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> str:
-    chosen = options.call_id
-    if chosen is not None:
-        return check_id(chosen if isinstance(chosen, str) else chosen(arguments), "call id")
+    if isinstance(options.call_id, str):
+        return check_id(options.call_id, "call id")
     told = {name: value for name, value in arguments.items() if name not in options.sensitive}
     return one.number(tool, sha256_hex(canonical(told)))
 
@@ -85,18 +85,21 @@ class AsyncExecution:
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        await self.leave(error)
+        told = None if error is None else failure_told(error)
+        await self.leave(error, told)
+        if told is not None:
+            told.go_on()
 
     async def start(self) -> Execution:
         """Open the execution, or go on with it."""
         return await self._executions.start(self.id, **self._start)
 
-    async def leave(self, error: BaseException | None) -> None:
-        """Finish it as the block ended."""
+    async def leave(self, error: BaseException | None, told: Told[str] | None) -> None:
+        """Finish it as the block ended: by an error, which is recorded as `told`, or well."""
         if self._finished or not _ends(error):
             return
-        if error is not None:
-            await self._tell_failed(error)
+        if told is not None:
+            await self._tell_failed(told.value)
             return
         try:
             # What was given may have been changed since.
@@ -105,12 +108,12 @@ class AsyncExecution:
         except PlacetError as refused:
             # Nobody can end the block again: with a result that is not taken, the run has failed.
             if _ends(refused) and not isinstance(refused, ExecutionClosed):
-                await self._tell_failed(refused)
+                await self._tell_failed(failure_told(refused).value)
             raise
 
-    async def _tell_failed(self, error: BaseException) -> None:
+    async def _tell_failed(self, reason: str) -> None:
         try:
-            await self.fail(f"{type(error).__name__}: {error}"[:4000])
+            await self.fail(reason[:MOST_ERROR_CHARS])
         except ExecutionClosed:
             # A rejection under `on_reject: halt` has ended it, or somebody else has.
             _log.debug("execution %s had ended already", self.id)

@@ -16,13 +16,12 @@ leaves behind, `placet.tries` says.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from placet import asks
-from placet.canonical import call_digest, canonical, check_json, parse_strict
+from placet.canonical import call_digest, canonical, parse_strict
 from placet.channel import Channel
 from placet.errors import (
     AlreadyConsumed,
@@ -41,15 +40,12 @@ from placet.errors import (
 from placet.lease import consumed, lease_of
 from placet.models import Object, Tool, ToolCall
 from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
+from placet.telling import UNRECORDED, unrecorded
 from placet.tries import Attempt, Try
 
 MOST_ROUNDS = 100
 MOST_ERROR_CHARS = 4000
-MOST_SHOWN_CHARS = 1000
-UNRECORDED = "placet_unrecorded_output"
 LOOK_AGAIN_S = 1.0
-
-Encode = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -283,33 +279,39 @@ def _mismatch(call: ToolCall, why: str, expected: str) -> DigestMismatch:
 
 
 async def report_success(
-    channel: Channel, cleared: Cleared, output: Any, duration_ms: int, encode: Encode | None
+    channel: Channel, cleared: Cleared, output: Any, told: Any, duration_ms: int
 ) -> None:
     """Report what the function returned (step 7).
+
+    Args:
+        channel: to the gateway.
+        cleared: the call.
+        output: what its caller gets.
+        told: what is recorded of it, JSON.
+        duration_ms: how long it ran.
 
     Raises:
         ResultNotReported: it ran, and the log does not know.
     """
-    body = {"outcome": "succeeded", "output": _recordable(output, encode), "duration_ms": duration_ms}
+    body = {"outcome": "succeeded", "output": told, "duration_ms": duration_ms}
     try:
         try:
             await _report(channel, cleared, body)
         except Refused as refused:
             if refused.code not in ("too_large", "malformed", "invalid"):
                 raise
-            await _report(channel, cleared, {**body, "output": _unrecorded(output)})
+            await _report(channel, cleared, {**body, "output": unrecorded(repr(told))})
     except PlacetError as error:
         raise ResultNotReported(cleared.call, output, "") from error
 
 
-async def report_failure(channel: Channel, cleared: Cleared, failure: Exception, duration_ms: int) -> None:
-    """Report what the function raised (step 7).
+async def report_failure(channel: Channel, cleared: Cleared, told: str, duration_ms: int) -> None:
+    """Report what the function raised (step 7), as `told`.
 
     Raises:
         ResultNotReported: it ran, and the log does not know.
     """
-    said = hidden(f"{type(failure).__name__}: {failure}", cleared.sensitive)
-    text = said.encode("utf-8", "replace").decode()[:MOST_ERROR_CHARS]
+    text = hidden(told, cleared.sensitive)[:MOST_ERROR_CHARS]
     try:
         await _report(channel, cleared, {"outcome": "failed", "error": text, "duration_ms": duration_ms})
     except PlacetError as error:
@@ -321,24 +323,3 @@ async def _report(channel: Channel, cleared: Cleared, body: Mapping[str, Any]) -
     await channel.ask(
         asks.result(call.execution_id, call.call_id, {"attempt_id": cleared.attempt_id, **body})
     )
-
-
-def _recordable(output: Any, encode: Encode | None) -> Any:
-    try:
-        value = encode(output) if encode is not None else _plain(output)
-        check_json(value, "the output")
-    except Exception:
-        # The tool has run: whatever is wrong with its output must not hide that.
-        return _unrecorded(output)
-    return value
-
-
-def _plain(output: Any) -> Any:
-    if dataclasses.is_dataclass(output) and not isinstance(output, type):
-        return dataclasses.asdict(output)
-    return output
-
-
-def _unrecorded(output: Any) -> dict[str, str]:
-    shown = repr(output).encode("utf-8", "replace").decode()
-    return {UNRECORDED: shown[:MOST_SHOWN_CHARS]}

@@ -9,19 +9,21 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, overload
 
 from placet import asks
 from placet.binding import Binding
+from placet.bodies import check_has_run, is_coroutine_function
 from placet.channel import Channel
 from placet.errors import Denied, NoExecution, OutputNotRecorded, ToolFailed
-from placet.gate import Cleared, Encode, Proposal, Replayed, clear, report_failure, report_success
+from placet.gate import Cleared, Proposal, Replayed, clear, report_failure, report_success
 from placet.lease import Stoppable, alive, beating
 from placet.loopthread import Make
 from placet.models import Object, ToolCall
 from placet.registering import declare, register_once
+from placet.telling import Encode, Told, failure_told, is_plain, output_told
 from placet.tries import Try
 
 if TYPE_CHECKING:
@@ -172,18 +174,25 @@ def _wrap(find_run: Callable[[], Run], function: F, options: Options) -> F:
 
     @functools.wraps(function)
     async def gated_async(*args: Any, **kwargs: Any) -> Any:
-        return await _gate_async(find_run(), binding, options, binding.arguments(args, kwargs))
+        run, arguments = find_run(), binding.arguments(args, kwargs)
+        return await _gate_async(run, binding, _for_this_call(options, arguments), arguments)
 
     @functools.wraps(function)
     def gated_sync(*args: Any, **kwargs: Any) -> Any:
         run, arguments = find_run(), binding.arguments(args, kwargs)
+        chosen = _for_this_call(options, arguments)
         if run.blocks:
-            return _gate_blocking(run, binding, options, arguments)
-        return _gate_async(run, binding, options, arguments)
+            return _gate_blocking(run, binding, chosen, arguments)
+        return _gate_async(run, binding, chosen, arguments)
 
-    wrapped: Any = gated_async if inspect.iscoroutinefunction(function) else gated_sync
+    wrapped: Any = gated_async if is_coroutine_function(function) else gated_sync
     declare(wrapped, binding, options)
     return wrapped  # type: ignore[no-any-return]
+
+
+def _for_this_call(options: Options, arguments: Mapping[str, Any]) -> Options:
+    """The options with the call's own id, which is chosen on its caller's thread."""
+    return replace(options, call_id=options.call_id(arguments)) if callable(options.call_id) else options
 
 
 async def _passage(
@@ -231,15 +240,20 @@ def _run_blocking(
         return passed.output
     bound, clock = binding.call(passed.arguments), _Stopwatch()
     one.started = True
+    signs = _signs_of_life(run, passed, lambda: one.is_over)
     try:
-        with alive(_signs_of_life(run, passed, lambda: one.is_over)), _running(passed.call):
+        with alive(signs), _running(passed.call):
             output = binding.function(*bound.args, **bound.kwargs)
+            check_has_run(output, binding.name)
+            ms, told = clock.ms(), output_told(output, options.encode)
     except Exception as failure:
-        run.block(partial(_to_its_end, partial(report_failure, run.channel, passed, failure, clock.ms())))
+        ms, why = clock.ms(), failure_told(failure)
+        run.block(partial(_to_its_end, partial(report_failure, run.channel, passed, why.value, ms)))
+        why.go_on()
         one.failure = failure
         raise
-    report = partial(report_success, run.channel, passed, output, clock.ms(), options.encode)
-    run.block(partial(_to_its_end, report))
+    run.block(partial(_to_its_end, partial(report_success, run.channel, passed, output, told.value, ms)))
+    told.go_on()
     return output
 
 
@@ -254,15 +268,24 @@ async def _run_async(
         return passed.output
     bound = binding.call(passed.arguments)
     one.started = True
-    if inspect.iscoroutinefunction(binding.function):
-        work = partial(binding.function, *bound.args, **bound.kwargs)
-        return await _reported(run, one, options, passed, work, lambda: one.is_over)
+    call = partial(binding.function, *bound.args, **bound.kwargs)
+    if is_coroutine_function(binding.function):
+        return await _reported(run, one, options, passed, partial(_whole, binding, call), lambda: one.is_over)
     # A thread cannot be cancelled: it shows signs of life and is recorded, whoever waits for it.
-    in_thread = partial(asyncio.to_thread, _awaitable, partial(binding.function, *bound.args, **bound.kwargs))
-    return await _to_its_end(partial(_reported, run, one, options, passed, in_thread, lambda: False))
+    work = partial(_whole, binding, partial(asyncio.to_thread, _told_to_a_future, call))
+    return await _to_its_end(partial(_reported, run, one, options, passed, work, lambda: False))
 
 
-def _awaitable(call: Callable[[], T]) -> T:
+async def _whole(binding: Binding, call: Callable[[], Awaitable[Any]]) -> Any:
+    """What a function comes to: a plain one may have handed out a coroutine that is its body."""
+    output = await call()
+    if inspect.isawaitable(output):
+        output = await output
+    check_has_run(output, binding.name)
+    return output
+
+
+def _told_to_a_future(call: Callable[[], T]) -> T:
     """Call a function whose end a future is told: it takes no StopIteration, and would wait for ever."""
     try:
         return call()
@@ -284,13 +307,30 @@ async def _reported(
         with alive(_signs_of_life(run, passed, is_over)), _running(passed.call):
             output = await work()
     except Exception as failure:
-        report_it = partial(report_failure, run.channel, passed, failure, clock.ms())
-        await run.wait(partial(_to_its_end, report_it))
+        why = await _to_its_end(partial(_report_failure, run, passed, failure, clock.ms()))
+        why.go_on()
         one.failure = failure
         raise
-    report = partial(report_success, run.channel, passed, output, clock.ms(), options.encode)
-    await run.wait(partial(_to_its_end, report))
+    told = await _to_its_end(partial(_report_output, run, options, passed, output, clock.ms()))
+    told.go_on()
     return output
+
+
+async def _report_failure(run: Run, passed: Cleared, failure: Exception, ms: int) -> Told[str]:
+    told = await asyncio.to_thread(failure_told, failure)
+    await run.wait(partial(_to_its_end, partial(report_failure, run.channel, passed, told.value, ms)))
+    return told
+
+
+async def _report_output(run: Run, options: Options, passed: Cleared, output: Any, ms: int) -> Told[Any]:
+    told = Told(output)
+    if options.encode is not None or not is_plain(output):
+        # On a thread: it may take its time, while other calls and the signs of life go on.
+        with alive(_signs_of_life(run, passed, lambda: False)):
+            told = await asyncio.to_thread(output_told, output, options.encode)
+    report = partial(report_success, run.channel, passed, output, told.value, ms)
+    await run.wait(partial(_to_its_end, report))
+    return told
 
 
 async def _to_its_end(make: Make[T]) -> T:

@@ -8,6 +8,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -136,7 +137,13 @@ class LoopThread:
         return self._loop
 
     def _serve(self) -> None:
-        self._loop.run_forever()
+        is_stopped = False
+        while not is_stopped:
+            # Somebody's code may ask for the end here, such as a source of tokens. Its task has that as its error,
+            # and whoever waits for it is told, on a thread of theirs.
+            with suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
+                is_stopped = True
         self._loop.run_until_complete(_give_up())
         self._loop.close()
 

@@ -29,6 +29,7 @@ from placet.resources import (
 )
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
 from placet.standing_rules import AsyncStandingRules
+from placet.telling import failure_told
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
 from placet.tries import Try
@@ -208,7 +209,10 @@ class RunningExecution(_Blocking):
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        self._thread.run(lambda: self._inner.leave(error))
+        told = None if error is None else failure_told(error)
+        self._thread.run(lambda: self._inner.leave(error, told))
+        if told is not None:
+            told.go_on()
 
     @property
     def result(self) -> Any:
