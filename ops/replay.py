@@ -113,7 +113,8 @@ def _topics(config: StackConfig) -> Topics:
 def _run(address: KafkaAddress, topics: Topics, plan: Plan, processes: int | None, *, show: bool) -> Outcome:
     gc.set_threshold(GC_THRESHOLD)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console(stderr=True), disable=not show) as bar:
+    shown_on = console(stderr=True)
+    with Progress(*columns, console=shown_on, disable=not (show and shown_on.is_terminal)) as bar:
         task = bar.add_task("reading the log", total=None)
 
         def told(done: int, of: int) -> None:

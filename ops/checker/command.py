@@ -90,9 +90,10 @@ def read_history(path: Path) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _progress(*, show: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, and what moves it: records read, of how many."""
+    """A bar on standard error, where that is a terminal, and what moves it: records read, of how many."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console(stderr=True), disable=not show) as bar:
+    shown_on = console(stderr=True)
+    with Progress(*columns, console=shown_on, disable=not (show and shown_on.is_terminal)) as bar:
         task = bar.add_task("reading the log", total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)
 

@@ -57,3 +57,19 @@ def test_lock_holds_every_requirement(lock: str) -> None:
 @pytest.mark.parametrize(("smaller", "larger"), [("server", "dev"), ("dev", "demo")])
 def test_larger_lock_pins_the_same_versions(smaller: str, larger: str) -> None:
     assert _pins(smaller) - _pins(larger) == set(), "run make lock"
+
+
+def _requirements() -> list[str]:
+    found: list[str] = []
+    for file in ("pyproject.toml", "sdk/pyproject.toml"):
+        asked = _asked(file)
+        found += asked["build-system"]["requires"] + asked["project"]["dependencies"]
+        for group in (asked["project"]["optional-dependencies"], asked.get("dependency-groups", {})):
+            found += [text for texts in group.values() for text in texts]
+    return found
+
+
+def test_every_requirement_says_the_oldest_version_that_works() -> None:
+    """An installer that takes the lowest (`--resolution lowest-direct`) is else given the first ever published."""
+    loose = {text for text in _requirements() if not re.search(r">=|==", text)}
+    assert loose == {"placet"}, "give each a lower bound"

@@ -47,6 +47,24 @@ def test_inbox_grouped_shows_like_holds_as_one_line(terminal: Terminal) -> None:
     assert terminal("inbox", "--grouped", "--mine") == 2
 
 
+def test_tools_say_whose_each_is(terminal: Terminal) -> None:
+    everything = terminal.script.on_http
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path != "/v1/tools":
+            return await everything(asked)
+        tools = [{"name": "pay", "version": 1, "project": project} for project in ("*", "payments")]
+        return JSONResponse({"items": tools, "next_cursor": None})
+
+    terminal.script.on_http = answer
+    assert terminal("tools") == 0
+    assert [line.split()[:3] for line in terminal.out.splitlines()] == [
+        ["tool", "version", "project"],
+        ["pay", "1", "*"],
+        ["pay", "1", "payments"],
+    ]
+
+
 def test_tools_say_which_annotations_hold_and_which_do_not(terminal: Terminal) -> None:
     assert terminal("tools") == 0
     assert "title: Send, not readOnlyHint, destructiveHint " in terminal.out

@@ -62,6 +62,28 @@ def test_output_that_cannot_be_written_is_one_line_and_no_success(
     assert done.returncode == 1
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["inbox"], ["inbox", "--json"], ["tools", "--json"], ["show", "5b0a1f6e-2"], ["--help"], ["--version"]],
+)
+@pytest.mark.parametrize("buffering", ["", "1"], ids=["at-the-end", "at-once"])
+def test_output_that_nobody_reads_any_more_ends_quietly_as_by_sigpipe(
+    terminal: Terminal, command: list[str], buffering: str
+) -> None:
+    code = "from placet.cli import main; main()"
+    words = [sys.executable, "-c", code, "--url", terminal.script.url, "--token", "t", *command]
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffering}
+    try:
+        done = subprocess.run(
+            words, env=environment, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_refusal_whose_words_cannot_be_written_keeps_its_exit_code(terminal: Terminal) -> None:
     code = "from placet.cli import main; main()"
     words = [sys.executable, "-c", code, "--url", "http://127.0.0.1:1", "--token", "t", "inbox"]

@@ -160,6 +160,15 @@ def other(text: str) -> None: ...
 """
 
 
+DATES = """
+import datetime
+from placet import gated
+
+@gated(register=True)
+def when(d: datetime.date): ...
+"""
+
+
 def test_tool_register_publishes_what_a_module_asks_for(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,3 +185,7 @@ def test_tool_register_publishes_what_a_module_asks_for(
     assert terminal("tool", "register", "json") == 2
     assert terminal("tool", "register", "no_such_module_here") == 2
     assert "cannot be imported" in terminal.err
+    (tmp_path / "dates_for_a_test.py").write_text(DATES)
+    assert terminal("tool", "register", "dates_for_a_test") == 2
+    assert "when: d: <class 'datetime.date'> has no JSON Schema here" in terminal.err
+    assert "cannot be imported" not in terminal.err

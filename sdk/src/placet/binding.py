@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placet.bodies import check_runs_when_called
+from placet.bodies import CannotBeGated, check_runs_when_called
 from placet.canonical import canonical, check_json, parse_strict
 from placet.errors import ApprovedArgumentsRejected
 
@@ -24,13 +24,13 @@ class Binding:
         """Bind a function.
 
         Raises:
-            TypeError: a parameter has no name of its own (`*args`), or the function is a generator function.
+            CannotBeGated: a parameter has no name of its own (`*args`), or the function is a generator function.
         """
         check_runs_when_called(function, _name(function))
         signature = inspect.signature(function)
         for parameter in signature.parameters.values():
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                raise TypeError(
+                raise CannotBeGated(
                     f"{_name(function)} takes *{parameter.name}: a gated function's arguments need names"
                 )
         return cls(function, signature)

@@ -7,6 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+
+class CannotBeGated(TypeError):
+    """A function cannot be gated in this way; the message says what to write instead."""
+
+
 INSTEAD = "return a list, or gate the function that consumes it"
 
 
@@ -19,12 +24,12 @@ def check_runs_when_called(function: Callable[..., Any], name: str) -> None:
     """Refuse a function whose body runs only as its result is consumed, after the call was reported.
 
     Raises:
-        TypeError: it is a generator function, asynchronous or not.
+        CannotBeGated: it is a generator function, asynchronous or not.
     """
     if any(
         inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in _what_runs(function)
     ):
-        raise TypeError(
+        raise CannotBeGated(
             f"{name} is a generator function, whose body runs after its call was reported: {INSTEAD}"
         )
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placet import asks
+from placet.bodies import CannotBeGated
 from placet.canonical import MalformedJson, canonical, check_json, sha256_hex
 from placet.errors import NotAuthorised, NotFound
 from placet.models import Published, Tool
@@ -53,7 +54,7 @@ def declare(wrapped: Any, binding: Binding, options: Options) -> None:
     """Note on a gated function what it would be published as.
 
     Raises:
-        TypeError: `register` was asked for, and its parameters have no types that JSON Schema has words for.
+        CannotBeGated: `register` was asked for, and its parameters have no types that JSON Schema has words for.
     """
     if options.register:
         definition_of(binding, options)
@@ -129,7 +130,7 @@ def _input_schema(binding: Binding, options: Options) -> dict[str, Any]:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise TypeError(f"{name}: {error}; give input_schema") from error
+        raise CannotBeGated(f"{name}: {error}; give input_schema") from error
     properties: dict[str, Any] = {}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     required, is_open = [], False
@@ -156,7 +157,7 @@ def schema_of(hint: Any, where: str) -> dict[str, Any]:
     """The JSON Schema of a type.
 
     Raises:
-        TypeError: there are no words for it.
+        CannotBeGated: there are no words for it.
     """
     if hint is Any or hint is object:
         return {}
@@ -176,7 +177,7 @@ def schema_of(hint: Any, where: str) -> dict[str, Any]:
             return {"type": "array", "items": schema_of(inner[0], where)}
     if origin in OBJECTS and inner[0] is str:
         return {"type": "object", "additionalProperties": schema_of(inner[1], where)}
-    raise TypeError(f"{where}: {hint!r} has no JSON Schema here; give input_schema")
+    raise CannotBeGated(f"{where}: {hint!r} has no JSON Schema here; give input_schema")
 
 
 def _default(value: Any) -> dict[str, Any]:

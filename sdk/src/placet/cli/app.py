@@ -22,6 +22,8 @@ from placet.ids import InvalidId
 
 DONE, REFUSED, USAGE, NOT_REACHABLE = 0, 1, 2, 3
 INTERRUPTED = 130
+# As a shell says of what SIGPIPE has ended: 128 and the signal's number.
+NOT_READ = 141
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 # What a shell's completion asks with, and a width that no help reaches.
 _COMPLETES = "_PLACET_COMPLETE"
@@ -65,7 +67,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Returns:
-        0 done, 1 refused or not found or its output could not be written, 2 wrong usage, 3 not reachable.
+        0 done, 1 refused or not found or its output could not be written, 2 wrong usage, 3 not reachable, 141 where
+        nobody reads its output any more.
     """
     try:
         code = _run(arguments)
@@ -82,6 +85,9 @@ def _flushed(code: int) -> int:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
+    except BrokenPipeError:
+        _drop(sys.stdout)
+        return code or NOT_READ
     except OSError as error:
         if code == DONE:
             _say(f"the output could not be written: {error.strerror}")
@@ -112,6 +118,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="placet")
     except SystemExit as exit_:
+        # typer and rich make an exit of a pipe that is closed, such as that of `head`.
+        if isinstance(exit_.__context__, BrokenPipeError):
+            _drop(sys.stdout)
+            return NOT_READ
         return exit_.code if isinstance(exit_.code, int) else USAGE
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -25,11 +25,12 @@ def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
         print_json([one.raw for one in found])
         return
     print_table(
-        ("tool", "version", "idempotent", "annotations", "description"),
+        ("tool", "version", "project", "idempotent", "annotations", "description"),
         [
             (
                 one.name,
                 one.version,
+                one.raw.get("project"),
                 "yes" if one.idempotent else "",
                 _annotations(one.annotations),
                 one.description,

@@ -192,4 +192,5 @@ def _tell(report: Report) -> None:
 
 def _bar(name: str, *, show: bool) -> Progress:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    return Progress(*columns, console=console(stderr=True), disable=not show, transient=True)
+    shown_on = console(stderr=True)
+    return Progress(*columns, console=shown_on, disable=not (show and shown_on.is_terminal), transient=True)

@@ -50,8 +50,9 @@ def _asking(module: str) -> list[Callable[..., Any]]:
     """The functions of a module that ask to be registered.
 
     Raises:
-        typer.BadParameter: it cannot be imported.
+        typer.BadParameter: it cannot be imported, or a function in it cannot be gated so.
     """
+    from placet.bodies import CannotBeGated
     from placet.registering import DECLARED
 
     here = str(Path.cwd())
@@ -59,6 +60,8 @@ def _asking(module: str) -> list[Callable[..., Any]]:
         sys.path.insert(0, here)
     try:
         names = vars(import_module(module))
+    except CannotBeGated as error:
+        raise typer.BadParameter(f"{module}: {error}", param_hint="MODULE") from error
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         raise typer.BadParameter(f"{module} cannot be imported: {why}", param_hint="MODULE") from error
