@@ -56,12 +56,17 @@ def test_audit_log_without_a_stack_is_a_usage_error(tmp_path: Path) -> None:
     assert "start a stack (placet up" in sentence(audit(tmp_path), 2)
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
-def test_audit_log_without_its_kafka_is_not_reachable(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_audit_log_without_its_kafka_is_not_reachable_and_shows_a_bar_to_people_only(
+    tmp_path: Path, arguments: tuple[str, ...], is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What rich takes for a terminal.
+    monkeypatch.setenv("FORCE_COLOR", "1" if is_terminal else "")
     done = audit(stack(tmp_path), *arguments)
 
     assert f"The log at {NOWHERE} cannot be reached" in sentence(done, 3)
-    assert ("reading the log" in done.stderr) == (arguments == ())
+    assert ("reading the log" in done.stderr) == (is_terminal and arguments == ())
 
 
 def test_audit_log_with_settings_that_are_not_known_is_a_usage_error(tmp_path: Path) -> None:
