@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from services.domain.policy.cel_operands import ADDED_MAP, NEGATED_TRUTH
 from services.domain.policy.cel_program import NOT_FINITE, checked_duration, path_start
 from services.domain.policy.cel_times import checked_timestamp
 from services.domain.policy.cel_tokens import Token, call_arguments, string_value
@@ -45,6 +46,12 @@ _READ: dict[str, Callable[[object], str | None]] = {
     "duration": checked_duration,
 }
 _NOTHING = object()
+# What the functions that do not exist stand for.
+_MEANT = {
+    NOT_FINITE: "a number that it computes is not finite, as after a division by zero",
+    NEGATED_TRUTH: "`-` was given a truth value; it takes numbers",
+    ADDED_MAP: "`+` was given a map; it takes numbers, texts, lists, bytes, times and durations",
+}
 
 Tokens = tuple[Token, ...]
 
@@ -66,8 +73,8 @@ def reason_of(error: BaseException, tokens: Tokens, values: Mapping[str, Any]) -
         own = _OWN.match(said)
         return (own.group(1) if own else said).split(". ")[0]
     name = missing.group(1)
-    if name == NOT_FINITE:
-        return "a number that it computes is not finite, as after a division by zero"
+    if name in _MEANT:
+        return _MEANT[name]
     return _of_call(name, tokens, values)
 
 

@@ -4,6 +4,7 @@
   brackets only the result is checked, since no step of it makes an infinite number finite again: what it divides by
   is a single value, which is a literal, an argument, or checked itself. What is not finite calls a function that does
   not exist, which is an error of CEL's own and takes no longer than any other.
+- What the binding takes for an operand and CEL does not is an error too (`cel_operands`).
 - `size()` counts the characters of a text, which the binding counts in bytes.
 - `duration()` takes what CEL defines and no more: the binding reads `nan` as 0, and `1s 99h` as one second.
 - `string()` writes what CEL writes, `timestamp()` takes what CEL takes and makes it UTC, `int()` is of times too, and
@@ -14,9 +15,11 @@
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from services.domain.policy.cel_operands import ADDED, NEGATED, Operand, added_values, negated_values
 from services.domain.policy.cel_times import checked_timestamp, has_zone
 from services.domain.policy.cel_tokens import Token, bound_names, call_arguments, string_value
 
@@ -164,14 +167,32 @@ def _is_one_value(tokens: Tokens, start: int, end: int) -> bool:
     return True
 
 
+def guarded_values(tokens: Tokens) -> list[Operand]:
+    """Operands of the signs and sums whose kind is asked for."""
+    sums = ((start, last) for start, last, is_sum in checked_values(tokens) if is_sum)
+    added = (operand for start, last in sums for operand in added_values(tokens, start, last))
+    return [*negated_values(tokens), *added]
+
+
+def _checks(tokens: Tokens) -> Iterator[tuple[int, int, str]]:
+    """What is looked at where it stands: from its first token to its last, and how."""
+    yield from ((start, last, _FINITE) for start, last, _ in checked_values(tokens))
+    for operand in guarded_values(tokens):
+        # The sign itself is part of what is done.
+        yield (operand.start - 1, operand.last, NEGATED) if operand.is_negated else (*operand[:2], ADDED)
+
+
 def program_of(tokens: Tokens) -> str | None:
     """The expression as it is run; None where it is run as it stands."""
     texts = [token.text for token in tokens]
     kinds = kinds_of(tokens)
     before, after = [""] * len(texts), [""] * len(texts)
-    for start, last, _ in checked_values(tokens):
+    # What begins later is inside of what began before, and so closed before it.
+    for start, last, check in sorted(_checks(tokens), key=lambda found: (-found[0], found[1])):
         before[start] += "["
-        after[last] += _FINITE
+        after[last] += check
+        if check is NEGATED:
+            texts[start] = ""
     for index in range(len(tokens)):
         if is_size(tokens, index) and not is_size_of_list(tokens, index):
             _count_characters(tokens, index, texts)

@@ -14,6 +14,7 @@ from services.domain.policy.cel_program import (
     Kinds,
     by_kind,
     checked_values,
+    guarded_values,
     is_plain_duration,
     is_size,
     is_size_of_list,
@@ -223,7 +224,11 @@ def _work(tokens: tuple[Token, ...]) -> Work:
                 named.append((token.depth, (token.text, _field(tokens, index))))
         joined += token.text == "+" and _is_linear(tokens, index)
         listed += _listed(tokens, index)
-    steps += [(tokens[start].depth, checked_weight()) for start, _, _ in checked_values(tokens)]
+    checked = (
+        *(start for start, _, _ in checked_values(tokens)),
+        *(operand.start for operand in guarded_values(tokens)),
+    )
+    steps += [(tokens[start].depth, checked_weight()) for start in checked]
     for again in _copied_again(tokens, kinds):
         named, linear = named + again[0], linear + again[1]
     lengths = [
@@ -271,6 +276,8 @@ def _copied_again(tokens: tuple[Token, ...], kinds: Kinds) -> Iterator[Copies]:
     for start, last, may_be_joined in checked_values(tokens):
         if may_be_joined:
             yield _joined_again(tokens, start, last, kinds.bound)
+    for operand in guarded_values(tokens):
+        yield _joined_again(tokens, operand.start, operand.last, kinds.bound)
 
 
 def _named_again(tokens: tuple[Token, ...], index: int, bound: set[str]) -> Copies:
