@@ -14,6 +14,16 @@ TERMINAL = frozenset({"denied", "cancelled", "expired", "revoked", "succeeded", 
 
 # A hold's fields that a call shows as its own are gone once it waits no longer.
 _NOT_WAITING: Row = {"deadline_at_ms": None}
+# What a release gave is void once the call is held again or denied before an attempt has it.
+_NOT_RELEASED: Row = {
+    "approved_arguments": None,
+    "grant_id": None,
+    "grant_decision_id": None,
+    "grant_digest": None,
+    "grant_expires_at_ms": None,
+    "released_by": None,
+    "rule_id": None,
+}
 _NOT_RUNNING: Row = {"run_deadline_at_ms": None, "lease_ms": None, "lease_until_ms": None}
 
 
@@ -225,18 +235,12 @@ def _held(body: h.HoldOpened, event: Event) -> Row:
         return waiting
     return waiting | {
         "status": "held",
-        "approved_arguments": None,
         "decision": None,
         "decision_id": None,
         "decided_by": None,
         "decided_at_ms": None,
         "feedback": None,
-        "grant_id": None,
-        "grant_decision_id": None,
-        "grant_digest": None,
-        "grant_expires_at_ms": None,
-        "released_by": None,
-        "rule_id": None,
+        **_NOT_RELEASED,
     }
 
 
@@ -276,6 +280,7 @@ def _denied(body: c.ToolCallDenied, event: Event) -> Row:
         "status": "expired" if body.cause == "timeout" else "denied",
         "denied_because": body.cause,
         "feedback": body.feedback,
+        **_NOT_RELEASED,
     }
 
 

@@ -52,7 +52,19 @@ def story() -> LogBuilder:
     _in_doubt(log)
     call = proposed("waiting", BEFORE)
     log.append(KEY, [call, judged(call), held(KEY, call)])
+    _unused(log)
     return log
+
+
+def _unused(log: LogBuilder) -> None:
+    """Releases by policy with which nothing ran."""
+    for call_id, reason in (("unused", "expired"), ("taken-back", "changed my mind")):
+        call = proposed(call_id, {"path": "/inbox"}, tool="list_mail")
+        log.append(KEY, [call, judged(call, "allow"), released(call, released_by="policy")])
+        log.append(KEY, [c.GrantRevoked(call_id=call_id, revision=1, reason=reason, by="ann@acme")])
+    call = proposed("stricter-since", {"path": "/inbox"}, tool="list_mail")
+    log.append(KEY, [call, judged(call, "allow"), released(call, released_by="policy")])
+    log.append(KEY, [judged(call, "deny"), denied(call, "policy")])
 
 
 def _by_two(log: LogBuilder) -> None:

@@ -184,6 +184,17 @@ def test_denied_call_says_why_and_keeps_the_feedback() -> None:
     assert shown["decision"]["decision"] == "reject"
 
 
+def test_call_denied_after_its_release_keeps_nothing_of_the_grant() -> None:
+    """A definition became stricter between the release and the consumption."""
+    row = call_after(
+        started(), CALL, judged(CALL, "allow"), released(CALL, released_by="policy"), denied(CALL, "policy")
+    )
+
+    names = ("released_by", "rule_id", "grant_id", "grant_decision_id", "grant_digest", "grant_expires_at_ms")
+    assert (row["status"], row["denied_because"], call_json(row)["grant"]) == ("denied", "policy", None)
+    assert [row[name] for name in (*names, "approved_arguments")] == [None] * 7
+
+
 def test_run_again_after_an_unknown_outcome_starts_a_new_attempt() -> None:
     word = decided(UNKNOWN_HOLD)
     row = call_after(*CONSUMED, UNKNOWN, UNKNOWN_HOLD, word, released(CALL, word.decision_id))
