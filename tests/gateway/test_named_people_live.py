@@ -57,10 +57,11 @@ def office(doors: Doors) -> Office:
 
 
 def _decision(call: dict[str, Any], decision: str) -> dict[str, Any]:
-    more: dict[str, Any] = {"edit": {"edited_arguments": {"amount": 4}}, "respond": {"value": "no"}}.get(
-        decision, {}
-    )
-    return {"decision": decision, "digest": call["digest"], **more}
+    more: dict[str, dict[str, Any]] = {
+        "edit": {"edited_arguments": {"amount": 4}},
+        "respond": {"value": "no"},
+    }
+    return {"decision": decision, "digest": call["digest"], **more.get(decision, {})}
 
 
 def _words(who: Caller, office: Office) -> dict[str, Any]:

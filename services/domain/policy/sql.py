@@ -13,7 +13,9 @@ from sqlglot import Dialect as Grammar
 from sqlglot import Token, TokenType, exp, parse
 
 from services.domain.policy.sql_dialects import (
+    CHANGED_ROWS,
     DIALECTS,
+    FIELDS,
     FILES,
     GRAMMAR,
     GRAMMAR_BEHIND,
@@ -88,7 +90,8 @@ def sql_kind(sql: str, dialect: str = "") -> str:
         dialect: one of `OFFERED`; empty: only text that all dialects read alike.
 
     Returns:
-        "select" (surely without side effects), "insert", "update", "delete", "ddl", or "other".
+        "select" (nothing in the text does more than read; what the schema's own objects do is not in it), "insert",
+        "update", "delete", "ddl", or "other".
 
     Raises:
         UnreadableSql: not a text, too long, not parsed, or read differently by different databases.
@@ -199,7 +202,7 @@ def _only_reads(node: Any, dialect: Dialect) -> bool:
         # Casting to a type of somebody's own calls its function.
         return isinstance(node.parent, exp.Cast | exp.Convert | exp.DataType) and node.this not in _OWN_TYPES
     # `schema.lower(x)` is somebody's own function with a known name.
-    return kind is not exp.Dot or isinstance(node.expression, exp.Identifier)
+    return kind is not exp.Dot or (dialect.name in FIELDS and isinstance(node.expression, exp.Identifier))
 
 
 def _is_plain_table(table: Any) -> bool:
@@ -234,9 +237,12 @@ def _calls_are_known(statement: _Statement, tree: Any, dialect: Dialect) -> bool
 
 
 def _names_are_columns(tree: Any, dialect: Dialect) -> bool:
-    """Where no dialect is named: whether no name looks like a function that Oracle calls without brackets."""
+    """Whether no name is surely or perhaps a call: of a function without brackets, or of a column's own code."""
+    if dialect.name == "tsql":
+        return _names_are_of_tables(tree)
     if dialect.name:
         return True
+    # Oracle calls a function without brackets.
     tables = list(tree.find_all(exp.Table))
     known = {table.alias_or_name for table in tables} | {table.name for table in tables}
     known |= {alias.name for alias in tree.find_all(exp.TableAlias)}
@@ -245,4 +251,18 @@ def _names_are_columns(tree: Any, dialect: Dialect) -> bool:
         (bool(tables) or not columns)
         and "DUAL" not in {name.upper() for name in known}
         and all(not column.table or column.table in known for column in columns)
+    )
+
+
+def _names_are_of_tables(tree: Any) -> bool:
+    """Whether what is before a column's name is a table, and no column whose type has code behind its fields."""
+    tables = list(tree.find_all(exp.Table))
+    known = {table.alias_or_name.lower() for table in tables} | CHANGED_ROWS
+    known |= {alias.name.lower() for alias in tree.find_all(exp.TableAlias)}
+    of_schemas = {(table.db.lower(), table.name.lower()) for table in tables}
+    return all(
+        (column.db.lower(), column.table.lower()) in of_schemas
+        if column.db
+        else not column.table or column.table.lower() in known
+        for column in tree.find_all(exp.Column)
     )

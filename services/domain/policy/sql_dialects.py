@@ -85,6 +85,11 @@ GRAMMAR_BEHIND = {
 }
 # A column of this name is a sequence's next number, taken.
 SEQUENCES = frozenset({"NEXTVAL", "CURRVAL"})
+# Where a name behind a dot is a field of the value before it. Elsewhere it may be a call: in PostgreSQL `(t).f` is
+# `f(t)`, in SQL Server a type's own code may be behind it.
+FIELDS = frozenset({"bigquery", "databricks", "duckdb", "snowflake", "spark", "trino"})
+# What an `OUTPUT` of SQL Server names, beside the tables.
+CHANGED_ROWS = frozenset({"inserted", "deleted"})
 # A table's name that some databases read as a file's, or as a format's with a path behind it.
 _FILE_WORDS = """
     AVRO BINARYFILE CSV DELTA GZ ICEBERG IMAGE JDBC JSON JSONL KAFKA LIBSVM NDJSON ORC PARQUET SOCKET TEXT TSV TXT

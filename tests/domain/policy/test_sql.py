@@ -234,3 +234,49 @@ def test_case_33_every_function_that_sqlglot_knows_is_other_unless_listed(dialec
 
     for name in sorted(set(FUNCTION_BY_NAME) - listed):
         assert kind_or_refused(f"select {name}(a) from t", dialect) != "select", name
+
+
+ATTRIBUTES = [
+    "select (t).purge from t",
+    "select ((t)).purge from t",
+    "select (t.*).purge from t",
+    "select (select t).purge from t",
+    "select (array[t])[1].purge from t",
+    "select coalesce(t, null).purge from t",
+    "select (x.t).purge from (select t from t) as x",
+    "select a from t where (t).purge is not null",
+    "select a from t order by (t).purge",
+    "delete from t where (t).purge is null",
+]
+
+
+@pytest.mark.parametrize("dialect", ["", "postgres", "redshift", "tsql", "mysql", "sqlite"])
+@pytest.mark.parametrize("sql", ATTRIBUTES)
+def test_case_33_field_of_a_value_is_other_where_it_may_be_a_call(sql: str, dialect: str) -> None:
+    try:
+        assert sql_kind(sql, dialect) == "other"
+    except UnreadableSql:
+        assert "array" in sql
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "databricks", "duckdb", "snowflake", "spark", "trino"])
+def test_field_of_a_value_is_a_field_where_nothing_is_called_so(dialect: str) -> None:
+    assert sql_kind("select (t.a).b from t", dialect) == "select"
+    assert sql_kind("select (t.a).b() from t", dialect) == "other"
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("select o.id, dbo.orders.id from dbo.orders join Orders o on o.id = orders.id", "select"),
+        ("select O.id from orders o", "select"),
+        ("insert into t (a) output inserted.a values (1)", "insert"),
+        # A property of a column's type: somebody's own code.
+        ("select place.Lat from t", "other"),
+        ("select t.place.Lat from t", "other"),
+        ("select dbo.t.place.Lat from dbo.t", "other"),
+        ("select t.b.Lat from t join b on t.a = b.a", "other"),
+    ],
+)
+def test_case_33_property_of_a_column_is_other_in_sql_server(sql: str, kind: str) -> None:
+    assert sql_kind(sql, "tsql") == kind
