@@ -84,6 +84,14 @@ def many(condition: str, count: int) -> str:
         ("args.l.all(x, x + x != [0.0])", {"l": [[0.0] * 50] * 200}),
         ("args.l.all(x, args.m + x != [0.0])", {"l": [[0.0] * 5] * 100, "m": [0.0] * 500}),
         ("args.l.all(x, args.l.filter(y, true) + x != [0.0])", {"l": [[0.0] * 5] * 50}),
+        # Of what is added, and of what has a sign, the kind is asked for.
+        (many("args.l + args.m + args.l != [1.0] || true", 10), {"l": VALUES, "m": {str(n): [n] for n in range(9)}}),
+        (many("-args.m < 0.0 || true", 60), {"m": {str(n): {"a": 1} for n in range(2_000)}}),
+        (many("-args.l < 0.0 || true", 60), {"l": VALUES}),
+        ("args.l.all(x, -x <= 0.0)", {"l": VALUES[:1_000]}),
+        ("args.l.all(x, - - -x <= 0.0 || true)", {"l": [[0.0] * 50] * 200}),
+        ("-(" * 30 + "args.n" + ")" * 30 + " != 0.5", {"n": 2.5}),
+        ("args.l + (" * 20 + "args.l" + ")" * 20 + " != [1.0]", {"l": [0.0] * 200}),
         # Characters are counted, of texts that are decoded first.
         (many("size(args.s) > 0", 60), {"s": "é" * 100_000}),
         (many("size(args.l.map(x, x)[0]) > 0", 20), {"l": ["é" * 50_000]}),
