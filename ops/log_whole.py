@@ -37,8 +37,8 @@ def check_log_whole(config: StackConfig) -> None:
                 raise LogCutError(
                     f"{tp} ends at offset {ends.get(tp, 0)}, but {who} {end}: it was truncated or recreated. No role "
                     "was started, since what is missing would be decided anew. Restore all topics from a backup of "
-                    "one moment; where that was done, and the views and heads are newer, see docs/operations.md "
-                    "(Restored to an earlier moment)."
+                    "one moment; only where that was done on purpose with an earlier one, make the views anew with "
+                    "placet replay --force (docs/operations.md, Restored to an earlier moment)."
                 )
     except (LogError, HeadsUnusable, ViewError) as error:
         raise OpsError(str(error)) from error
