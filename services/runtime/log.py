@@ -98,9 +98,7 @@ class LogRefused(LogError):
     """
 
     def __init__(self, address: str, reason: str) -> None:
-        super().__init__(
-            f"The log at {address} refused ({reason}): mend the credentials, rights or settings."
-        )
+        super().__init__(f"The log at {address} refused ({reason}): mend credentials, rights or settings.")
         self.address = address
         self.reason = reason
 
@@ -159,14 +157,11 @@ class ClaimUnknown(LogError):
 class LogTruncated(LogError):
     """A partition does not hold an offset that was asked for. The operator restores the log; nothing may be skipped.
 
-    Who decides asks for what was decided up to there. So the advice is to remove nothing: `placet.trust` and the
-    snapshots name what is missing, and without them all behind it would be decided anew.
+    `placet.trust` and the snapshots name what is missing: without them all behind it would be decided anew.
 
     Attributes:
         tp: the partition.
-        wanted: the offset that was asked for.
-        first: the first offset that it holds.
-        end: its high watermark, one past the last.
+        wanted: the offset that was asked for; it holds `first` up to `end`, its high watermark.
     """
 
     def __init__(self, tp: TopicPartition, wanted: int, first: int, end: int) -> None:
