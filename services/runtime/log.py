@@ -139,8 +139,7 @@ class ClaimUnknown(LogError):
     """A claim that others have counted does not count here. The operator acts; nothing may be decided anew.
 
     Attributes:
-        tp: the partition.
-        offset: of the claim.
+        tp, offset: where the claim stands.
     """
 
     def __init__(self, tp: TopicPartition, offset: int, doubt: str) -> None:
