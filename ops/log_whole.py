@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from ops.config import StackConfig
 from ops.errors import LogCutError, OpsError
 from ops.log_ends import opened_log, topic_ends
-from projections.audit.head_files import HeadFiles, HeadsUnusable
-from projections.audit.keeping import heads_dir
+from projections.audit.head_files import HeadsUnusable
+from projections.audit.heads import HeadsDisagree
+from projections.audit.settings import signed_heads
 from projections.store.port import ViewError, ViewOutdated
 from projections.store.urls import exists, open_view
+from schemas.key_files import KeysUnreadable
 from schemas.topics import Topics
 from services.runtime.log import LogError, TopicPartition
 
@@ -31,8 +33,10 @@ def check_log_whole(config: StackConfig) -> None:
         OpsError: The log, the views or the heads cannot be read.
     """
     try:
+        # Asked for first: where a projector of another host follows the log, both go on meanwhile.
+        known = (*_of_views(config), *_of_heads(config))
         ends = asyncio.run(_ends(config))
-        for tp, end, who in (*_of_views(config), *_of_heads(config)):
+        for tp, end, who in known:
             if end > ends.get(tp, 0):
                 raise LogCutError(
                     f"{tp} ends at offset {ends.get(tp, 0)}, but {who} {end}: it was truncated or recreated. No role "
@@ -40,7 +44,7 @@ def check_log_whole(config: StackConfig) -> None:
                     "one moment; only where that was done on purpose with an earlier one, make the views anew with "
                     "placet replay --force (docs/operations.md, Restored to an earlier moment)."
                 )
-    except (LogError, HeadsUnusable, ViewError) as error:
+    except (LogError, HeadsUnusable, HeadsDisagree, KeysUnreadable, ViewError) as error:
         raise OpsError(str(error)) from error
 
 
@@ -72,10 +76,9 @@ def _of_views(config: StackConfig) -> Iterator[Known]:
 
 
 def _of_heads(config: StackConfig) -> Iterator[Known]:
-    files, topics = HeadFiles(heads_dir(config.settings_for("install"))), Topics(prefix=config.topic_prefix)
+    signed, topics = signed_heads(config.settings_for("install")), Topics(prefix=config.topic_prefix)
     names = {"executions": topics.executions, "definitions": topics.definitions}
-    for tenant in files.tenants():
-        head = files.newest(tenant)
-        for tree in head.trees if head else ():
-            who = f"head {head.number} in {files.path(tenant)} was signed up to" if head else ""
+    for tenant, head in signed.newest().items():
+        who = f"head {head.number} in {signed.files.path(tenant)} was signed up to"
+        for tree in head.trees:
             yield TopicPartition(names[tree.topic], tree.partition), tree.last_offset + 1, who

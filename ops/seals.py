@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -68,43 +68,44 @@ def _switched(known: Sequence[Since], ends: Sequence[int], *, on: bool) -> tuple
 
 async def _found(
     config: StackConfig, path: Path, topic: str, ends: Sequence[int], *, on: bool
-) -> tuple[int, ...] | None:
+) -> tuple[Since, ...] | None:
     """From where on a topic is signed of which nothing is written down, by its writers' claims.
 
     A decider claims a partition before it records anything there. So a log whose claims are all signed was signed
     from its beginning, and one that has no signed claim never was: what it has is taken as it stands. Of anything
-    between the two, forgeries cannot be told from what was recorded unsigned.
+    between the two, forgeries cannot be told from what was recorded unsigned. It reads the whole log, once.
 
     Returns:
-        None where nothing was ever signed, nor shall be.
+        None of a log without a claim that shall not be signed.
 
     Raises:
         UsageError: It cannot be told.
     """
+    if not any(ends):
+        return (0,) * len(ends) if on else None
     seals = TopicSeals(topic, PublicKeyFile(path.with_name(DECIDERS)))
-    signed: set[bool] = set()
-    async with opened_log(config, READER) as log:
-        for number, end in enumerate(ends):
-            for claim in await _claims(log, TopicPartition(topic, number), end, only_first=not on):
-                doubt = seals.doubt(claim)
-                signed.add(not doubt)
-                if (doubt and HEADER in dict(claim.headers)) or len(signed) > 1:
-                    raise _untold(path, f"{topic}/{number}@{claim.offset}", doubt, ends)
-    if False in signed:
-        return tuple(ends) if on else None
+    signed: bool | None = None
+    async with opened_log(config, READER) as log, aclosing(_claims(log, topic, ends)) as claims:
+        async for number, claim in claims:
+            doubt = seals.doubt(claim)
+            if (doubt and HEADER in dict(claim.headers)) or signed is bool(doubt):
+                raise _untold(path, f"{topic}/{number}@{claim.offset}", doubt, ends)
+            signed = not doubt
+    if signed is False:
+        # Nothing is owed of what was never signed; so no later start looks again.
+        return tuple(ends) if on else ((0, 0),) * len(ends)
     return (0,) * len(ends) if on or signed else None
 
 
-async def _claims(log: Log, tp: TopicPartition, end: int, *, only_first: bool) -> list[RawRecord]:
-    """The claims of a partition; only the first where nothing is signed, since then each start looks."""
-    first, _ = await log.bounds(tp)
-    found: list[RawRecord] = []
-    async with aclosing(log.read(tp, first, end)) as chunks:
-        async for chunk in chunks:
-            found += [raw for raw in chunk if CLAIM_TYPE in raw.headers]
-            if only_first and found:
-                return found[:1]
-    return found
+async def _claims(log: Log, topic: str, ends: Sequence[int]) -> AsyncGenerator[tuple[int, RawRecord], None]:
+    for number, end in enumerate(ends):
+        tp = TopicPartition(topic, number)
+        first, _ = await log.bounds(tp)
+        async with aclosing(log.read(tp, first, end)) as chunks:
+            async for chunk in chunks:
+                for raw in chunk:
+                    if CLAIM_TYPE in raw.headers:
+                        yield number, raw
 
 
 def _untold(path: Path, claim: str, doubt: str, ends: Sequence[int]) -> UsageError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -44,13 +45,25 @@ class OnceInAWhile(logging.Filter):
     def __init__(self, while_s: float = REPEATED_AFTER_S) -> None:
         super().__init__("aiokafka")
         self._while_s = while_s
-        self._said: OrderedDict[tuple[str, str, str], _Said] = OrderedDict()
+        self._said: OrderedDict[tuple[str, str, int], _Said] = OrderedDict()
+        # A handler filters before it takes its own lock.
+        self._lock = threading.Lock()
+
+    @property
+    def remembered(self) -> int:
+        """How many sentences are remembered."""
+        return len(self._said)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is written; it carries how many like it were not."""
-        if not super().filter(record):
+        # What is said below a warning may be as long as a request; nobody repeats it to be heard.
+        if record.levelno < logging.WARNING or not super().filter(record):
             return True
-        key = (record.name, str(record.msg), repr(record.args))
+        with self._lock:
+            return self._is_said(record)
+
+    def _is_said(self, record: logging.LogRecord) -> bool:
+        key = (record.name, str(record.msg), hash(repr(record.args)))
         said = self._said.get(key)
         if said is not None and 0 <= record.created - said.at < self._while_s:
             said.kept_back += 1

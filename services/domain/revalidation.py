@@ -58,7 +58,13 @@ def allowed_meanwhile(state: Execution, call: Call, ctx: Context) -> Events:
 
 def _decided(state: Execution, call: Call) -> Hold | None:
     """The hold by which a person released a call."""
-    return state.holds.get(call.hold_id) if call.released_by == "decision" else None
+    if call.released_by != "decision" or not call.decision_id:
+        return None
+    newest = state.holds.get(call.hold_id)
+    if newest is not None and newest.decision_id == call.decision_id:
+        return newest
+    # Who was asked meanwhile what became of an attempt has released nothing.
+    return next((hold for hold in state.holds.values() if hold.decision_id == call.decision_id), None)
 
 
 def _lost_its_people(state: Execution, call: Call, decided: Hold | None, ctx: Context) -> bool:

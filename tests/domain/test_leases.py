@@ -11,7 +11,7 @@ from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS
 from services.domain.evolve import evolve
 from services.domain.tools import ToolRefused, tool_from_definition
 from tests.domain.steps import code, consumed, released, reported, started
-from tests.domain.world import BOT, World, names, published, the
+from tests.domain.world import BOT, RULES, World, names, published, the
 
 LEASE_S = LEASE_MS // 1000
 
@@ -136,6 +136,16 @@ def test_call_of_an_idempotent_tool_runs_again_after_its_lease_without_a_person(
     asked = {hold.cause: hold.status for hold in world.state().holds.values()}
     assert asked == {"policy": "resolved", "outcome_unknown": "cancelled"}
     assert names(reported(world, "succeeded", "b")) == ["ToolCallSucceeded"]
+
+
+def test_silent_idempotent_call_runs_again_after_something_else_was_published() -> None:
+    """Who is asked what became of it has released nothing: what a person released still stands, time and again."""
+    world, digest = silent("again")
+    for attempt in ("b", "c"):
+        world.definitions = published(world.definitions, RULES)
+        assert names(consumed(world, digest, attempt)) == ["HoldCancelled", "GrantConsumed"]
+        world.later(LEASE_S)
+        nudged(world)
 
 
 def test_attempt_whose_lease_ended_does_not_run_an_idempotent_tool_again() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ops import log_whole
 from ops.config import StackConfig
-from ops.errors import LogCutError
+from ops.errors import LogCutError, OpsError
 from ops.log_whole import check_log_whole
 from projections.audit.head_files import HeadFiles
 from projections.store.port import Batch, Move, Position
@@ -44,9 +45,14 @@ async def config(kafka: str, topics: Topics, tmp_path: Path) -> StackConfig:
     )
 
 
-def views_stand(config: StackConfig, at: str, offset: int, number: int = 0) -> None:
+def views_stand(
+    config: StackConfig, at: str, offset: int, number: int = 0, before: int | None = None
+) -> None:
+    def position(next_offset: int) -> Position:
+        return Position(f"{config.topic_prefix}.{at}", number, "first", next_offset, 0, "r")
+
     view = open_view(config.database_url)
-    view.apply(Batch([Move(None, Position(f"{config.topic_prefix}.{at}", number, "first", offset, 0, "r"))]))
+    view.apply(Batch([Move(None if before is None else position(before), position(offset))]))
     view.close()
 
 
@@ -106,3 +112,28 @@ async def test_heads_kept_in_another_directory_are_asked(config: StackConfig, tm
     await check(config)
     with pytest.raises(LogCutError, match="kept"):
         await check(replace(config, audit_heads_dir=str(tmp_path / "kept")))
+
+
+async def test_log_that_goes_on_while_it_is_looked_at_is_taken(
+    config: StackConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A projector of another host reads what is decided meanwhile."""
+    views_stand(config, "executions", HELD)
+    ends = log_whole._ends
+
+    async def asked(config: StackConfig) -> dict[TopicPartition, int]:
+        found = await ends(config)
+        views_stand(config, "executions", HELD + 1, before=HELD)
+        return found
+
+    monkeypatch.setattr(log_whole, "_ends", asked)
+    await check(config)
+
+
+async def test_heads_of_another_installation_are_told_as_such(config: StackConfig, tmp_path: Path) -> None:
+    other = replace(config, data_dir=str(tmp_path / "other"))
+    head_signed(other, "executions", HELD + 9)
+    load_published(config.directory.keys, AUDIT_KEY, AUDIT_KEYS)
+    shared = replace(config, audit_heads_dir=str(other.directory.root / "audit" / "heads"))
+    with pytest.raises(OpsError, match="not signed by this installation's keys"):
+        await check(shared)

@@ -138,3 +138,12 @@ async def test_signing_switched_off_after_the_file_was_lost_still_owes_what_was_
     log, tp = installed.lab.log, installed.lab.events_tp("x")
     end = (await log.bounds(tp))[1]
     assert read_signed_from(installed.path)[tp.topic][tp.partition] == (0, end)
+
+
+async def test_log_signed_in_a_later_part_only_is_refused_with_signing_off_too(installed: Installed) -> None:
+    tp = installed.lab.events_tp("x")
+    await installed.claim_by_a_stranger(tp)
+    installed.lose(SIGNED_FROM, COPY)
+    with pytest.raises(UsageError, match=r"is not signed\. Restore"):
+        await installed.install(OFF)
+    assert not installed.path.exists()

@@ -19,11 +19,14 @@ class _Log:
         self._stream = io.StringIO()
         self._handler = logging.StreamHandler(self._stream)
         self._handler.setFormatter(TokenlessFormatter("%(message)s"))
-        self._handler.addFilter(OnceInAWhile())
+        self.filter = OnceInAWhile()
+        self._handler.addFilter(self.filter)
         self.now = 1_000_000.0
 
-    def say(self, message: str, *values: object, name: str = "aiokafka.client") -> None:
-        record = logging.LogRecord(name, logging.ERROR, "f", 1, message, values, None)
+    def say(
+        self, message: str, *values: object, name: str = "aiokafka.client", level: int = logging.ERROR
+    ) -> None:
+        record = logging.LogRecord(name, level, "f", 1, message, values, None)
         record.created = self.now
         self._handler.handle(record)
 
@@ -69,3 +72,10 @@ def test_sentences_that_are_all_different_are_all_written_and_not_all_remembered
     log.say(AWAY, 0, NODE)
     log.say(AWAY, SENTENCES_KNOWN, NODE)
     assert len(log.lines) == SENTENCES_KNOWN + 2
+
+
+def test_what_is_said_below_a_warning_is_all_written_and_not_kept(log: _Log) -> None:
+    for _ in range(3):
+        log.say("Response %d: %s", 1, "x" * 100_000, level=logging.DEBUG)
+    assert len(log.lines) == 3
+    assert not log.filter.remembered
