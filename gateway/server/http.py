@@ -169,10 +169,11 @@ class BoundedHttp(HttpToolsProtocol):
         if self.parser.should_upgrade():
             self._check_offer()
             return
+        # It raises on a target that cannot be read: then there is no request yet.
+        super().on_headers_complete()
         self._in_body = True
         self._wire_bytes = self._body_bytes = 0
         self._allow(self.bounds.body_s)
-        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Some of the body."""

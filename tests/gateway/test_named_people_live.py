@@ -118,7 +118,7 @@ def test_analyst_whom_nobody_names_is_told_whom_the_hold_asks(office: Office) ->
 
 
 def test_agents_token_says_no_word_though_its_subject_is_named(office: Office) -> None:
-    for word, answer in _words(office.caller("ana", "analyst", agent="billing"), office).items():
+    for word, answer in _words(office.caller("ana", "agent", agent="billing"), office).items():
         assert (answer.status_code, answer.json()["code"]) == (403, "not_authorised"), (word, answer.text)
 
 

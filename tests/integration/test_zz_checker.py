@@ -42,4 +42,4 @@ def test_audit_log_of_a_running_stack_finds_no_violation_and_tells_a_client_that
     assert clean.returncode == int(bool(answer["violations"])), clean.stderr
     assert told.returncode == 1, told.stderr
     assert "I1 bot at 1: an effect without a consumed release" in told.stdout
-    assert told.stderr == ""
+    assert "reading the log" not in told.stderr, "a progress bar is for a terminal"

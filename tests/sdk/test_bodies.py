@@ -10,6 +10,7 @@ import pytest
 from placet import gated
 from tests.sdk.desk import Desk
 from tests.sdk.runs import pay_in, running, running_blocking
+from tests.sdk.scripted import DEADLINE_S
 
 
 def rows(x: int) -> Iterator[int]:
@@ -91,3 +92,18 @@ def test_generator_that_was_handed_out_is_closed() -> None:
     with running_blocking(desk) as run, pytest.raises(TypeError):
         run.gated(export)(1)
     assert list(made[0]) == []
+
+
+async def test_task_that_a_coroutine_function_returns_is_what_it_returned() -> None:
+    """A job in the background: the body of the function has run."""
+    desk, done = Desk(), asyncio.Event()
+
+    async def begin(x: int) -> asyncio.Task[bool]:
+        return asyncio.create_task(done.wait())
+
+    async with running(desk) as run:
+        job = await asyncio.wait_for(run.gated(begin)(1), DEADLINE_S)
+        assert not job.done()
+        done.set()
+        assert await job
+    assert [one["outcome"] for one in desk.results] == ["succeeded"]

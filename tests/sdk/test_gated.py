@@ -292,6 +292,38 @@ async def test_gated_idempotent_call_that_another_process_took_over_first_is_wai
     assert await pay_in(desk, never) == "recorded"
 
 
+@pytest.mark.usefixtures("quick_looks")
+async def test_gated_idempotent_call_whose_own_left_attempt_lost_its_lease_runs_under_another() -> None:
+    desk = Desk(tools=IDEMPOTENT)
+    ran = []
+
+    async def send(recipient: str) -> str:
+        ran.append(recipient)
+        return "sent"
+
+    async with running(desk) as run:
+        # Its answer comes too late, and nothing has run under it.
+        desk.refuse_consumption = [{"code": "unavailable"}]
+        with pytest.raises(placet.Refused):
+            await run.gated(send)("GB29")
+        first = dict(run._tries._unused)
+        assert first
+        ended = {"status": "outcome_unknown", "attempt_id": next(iter(first.values())).id}
+        desk.judge = lambda desk, call: {**call, **ended}
+        desk.refuse_consumption = [{"code": "not_released", "then": ended}]
+        assert await run.gated(send)("GB29") == "sent"
+    assert ran == ["GB29"]
+    assert desk.consumed[-1]["attempt_id"] != ended["attempt_id"]
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_gated_idempotent_call_that_another_attempt_keeps_is_waited_for_so_long_and_no_longer() -> None:
+    desk = Desk(judge=ended(status="consumed"), tools=IDEMPOTENT)
+    async with running(desk) as run:
+        with pytest.raises(placet.StillHeld):
+            await run.gated(timeout_s=0.2)(never)("GB29")
+
+
 async def test_gated_done_by_an_earlier_attempt_returns_the_recorded_output() -> None:
     desk = Desk(judge=ended(status="succeeded", output={"id": 7}))
     async with running(desk) as run:

@@ -117,3 +117,31 @@ def test_background_ends_when_it_is_told_to_and_harmlessly_after_the_thread(thre
     assert ended.wait(WITHIN_S)
     thread.stop()
     work.cancel()
+
+
+def test_stop_in_the_turn_of_an_exit_ends_the_thread(thread: LoopThread) -> None:
+    def both() -> None:
+        thread._stop_here()
+        raise SystemExit
+
+    thread.soon(both)
+    thread._thread.join(WITHIN_S)
+    assert not thread._thread.is_alive()
+
+
+def test_stop_ends_the_thread_though_what_is_given_up_exits(thread: LoopThread) -> None:
+    began = threading.Event()
+
+    async def exits() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise SystemExit
+
+    thread.background(exits)
+    assert began.wait(WITHIN_S)
+    thread.stop()
+    assert not thread._thread.is_alive()
+    with pytest.raises(RuntimeError, match="closed"):
+        thread.run(number)

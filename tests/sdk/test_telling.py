@@ -222,3 +222,46 @@ def test_token_source_that_ends_the_process_is_told_and_the_client_goes_on() -> 
                 in_time(lambda: client.call("run", "c1"))
             with pytest.raises(placet.NotFound):
                 in_time(lambda: client.call("run", "c1"))
+
+
+async def test_failure_is_told_though_the_loops_threads_are_all_taken() -> None:
+    """By a function that waits for the very call that failed."""
+    desk, loop = Desk(), asyncio.get_running_loop()
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+    async with running(desk) as run:
+
+        @run.gated
+        async def inner(x: int) -> int:
+            raise ValueError("no")
+
+        @run.gated
+        def outer(x: int) -> str:
+            with pytest.raises(ValueError, match="no"):
+                asyncio.run_coroutine_threadsafe(inner(x), loop).result(DEADLINE_S)
+            return "told"
+
+        # Gated, it is awaited.
+        told: Any = outer(1)
+        assert await asyncio.wait_for(told, 2 * DEADLINE_S) == "told"
+    assert [one["outcome"] for one in desk.results] == ["failed", "succeeded"]
+
+
+async def test_failure_whose_words_take_their_time_gives_signs_of_life() -> None:
+    desk, beat = Desk(lease_s=0.3), threading.Event()
+
+    class Slow(Exception):
+        def __str__(self) -> str:
+            assert beat.wait(DEADLINE_S)
+            return "slow"
+
+    async def fail(x: int) -> None:
+        raise Slow
+
+    script = desk.scripted()
+    async with running(desk, script) as run:
+        failing = asyncio.create_task(run.gated(fail)(1))
+        await script.until(lambda: desk.heartbeats)
+        beat.set()
+        with pytest.raises(Slow):
+            await failing
+    assert desk.results[0]["error"] == "Slow: slow"

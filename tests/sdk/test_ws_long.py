@@ -147,3 +147,24 @@ async def _shout(url: str) -> None:
     async with open_socket(url, lambda: "t", DEADLINE_S) as connection:
         await connection.send("x" * 20_000_000)
         await connection.recv()
+
+
+async def test_close_for_a_message_that_was_given_up_refuses_no_other() -> None:
+    """The others are innocent: they are sent again on the next connection."""
+    long_came = asyncio.Event()
+
+    async def bounded(peer: Peer, message: dict[str, Any]) -> None:
+        if message["type"] == "propose" and message["body"]["call_id"] == "long":
+            long_came.set()
+        elif message["type"] != "propose" or peer.number:
+            await answering(peer, message)
+
+    async with serving(Scripted(on_frame=bounded)) as script, connected(script) as transport:
+        waiting = asyncio.create_task(transport.send(propose("waits")))
+        await script.until(lambda: script.frames("propose"))
+        given_up = asyncio.create_task(transport.send(long("long", 900_000)))
+        await asyncio.wait_for(long_came.wait(), DEADLINE_S)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await script.peers[0].end(1009, "over 300000")
+        assert await waiting == Reply(200, call("waits"))

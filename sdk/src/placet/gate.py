@@ -35,6 +35,7 @@ from placet.errors import (
     PlacetError,
     Refused,
     ResultNotReported,
+    StillHeld,
     ToolFailed,
 )
 from placet.lease import consumed, lease_of
@@ -115,7 +116,7 @@ async def clear(
 
     Raises:
         Denied: it will not run.
-        StillHeld: nobody decided in time.
+        StillHeld: nobody decided in time, or another attempt of an idempotent tool has it for so long.
         DigestMismatch: what was granted is not what would run.
         OutcomeUnknown: another attempt has it, and its tool is not published as idempotent.
         ToolFailed: another attempt ran it and failed.
@@ -124,7 +125,9 @@ async def clear(
     for _ in range(MOST_ROUNDS):
         call = await channel.decided(call, timeout_s)
         if not one.goes_on(call):
-            call = await _left(channel, call)
+            call = await _left(channel, call, timeout_s)
+            if call.pending:
+                continue
             if call.status not in ("released", "outcome_unknown"):
                 return settled(call)
         arguments = verified(call, proposal)
@@ -136,7 +139,10 @@ async def clear(
             # The definitions became stricter after the release: the call is held again.
             call = await _read(channel, call)
             if call.status == "outcome_unknown":
-                raise OutcomeUnknown(call) from error
+                # Its lease has ended: what runs the call again is an attempt of its own.
+                one.lost()
+                if not attempt.taken_over:
+                    raise OutcomeUnknown(call) from error
         except AlreadyConsumed as error:
             one.lost()
             call = await _read(channel, call)
@@ -146,17 +152,21 @@ async def clear(
     raise NotReleased("not_released", 409, f"{call.tool} was released and taken back {MOST_ROUNDS} times")
 
 
-async def _left(channel: Channel, call: ToolCall) -> ToolCall:
+async def _left(channel: Channel, call: ToolCall, timeout_s: float | None) -> ToolCall:
     """A call once no attempt has it any more, where its tool may be run again without a person's word.
 
     Raises:
         OutcomeUnknown: another attempt has or had it, and the tool is not published as idempotent.
+        StillHeld: after `timeout_s` another attempt still has it.
     """
     if call.status in ("consumed", "outcome_unknown") and not await _is_idempotent(channel, call.tool):
         raise OutcomeUnknown(call)
     # It reports, or its lease ends: nobody is to run beside it.
-    found = call
+    found, clock = call, asyncio.get_running_loop().time
+    give_up_at = None if timeout_s is None else clock() + timeout_s
     while found.status == "consumed":
+        if give_up_at is not None and clock() >= give_up_at:
+            raise StillHeld(found, timeout_s or 0.0)
         await asyncio.sleep(LOOK_AGAIN_S)
         found = await channel.patiently(lambda: _read(channel, call))
     return found

@@ -7,8 +7,9 @@ import functools
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, overload
@@ -277,9 +278,13 @@ async def _run_async(
 
 
 async def _whole(binding: Binding, call: Callable[[], Awaitable[Any]]) -> Any:
-    """What a function comes to: a plain one may have handed out a coroutine that is its body."""
+    """What a function comes to: what it handed out may be a coroutine that is its body.
+
+    A task or another awaitable that an `async def` returns is what it returned, since its body has run.
+    """
     output = await call()
-    if inspect.isawaitable(output):
+    has_body = is_coroutine_function(binding.function)
+    if inspect.iscoroutine(output) or (inspect.isawaitable(output) and not has_body):
         output = await output
     check_has_run(output, binding.name)
     return output
@@ -317,7 +322,8 @@ async def _reported(
 
 
 async def _report_failure(run: Run, passed: Cleared, failure: Exception, ms: int) -> Told[str]:
-    told = await asyncio.to_thread(failure_told, failure)
+    with alive(_signs_of_life(run, passed, lambda: False)):
+        told = await _on_its_own_thread(partial(failure_told, failure))
     await run.wait(partial(_to_its_end, partial(report_failure, run.channel, passed, told.value, ms)))
     return told
 
@@ -327,10 +333,19 @@ async def _report_output(run: Run, options: Options, passed: Cleared, output: An
     if options.encode is not None or not is_plain(output):
         # On a thread: it may take its time, while other calls and the signs of life go on.
         with alive(_signs_of_life(run, passed, lambda: False)):
-            told = await asyncio.to_thread(output_told, output, options.encode)
+            told = await _on_its_own_thread(partial(output_told, output, options.encode))
     report = partial(report_success, run.channel, passed, output, told.value, ms)
     await run.wait(partial(_to_its_end, report))
     return told
+
+
+async def _on_its_own_thread(make: Callable[[], T]) -> T:
+    """Those of the loop's pool may all be taken, by functions that wait for this very call."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="placet-words")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, make)
+    finally:
+        pool.shutdown(wait=False)
 
 
 async def _to_its_end(make: Make[T]) -> T:

@@ -93,6 +93,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._is_stopping = False
         self._thread = threading.Thread(target=self._serve, name="placet", daemon=True)
         self._thread.start()
 
@@ -137,22 +138,28 @@ class LoopThread:
         return self._loop
 
     def _serve(self) -> None:
-        is_stopped = False
-        while not is_stopped:
-            # Somebody's code may ask for the end here, such as a source of tokens. Its task has that as its error,
-            # and whoever waits for it is told, on a thread of theirs.
+        try:
+            while not self._is_stopping:
+                # Somebody's code may ask for the end here, such as a source of tokens. Its task has that as its
+                # error, and whoever waits for it is told, on a thread of theirs.
+                with suppress(SystemExit, KeyboardInterrupt):
+                    self._loop.run_forever()
             with suppress(SystemExit, KeyboardInterrupt):
-                self._loop.run_forever()
-                is_stopped = True
-        self._loop.run_until_complete(_give_up())
-        self._loop.close()
+                self._loop.run_until_complete(_give_up())
+        finally:
+            self._loop.close()
 
     def stop(self) -> None:
         """Stop the loop and its thread; harmless when repeated."""
         if self._loop.is_closed() or os.getpid() != self._pid:
             return
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._stop_here)
         self._thread.join(STOP_S)
+
+    def _stop_here(self) -> None:
+        # The loop forgets it where somebody's exit ends it in the same turn.
+        self._is_stopping = True
+        self._loop.stop()
 
 
 async def _give_up() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from schemas.actor import subject_fault
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
 from schemas.policy_problems import PolicyRefused, Problem, warning
 from services.domain.policy.calls_that_fail import failing_calls
@@ -117,10 +118,21 @@ def _errors(readable: PolicyDocument, tenant: str | None) -> Iterator[Problem]:
         said = {(problem.path, problem.message) for problem in error.problems}
         yield from error.problems
     yield from failing_calls(readable.rules)
+    yield from _nobody(readable.rules)
     # A name that is unknown even to what is in force is told by its compiler.
     yield from (one for one in unknown_names(readable.rules) if (one.path, one.message) not in said)
     if tenant is not None and (foreign := foreign_scope(readable, tenant)):
         yield foreign
+
+
+def _nobody(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+    """Names that no token's subject can be, such as one with a space behind it: they would ask or exclude nobody."""
+    for index, rule in enumerate(rules):
+        for field in ("reviewers", "excluded"):
+            for number, name in enumerate(getattr(rule.hold, field) if rule.hold else ()):
+                if (fault := subject_fault(name)) is not None:
+                    path = f"rules[{index}].hold.{field}[{number}]"
+                    yield Problem(path=path, code="no_subject", message=fault)
 
 
 def _allowing_all(rules: tuple[Rule, ...]) -> Iterator[Problem]:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from schemas.policy_document import parse_policy
-from services.domain.policy.check import check, check_text
+from services.domain.policy.check import check, check_text, check_value
 
 
 def codes(text: str, **options: Any) -> list[tuple[str, str, str]]:
@@ -81,3 +81,15 @@ def test_check_of_a_condition_that_reads_what_no_rule_remembers_is_a_warning(
     _, problems = check_text(text)
     assert [problem.code for problem in problems] == found
     assert all(problem.severity == "warning" for problem in problems)
+
+
+@pytest.mark.parametrize("field", ["reviewers", "excluded"])
+@pytest.mark.parametrize("name", ["eve ", " eve", "ana\u200b", "placet:timer"])
+def test_check_of_people_who_can_be_no_subject_names_them(field: str, name: str) -> None:
+    """One would be waited for in vain, the other excludes nobody."""
+    rule = {"id": "r", "then": "hold", "hold": {field: ["bob", name]}}
+    document, problems = check_value({"policy": "p", "rules": [rule]})
+    assert document is not None
+    assert [(one.path, one.code, one.severity) for one in problems] == [
+        (f"rules[0].hold.{field}[1]", "no_subject", "error")
+    ]

@@ -74,6 +74,8 @@ class WsTransport:
         self._unanswered: dict[str, _Asked] = {}
         self._connection: ClientConnection | None = None
         self._is_believed = False
+        # The longest message that this connection was given, also where nobody waits for its answer any more.
+        self._longest = 0
         self._wanted = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
         self._lost = ""
@@ -109,7 +111,7 @@ class WsTransport:
             return body
         self._want()
         if self._connection is not None:
-            await self._write(self._connection, _subscription((key,)))
+            await self._try_to_send(self._connection, _subscription((key,)))
         return await self._mailbox.take(key, wait_s - soon_s)
 
     def forget(self, key: CallKey) -> None:
@@ -141,8 +143,7 @@ class WsTransport:
         try:
             self._want()
             if self._connection is not None and (self._is_believed or asked.size <= FIRST_MAX_BYTES):
-                asked.is_written = True
-                await self._write(self._connection, text)
+                await self._write(self._connection, asked)
             return await asked.answer
         finally:
             for timer in timers:
@@ -211,6 +212,7 @@ class WsTransport:
             self._connection, self._is_believed = None, False
 
     async def _begin(self, connection: ClientConnection) -> None:
+        self._longest = 0
         waited_for = self._mailbox.awaited()
         for start in range(0, len(waited_for), SUBSCRIBED_AT_ONCE):
             await connection.send(_subscription(waited_for[start : start + SUBSCRIBED_AT_ONCE]))
@@ -221,10 +223,18 @@ class WsTransport:
         """Send what has no answer: either what is longer than a stranger's message may be, or the rest."""
         for asked in list(self._unanswered.values()):
             if not asked.answer.done() and (asked.size > FIRST_MAX_BYTES) is longer:
-                asked.is_written = True
+                self._note_written(asked)
                 await connection.send(asked.text)
 
-    async def _write(self, connection: ClientConnection, text: str) -> None:
+    async def _write(self, connection: ClientConnection, asked: _Asked) -> None:
+        self._note_written(asked)
+        await self._try_to_send(connection, asked.text)
+
+    def _note_written(self, asked: _Asked) -> None:
+        asked.is_written = True
+        self._longest = max(self._longest, asked.size)
+
+    async def _try_to_send(self, connection: ClientConnection, text: str) -> None:
         try:
             await connection.send(text)
         except ConnectionClosed as closed:
@@ -259,8 +269,9 @@ class WsTransport:
 
     def _refuse_longest(self, closed: MessageTooLarge) -> None:
         sent = [one for one in self._unanswered.values() if one.is_written and not one.answer.done()]
-        if sent:
-            longest = max(sent, key=lambda one: one.size)
+        longest = max(sent, key=lambda one: one.size, default=None)
+        # What was refused may be one that was given up meanwhile: then the others are innocent, and sent again.
+        if longest is not None and longest.size >= self._longest:
             said = f"the other side took no message of {longest.size:,} bytes ({closed.detail})"
             longest.answer.set_result(too_large(said))
 
