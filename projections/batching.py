@@ -223,6 +223,8 @@ class Batcher:
         elif isinstance(event.body, CommandRefused):
             rule = self._rows.standing_rules.get((event.meta.tenant, event.body.subject_id))
             gathered.audits.append(audit.refused_publication_entry(event, rule))
+        elif isinstance(event.body, CommandAbandoned):
+            gathered.audits.append(audit.abandoned_publication_entry(event))
         _answer(event, (event.meta.tenant, audit.NO_PROJECT), self._topics.definitions, gathered)
 
     def _fold_rule(self, event: Event, gathered: Gathered) -> None:

@@ -121,6 +121,12 @@ def refused_publication_entry(event: Event, rule: Row | None = None) -> Row:
     return _row(event, event.meta.tenant, project) | _refused(event.body, None, None, None)
 
 
+def abandoned_publication_entry(event: Event) -> Row:
+    """The audit row of a definition command that was given up."""
+    project = _project_of(project_of_definition(event.key))
+    return _row(event, event.meta.tenant, project) | _abandoned(event.body, None, None, None)
+
+
 def _project_of(project: str) -> str:
     return NO_PROJECT if project == TENANT_WIDE else project
 

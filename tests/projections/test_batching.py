@@ -249,6 +249,8 @@ def test_definitions_are_kept_by_version_with_their_audit_rows(filler: Filler) -
         code=Refusal.INVALID, command="PublishPolicy", subject_id="production", detail="a typo", by="ops@acme"
     )
     definitions.append(policy_key("production"), [refused], partition=0, command_id="typo")
+    abandoned = x.CommandAbandoned(command="PublishTool", command_offset=7, attempts=3)
+    definitions.append(tool_key("send_money"), [abandoned], partition=0, command_id="poison")
     filler.fill(definitions=definitions)
     assert [(row["kind"], row["name"], row["version"]) for row in filler.rows(DEFINITIONS)] == [
         ("policy", "production", 1),
@@ -259,6 +261,7 @@ def test_definitions_are_kept_by_version_with_their_audit_rows(filler: Filler) -
     audits = filler.rows(AUDIT_ENTRIES)
     assert [row["action"] for row in audits] == [
         *("publish_policy", "publish_policy", "retire_policy", "publish_tool", "publish_policy_refused"),
+        "publish_tool_abandoned",
     ]
     assert (audits[2]["subject"], audits[2]["feedback"]) == ("ops@acme", "too wide")
     assert {row["command_id"]: row["code"] for row in filler.rows(ANSWERS)}["typo"] == "invalid"
