@@ -123,8 +123,9 @@ def refused_publication_entry(event: Event, rule: Row | None = None) -> Row:
 
 def abandoned_publication_entry(event: Event) -> Row:
     """The audit row of a definition command that was given up."""
+    body: Any = event.body
     project = _project_of(project_of_definition(event.key))
-    return _row(event, event.meta.tenant, project) | _abandoned(event.body, None, None, None)
+    return _row(event, event.meta.tenant, project) | _abandoned(body, None, None, None)
 
 
 def _project_of(project: str) -> str:
