@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ops.commands.common import DataDirOption, JsonOption, print_json, print_line
@@ -18,6 +17,7 @@ from ops.errors import OpsError
 from ops.kafka.acl import READER
 from ops.own_log import reached
 from ops.private import hide_secrets
+from ops.progress import reading_the_log
 from placet.cli import safe
 from placet.cli.session import console
 from projections.audit.settings import AUDIT_ERRORS, signed_heads
@@ -112,14 +112,7 @@ def _topics(config: StackConfig) -> Topics:
 
 def _run(address: KafkaAddress, topics: Topics, plan: Plan, processes: int | None, *, show: bool) -> Outcome:
     gc.set_threshold(GC_THRESHOLD)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    shown_on = console(stderr=True)
-    with Progress(*columns, console=shown_on, disable=not (show and shown_on.is_terminal)) as bar:
-        task = bar.add_task("reading the log", total=None)
-
-        def told(done: int, of: int) -> None:
-            bar.update(task, completed=done, total=of)
-
+    with reading_the_log(show=show) as told:
         return asyncio.run(_rebuild(address, topics, plan, processes, told))
 
 

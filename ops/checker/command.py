@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json as jsonlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ops.checker.check import check_log
 from ops.checker.clients import missing_fields
@@ -21,7 +19,7 @@ from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.own_log import reached
-from placet.cli.session import console
+from ops.progress import reading_the_log
 from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import KeysUnreadable
 from schemas.seals import LogSeals, load_seals
@@ -52,7 +50,7 @@ def audit_log(
             settings = config.settings_for("audit-log", READER)
             topics = Topics(settings["topic_prefix"])
             seals = _seals(settings)
-            with _progress(show=not json) as told:
+            with reading_the_log(show=not json) as told:
                 count, violations = asyncio.run(_check(settings, topics, lines, seals, told, notes.append))
     _tell(count, violations, notes, json)
     if violations:
@@ -86,16 +84,6 @@ def read_history(path: Path) -> Iterator[dict[str, Any]]:
         raise UsageError(
             f"The history {path} cannot be read ({error}): give a file of JSON lines."
         ) from error
-
-
-@contextmanager
-def _progress(*, show: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, where that is a terminal, and what moves it: records read, of how many."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    shown_on = console(stderr=True)
-    with Progress(*columns, console=shown_on, disable=not (show and shown_on.is_terminal)) as bar:
-        task = bar.add_task("reading the log", total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 async def _check(

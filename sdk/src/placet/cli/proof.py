@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import TimeElapsedColumn
 
 from placet.audit.bundle import Unreadable, read_heads, read_keys
 from placet.audit.consistency import MEMBERS as CONSISTENCY_MEMBERS
@@ -20,6 +20,7 @@ from placet.cli import safe
 from placet.cli.fetching import Fetch
 from placet.cli.impact import impact
 from placet.cli.lists import audit_app
+from placet.cli.progress import bar
 from placet.cli.session import JsonFlag, connect, console, print_json
 from placet.errors import Unavailable
 from placet.sync import Placet
@@ -49,9 +50,9 @@ def fetch(
     as_json: JsonFlag = False,
 ) -> None:
     """Fetch the tenant's audit records and heads, to verify them offline."""
-    with connect(context) as placet, _bar("fetching", show=not as_json) as bar:
-        task = bar.add_task("fetching", total=None)
-        found = Fetch(placet, out, lambda done, of: bar.update(task, completed=done, total=of)).run()
+    with connect(context) as placet, bar(TimeElapsedColumn(), show=not as_json, transient=True) as shown:
+        task = shown.add_task("fetching", total=None)
+        found = Fetch(placet, out, lambda done, of: shown.update(task, completed=done, total=of)).run()
     if as_json:
         print_json(found)
         return
@@ -108,13 +109,13 @@ def verify(
     kept = _read_heads(head)
     try:
         keys = None if key is None else read_keys(key)
-        with _bar("verifying", show=not as_json) as bar:
-            task = bar.add_task("verifying", total=None)
+        with bar(TimeElapsedColumn(), show=not as_json, transient=True) as shown:
+            task = shown.add_task("verifying", total=None)
             report = verify_path(
                 path,
                 keys,
                 kept,
-                lambda done, of: bar.update(task, completed=done, total=of),
+                lambda done, of: shown.update(task, completed=done, total=of),
                 require_records=require_records,
             )
     except Unreadable as error:
@@ -188,9 +189,3 @@ def _tell(report: Report) -> None:
     for finding in report.findings:
         print(safe.escaped(str(finding)))
     print(f"{'verified' if report.is_verified else 'NOT verified'}: {safe.escaped(report.proved)}")
-
-
-def _bar(name: str, *, show: bool) -> Progress:
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    shown_on = console(stderr=True)
-    return Progress(*columns, console=shown_on, disable=not (show and shown_on.is_terminal), transient=True)

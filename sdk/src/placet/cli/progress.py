@@ -1,0 +1,21 @@
+"""A bar for work that takes its time."""
+
+from __future__ import annotations
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+
+from placet.cli.session import console
+
+
+def bar(time: ProgressColumn, *, show: bool, transient: bool = False) -> Progress:
+    """A bar on standard error: shown where that is wanted and a terminal.
+
+    Args:
+        time: the column that tells of the time.
+        show: whether it is wanted.
+        transient: whether nothing of it stays.
+    """
+    shown_on = console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), time
+    is_shown = show and shown_on.is_terminal
+    return Progress(*columns, console=shown_on, disable=not is_shown, transient=transient)
