@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from schemas.actor import subject_fault
 from schemas.plain_words import did_you_mean, sentence, shown
 
 IN_FULL_MAX_CHARS = 2_000
@@ -25,6 +26,13 @@ class Problem(BaseModel):
     code: str
     message: str
     severity: Literal["error", "warning"] = "error"
+
+
+def no_subjects(path: str, names: Iterable[str]) -> Iterator[Problem]:
+    """The names in a list that no token's subject can be: nobody would ever be the one who is meant."""
+    for index, name in enumerate(names):
+        if (fault := subject_fault(name)) is not None:
+            yield Problem(path=f"{path}[{index}]", code="no_subject", message=fault)
 
 
 def warning(path: str, code: str, message: str) -> Problem:

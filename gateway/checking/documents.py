@@ -5,15 +5,12 @@ Policies are read by the engine that judges by them: see `worker`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
-from schemas.actor import subject_fault
-from schemas.policy_problems import PolicyRefused
-from schemas.policy_problems import Problem as PolicyProblem
-from schemas.principals import PrincipalDocument, principal_from_value, principal_to_json
+from schemas.policy_problems import PolicyRefused, no_subjects
+from schemas.principals import principal_from_value, principal_to_json
 from schemas.refusals import Refusal
 from schemas.tool_definition import tool_to_publish
 
@@ -49,16 +46,10 @@ def _principal(name: str, given: Any) -> str:
         raise _refused(error) from error
     if document.principal != name:
         raise Problem(Refusal.INVALID, f"the document is of {document.principal!r}, not of {name!r}")
-    if faults := tuple(_subject_faults(document)):
+    # Asked of what is to be published, and not of what was.
+    if faults := tuple(no_subjects("subjects", document.subjects)):
         raise _refused(PolicyRefused(faults))
     return principal_to_json(document)
-
-
-def _subject_faults(document: PrincipalDocument) -> Iterable[PolicyProblem]:
-    """Accounts that no token can have: asked of what is to be published, and not of what was."""
-    for index, subject in enumerate(document.subjects):
-        if (fault := subject_fault(subject)) is not None:
-            yield PolicyProblem(path=f"subjects[{index}]", code="no_subject", message=fault)
 
 
 def _refused(error: PolicyRefused) -> Problem:

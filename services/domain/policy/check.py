@@ -3,9 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from schemas.actor import subject_fault
 from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
-from schemas.policy_problems import PolicyRefused, Problem, warning
+from schemas.policy_problems import PolicyRefused, Problem, no_subjects, warning
 from services.domain.policy.calls_that_fail import failing_calls
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_tokens import Unreadable, tokenize
@@ -128,11 +127,9 @@ def _errors(readable: PolicyDocument, tenant: str | None) -> Iterator[Problem]:
 def _nobody(rules: tuple[Rule, ...]) -> Iterator[Problem]:
     """Names that no token's subject can be, such as one with a space behind it: they would ask or exclude nobody."""
     for index, rule in enumerate(rules):
-        for field in ("reviewers", "excluded"):
-            for number, name in enumerate(getattr(rule.hold, field) if rule.hold else ()):
-                if (fault := subject_fault(name)) is not None:
-                    path = f"rules[{index}].hold.{field}[{number}]"
-                    yield Problem(path=path, code="no_subject", message=fault)
+        if rule.hold is not None:
+            yield from no_subjects(f"rules[{index}].hold.reviewers", rule.hold.reviewers)
+            yield from no_subjects(f"rules[{index}].hold.excluded", rule.hold.excluded)
 
 
 def _allowing_all(rules: tuple[Rule, ...]) -> Iterator[Problem]:
