@@ -114,18 +114,24 @@ def test_case_12_stream_and_wait_of_a_withdrawn_issuers_key_end(stolen: Stolen, 
     assert thief.get(f"/v1/executions/{execution_id}/tool-calls/{call['call_id']}").status_code == 401
 
 
-async def test_case_12_who_waits_for_a_decision_is_not_told_it_once_the_key_is_withdrawn(
-    stolen: Stolen, bot: Caller, anna: Caller
-) -> None:
-    thief = stolen.caller("thief", "reviewer")
+def waiting(thief: Caller, bot: Caller, wait_s: int) -> tuple[Any, Any, list[asyncio.Task[Any]]]:
+    """A call and a request of the bot's, and the thief's waits for both."""
     call = bot.propose(bot.execution())
     path = f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
     asked = {"kind": "clarification", "question": "Which one?", "execution_id": call["execution_id"]}
     request = bot.post("/v1/requests", asked).json()
     waits = [
-        asyncio.create_task(asyncio.to_thread(thief.get, f"{where}?wait=30"))
+        asyncio.create_task(asyncio.to_thread(thief.get, f"{where}?wait={wait_s}"))
         for where in (path, f"/v1/requests/{request['request_id']}")
     ]
+    return call, request, waits
+
+
+async def test_case_12_who_waits_for_a_decision_is_not_told_it_once_the_key_is_withdrawn(
+    stolen: Stolen, bot: Caller, anna: Caller
+) -> None:
+    thief = stolen.caller("thief", "reviewer")
+    call, request, waits = waiting(thief, bot, 30)
     # They wait at the gateway, or come after the key is gone: they are refused either way.
     await asyncio.to_thread(stolen.withdraw, thief)
     decisions = (
@@ -145,14 +151,7 @@ async def test_case_12_who_waits_is_refused_soon_after_the_key_is_withdrawn_and_
     stolen: Stolen, bot: Caller
 ) -> None:
     thief = stolen.caller("thief", "reviewer")
-    call = bot.propose(bot.execution())
-    path = f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
-    asked = {"kind": "clarification", "question": "Which one?", "execution_id": call["execution_id"]}
-    request = bot.post("/v1/requests", asked).json()
-    waits = [
-        asyncio.create_task(asyncio.to_thread(thief.get, f"{where}?wait=60"))
-        for where in (path, f"/v1/requests/{request['request_id']}")
-    ]
+    _, _, waits = waiting(thief, bot, 60)
     # Whoever waits by now would do so for far longer than the test allows.
     _, pending = await asyncio.wait(waits, timeout=1.0)
     assert len(pending) == len(waits)

@@ -7,12 +7,14 @@ import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from aiokafka import AIOKafkaProducer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from ops.config import StackConfig
 from ops.topics import ensure_topics
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
@@ -22,6 +24,21 @@ from services.runtime.memory_log import MemoryLog
 
 PARTITIONS = 3
 PATIENCE_S = 30.0
+
+
+def installation(world: KafkaWorld, directory: Path) -> StackConfig:
+    """A stack's configuration over a log, of roles that something else runs."""
+    return StackConfig(
+        data_dir=str(directory),
+        bootstrap_servers=world.bootstrap_servers,
+        embedded_kafka=False,
+        database_url="",
+        gateway_port=0,
+        url="",
+        topic_prefix=world.log.topics.prefix,
+        partitions=PARTITIONS,
+    )
+
 
 T = TypeVar("T")
 

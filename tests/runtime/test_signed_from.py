@@ -22,7 +22,7 @@ from schemas.seals import OFF, load_seals, sealer_of
 from schemas.signed_from import COPY, SIGNED_FROM, read_signed_from
 from services.runtime.log import TopicPartition
 from tests.runtime.lab import Lab
-from tests.runtime.logs import PARTITIONS, KafkaWorld
+from tests.runtime.logs import PARTITIONS, KafkaWorld, installation
 from tests.runtime.test_snapshots import some_history
 
 pytestmark = pytest.mark.broker
@@ -60,16 +60,7 @@ class Installed:
 @pytest.fixture
 async def installed(kafka_log_world: KafkaWorld, tmp_path: Path, seed: int) -> AsyncIterator[Installed]:
     log = kafka_log_world.log
-    config = StackConfig(
-        data_dir=str(tmp_path),
-        bootstrap_servers=kafka_log_world.bootstrap_servers,
-        embedded_kafka=False,
-        database_url="",
-        gateway_port=0,
-        url="",
-        topic_prefix=log.topics.prefix,
-        partitions=PARTITIONS,
-    )
+    config = installation(kafka_log_world, tmp_path)
     install_keys(config.directory)
     found = Installed(Lab(log, PARTITIONS, random.Random(seed)), config)
     try:

@@ -11,7 +11,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ops.checker import check_log
-from ops.config import StackConfig
 from ops.install import install_keys
 from ops.seals import install_seals
 from schemas import commands as k
@@ -37,7 +36,7 @@ from services.runtime.ledger import Ledger
 from services.runtime.log import TopicPartition
 from services.runtime.snapshots import Snapshots
 from tests.runtime.lab import Lab, said, types
-from tests.runtime.logs import PARTITIONS, KafkaWorld
+from tests.runtime.logs import PARTITIONS, KafkaWorld, installation
 from tests.runtime.test_snapshots import folded, restart, some_history
 from tests.runtime.test_writer_fencing import zombie_record
 
@@ -102,16 +101,7 @@ async def test_case_32_upgrade_keeps_what_was_unsigned_and_owes_signatures_from_
     kafka_log_world: KafkaWorld, tmp_path: Path, seed: int
 ) -> None:
     log = kafka_log_world.log
-    config = StackConfig(
-        data_dir=str(tmp_path),
-        bootstrap_servers=kafka_log_world.bootstrap_servers,
-        embedded_kafka=False,
-        database_url="",
-        gateway_port=0,
-        url="",
-        topic_prefix=log.topics.prefix,
-        partitions=PARTITIONS,
-    )
+    config = installation(kafka_log_world, tmp_path)
     install_keys(config.directory)
     written = config.directory.keys / SIGNED_FROM
     settings = {"keys_dir": str(config.directory.keys)}
@@ -164,16 +154,7 @@ async def test_case_32_log_goes_on_after_signing_was_off_and_what_was_forged_bef
     kafka_log_world: KafkaWorld, tmp_path: Path, seed: int
 ) -> None:
     log = kafka_log_world.log
-    config = StackConfig(
-        data_dir=str(tmp_path),
-        bootstrap_servers=kafka_log_world.bootstrap_servers,
-        embedded_kafka=False,
-        database_url="",
-        gateway_port=0,
-        url="",
-        topic_prefix=log.topics.prefix,
-        partitions=PARTITIONS,
-    )
+    config = installation(kafka_log_world, tmp_path)
     install_keys(config.directory)
     keys = {"keys_dir": str(config.directory.keys)}
     lab = Lab(log, PARTITIONS, random.Random(seed))
