@@ -59,8 +59,9 @@ def _is_asked(live: Live, row: Row, actor: Actor, people: TenantPeople) -> bool:
 
 
 def _has_spoken(row: Row, actor: Actor, people: TenantPeople) -> bool:
-    voices = people.names_of(vote["by"] for vote in json_value(row["votes"]))
-    return people.name_of(actor.subject) in voices
+    spoken = (vote["by"] for vote in json_value(row["votes"]))
+    # What an account said that was taken from this person since is not theirs to see.
+    return people.name_of(actor.subject) in people.names_of(by for by in spoken if not people.is_disabled(by))
 
 
 def _requesters(live: Live, row: Row, people: TenantPeople) -> frozenset[str]:

@@ -113,7 +113,7 @@ def hands_to(asked: Asked, to: str, had: tuple[str, ...], people: TenantPeople) 
     hands: list[Delegation] = []
     for handed in reversed(asked.delegations):
         # Each who could not decide by themselves had the delegation that was the last one then.
-        if could_decide(asked, to, had, people) or people.meant_by(handed.to) != people.name_of(to):
+        if could_decide(asked, to, had, people) or not people.is_among(to, (handed.to,)):
             break
         hands.append(handed)
         to, had = handed.by, handed.roles
@@ -170,7 +170,7 @@ def keeps_role(
 
 
 def _is_named(asked: Asked, by: str, people: TenantPeople) -> bool:
-    return people.name_of(by) in map(people.meant_by, asked.reviewers)
+    return people.is_among(by, asked.reviewers)
 
 
 def _exclusion(

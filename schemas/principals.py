@@ -196,8 +196,19 @@ class TenantPeople(Struct, frozen=True):
         return frozenset(map(self.name_of, subjects))
 
     def meant_by(self, name: str) -> str:
-        """Whom a policy or a person means by a name: the principal of that name, else whose account it is."""
+        """Whom a policy or a person means by a name: the principal of that name, else whose account it is, or was.
+
+        For what bars people. What gives them authority asks `is_among`.
+        """
         return name if self._is_name(name) else self.name_of(name)
+
+    def is_among(self, subject: str, names: Iterable[str]) -> bool:
+        """Whether a subject is somebody whom names give authority to: as a rule's reviewer, or by delegation.
+
+        An account that was taken from its principal is nobody's: its name gives that principal nothing.
+        """
+        person = self.name_of(subject)
+        return any(self.meant_by(name) == person for name in names if not self._is_nobodys(name))
 
     def knows(self, name: str) -> bool:
         """Whether a name may be somebody's: a principal's, an account of one, or anyone's where none is published."""
@@ -261,6 +272,10 @@ class TenantPeople(Struct, frozen=True):
             # The tenant has a person of this name since, with other accounts; or one whose accounts nobody knows.
             return Person(f"{project}/{here.name}", ())
         return Person(here.name, (here,))
+
+    def _is_nobodys(self, name: str) -> bool:
+        """Whether a name is that of an account that was taken from its principal, and of nothing else."""
+        return not self._is_name(name) and self._person(name) is None and self._was_of(name) is not None
 
     def _was_of(self, subject: str) -> str | None:
         """Whose account a subject was that is nobody's now."""

@@ -85,7 +85,7 @@ def _decided(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     if hold.deadline_at_ms is not None and fact.at_ms >= hold.deadline_at_ms:
         run.say("I5", fact, "a decision after the deadline", hold.deadline_at_ms, fact.at_ms)
     people = run.published.people.at(run.tenant, run.project, run.adopted_through)
-    if people.person(body.by) in {people.person(voter.by) for voter in hold.voters}:
+    if people.person(body.by) in {people.person(one.by) for one in hold.voters if people.may_act(one.by)}:
         run.say("I10", fact, "one person counted twice", body.by)
     _check_authority(run, hold, fact, people)
     asked = (body.scope, body.remember or "")
@@ -125,7 +125,7 @@ def _check_quorum(
             person
             for voter in hold.voters
             for person, had in _speaking(hold, voter, people)
-            if had & roles or person in map(people.meant, asked["reviewers"])
+            if had & roles or person in people.named(asked["reviewers"])
         }
         if len(heard & voices) < asked["quorum"]:
             run.say("I10", fact, f"{done} without the people whom a rule asks for", *asked["rules"])
@@ -154,7 +154,7 @@ def _hands(hold: HoldSeen, by: str, had: frozenset[str], before: int, people: Pe
     if _is_named(hold, people.person(by), people) or _wanted(hold) & had or not before:
         return []
     last = hold.handed[before - 1]
-    if people.meant(last.to) != people.person(by):
+    if people.person(by) not in people.named([last.to]):
         return []
     return [last, *_hands(hold, last.by, last.roles, before - 1, people)]
 
@@ -192,8 +192,7 @@ def _stands(hold: HoldSeen, hands: list[Handed], people: PeopleAt) -> bool:
 
 
 def _is_same(by: str, person: str, people: PeopleAt) -> bool:
-    found = people.of_account(by)
-    return person in ("", people.person(by)) and not (found is not None and found.get("disabled"))
+    return person in ("", people.person(by)) and people.may_act(by)
 
 
 def _keeps(hold: HoldSeen, by: str, had: frozenset[str], people: PeopleAt) -> bool:
@@ -205,7 +204,7 @@ def _keeps(hold: HoldSeen, by: str, had: frozenset[str], people: PeopleAt) -> bo
 
 
 def _is_named(hold: HoldSeen, person: str, people: PeopleAt) -> bool:
-    return person in map(people.meant, hold.opened.reviewers)
+    return person in people.named(hold.opened.reviewers)
 
 
 def _barred(run: RunSeen, hold: HoldSeen, people: PeopleAt) -> set[str]:

@@ -83,6 +83,6 @@ def _could_decide(document: StandingRuleDocument, by: str, people: TenantPeople)
     if people.is_disabled(by):
         return False
     terms, roles = document.terms, people.roles_of(by)
-    if roles is None or people.name_of(by) in map(people.meant_by, terms.reviewers):
+    if roles is None or people.is_among(by, terms.reviewers):
         return True
     return bool(set(roles_asked(terms)) & set(roles))

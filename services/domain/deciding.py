@@ -330,7 +330,7 @@ def _is_asked(asked: HoldTerms | Requirement, ctx: Context) -> bool:
     """Whether the actor is one of those who are named."""
     people, actor = ctx.people, ctx.actor
     by_role = bool(set(asked.roles) & set(actor.roles))
-    return by_role or people.name_of(actor.subject) in map(people.meant_by, asked.reviewers)
+    return by_role or people.is_among(actor.subject, asked.reviewers)
 
 
 def _on_unknown_outcome(

@@ -198,7 +198,7 @@ def _own(document: StandingRuleDocument, people: TenantPeople) -> frozenset[str]
 
 def _may_decide(document: StandingRuleDocument, people: TenantPeople, actor: Actor) -> bool:
     terms = document.terms
-    if people.name_of(actor.subject) in map(people.meant_by, terms.reviewers):
+    if people.is_among(actor.subject, terms.reviewers):
         return True
     if terms.roles or terms.reviewers:
         return bool(set(terms.roles) & set(actor.roles))

@@ -143,6 +143,18 @@ def test_activate_of_a_rule_under_roles_takes_one_of_them() -> None:
     assert code(book.ask(ActivateRule(rule_id="r"), CLARA)) == "RuleActivated"
 
 
+def test_activate_by_whom_a_named_reviewers_account_was_taken_from_is_refused() -> None:
+    book = Book()
+    clara = {"principal": "clara-c", "subjects": ["clara", "clara@home"]}
+    book.now = with_people(book.now, clara)
+    book.make(terms={"reviewers": ["clara@home"]})
+    book.now = with_people(book.now, {**clara, "subjects": ["clara"]})
+    assert code(book.ask(ActivateRule(rule_id="r"), CLARA)) == "forbidden_role"
+
+    book.now = with_people(book.now, clara)
+    assert code(book.ask(ActivateRule(rule_id="r"), CLARA)) == "RuleActivated"
+
+
 def test_make_again_is_a_duplicate_and_by_a_person_is_never_asked() -> None:
     book = Book()
     book.make(four_eyes=False)

@@ -63,7 +63,15 @@ def policy(strictness: int, four_eyes: bool = False) -> dict[str, Any]:
         _rule("reads", "read_*", "hold" if strictness == 2 else "allow", timeout_seconds=HOLD_S),
         _rule("bans", "drop_*", "deny"),
         _rule("payments", "send_*", money, timeout_seconds=HOLD_S, remember=remember),
-        _rule("wires", "wire_*", "hold", timeout_seconds=HOLD_S, roles=["treasurer"], exclude_requester=True),
+        _rule(
+            "wires",
+            "wire_*",
+            "hold",
+            timeout_seconds=HOLD_S,
+            roles=["treasurer"],
+            reviewers=[OLDER],
+            exclude_requester=True,
+        ),
         _rule(
             "moves",
             "move_*",
@@ -103,19 +111,21 @@ def policy(strictness: int, four_eyes: bool = False) -> dict[str, Any]:
     }
 
 
-# Tess with both of her accounts.
+# Tess with both of her accounts; the older one is named by a rule, and taken from her now and then.
+OLDER = "tess@old"
 BOTH_ACCOUNTS: dict[str, Any] = {
     "principal": "tess-t",
-    "subjects": ["tess", "tess@old"],
+    "subjects": ["tess", OLDER],
     "roles": ["treasurer", "reviewer"],
 }
 
 
 def principal(rng: random.Random) -> dict[str, Any]:
-    """Tess with the roles that she has for a while."""
+    """Tess with the roles and accounts that she has for a while."""
     roles = rng.choice((["treasurer", "reviewer"], ["reviewer"], ["analyst"], []))
     return {
         **BOTH_ACCOUNTS,
+        "subjects": ["tess"] if rng.random() < 0.3 else ["tess", OLDER],
         "roles": roles,
         "disabled": rng.random() < 0.1,
         "agents": ["bot"] if rng.random() < 0.3 else [],

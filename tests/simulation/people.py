@@ -19,6 +19,7 @@ from services.runtime.log import LogUnreachable, TopicPartition
 from tests.simulation.definitions import (
     BOTH_ACCOUNTS,
     NEIGHBOUR,
+    OLDER,
     OPERATOR,
     PROJECT,
     REMEMBERED,
@@ -35,7 +36,7 @@ from tests.simulation.gateway import Gateway
 RITA = Actor(subject="rita", tenant=TENANT, project=PROJECT, roles=("reviewer",))
 TESS = Actor(subject="tess", tenant=TENANT, project=PROJECT, roles=("treasurer", "reviewer"))
 # The same person by an older account.
-TESS_AGAIN = Actor(subject="tess@old", tenant=TENANT, project=PROJECT, roles=("treasurer", "reviewer"))
+TESS_AGAIN = Actor(subject=OLDER, tenant=TENANT, project=PROJECT, roles=("treasurer", "reviewer"))
 REVIEWERS = (RITA, TESS, TESS_AGAIN, OPERATOR)
 
 
@@ -62,7 +63,7 @@ class Reviewer:
         await asyncio.sleep(self._pondering_s(hold))
         if self.rng.random() < 0.1:
             await self._ask(
-                opened.key, self.rng.choice((k.ClaimHold(hold_id=hold.hold_id), _delegation(hold)))
+                opened.key, self.rng.choice((k.ClaimHold(hold_id=hold.hold_id), self._delegation(hold)))
             )
         command = self._decision(hold)
         trace = await self._ask(opened.key, command, hold_id=hold.hold_id, digest=command.digest)
@@ -114,6 +115,9 @@ class Reviewer:
             return "execution", canonical({"arguments": tests})
         uses = self.rng.choice((1, 4, 6, None))
         return "rule", canonical({"arguments": tests, "uses": uses})
+
+    def _delegation(self, hold: Any) -> k.DelegateHold:
+        return k.DelegateHold(hold_id=hold.hold_id, to=self.rng.choice(("rita", OLDER)))
 
     async def _ask(self, key: bytes, body: Message, **noted: Any) -> list[Event]:
         self.asked += 1
@@ -211,7 +215,3 @@ def _publishing(kind: str, document: dict[str, Any]) -> k.PublishPolicy | k.Publ
         case "principal":
             return k.PublishPrincipal(name=document["principal"], document=text)
     return k.PublishTool(name=document["name"], definition=text)
-
-
-def _delegation(hold: Any) -> k.DelegateHold:
-    return k.DelegateHold(hold_id=hold.hold_id, to="rita")

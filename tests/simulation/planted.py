@@ -210,6 +210,10 @@ def count_accounts_instead_of_people(patch: Patch) -> None:
     patch.setattr(TenantPeople, "name_of", lambda self, subject: subject)
 
 
+def give_authority_by_an_account_that_was_taken_away(patch: Patch) -> None:
+    patch.setattr(TenantPeople, "_is_nobodys", lambda self, name: False)
+
+
 def believe_the_roles_of_a_token(patch: Patch) -> None:
     patch.setattr(TenantPeople, "resolved", lambda self, actor: actor)
 
@@ -325,6 +329,7 @@ BUGS = {
         PlantedBug(lose_what_a_full_batch_did_not_take, ("I3", "I6", "I12")),
         PlantedBug(let_an_editor_approve_the_edit, ("I10",)),
         PlantedBug(count_accounts_instead_of_people, ("I10",)),
+        PlantedBug(give_authority_by_an_account_that_was_taken_away, ("I10",)),
         PlantedBug(believe_the_roles_of_a_token, ("I10",)),
         PlantedBug(never_look_at_the_time, ("I12",)),
         PlantedBug(run_what_changed_after_the_release, ("I1",)),

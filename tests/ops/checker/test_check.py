@@ -89,6 +89,18 @@ def test_check_quorum_of_two_people_one_of_them_named_by_the_rule_finds_nothing(
     assert told(story) == []
 
 
+def test_check_vote_of_a_person_whose_other_account_had_voted_and_was_taken_finds_nothing() -> None:
+    story = Story()
+    story.publishes("mia-m", "mia", "mia@old", roles=["reviewer"])
+    story.held(quorum=2)
+    story.says(story.decision(by="mia", resolves=False, person="mia-m"))
+    story.publishes("mia-m", "mia@old", roles=["reviewer"])
+    story.says(story.decision(by="mia@old", resolves=False, person="mia-m"))
+    story.says(story.decision(), story.release())
+
+    assert told(story) == []
+
+
 @pytest.mark.parametrize("wrong", [wrong for wrong, number in WRONGS if number == "I10"])
 def test_check_wrongs_of_authority_are_told_as_that_alone(wrong: Wrong) -> None:
     story = Story()

@@ -242,6 +242,28 @@ def quorum_with_a_voice_whose_account_was_taken_away(story: Story) -> None:
     story.says(story.decision(by="mia@old", person="mia-m"), story.release())
 
 
+def approved_by_whom_a_reviewers_account_was_taken_from(story: Story) -> None:
+    story.publishes("mia-m", "mia", "mia@old", roles=["analyst"])
+    story.held(reviewers=("mia",))
+    story.publishes("mia-m", "mia@old", roles=["analyst"])
+    story.says(story.decision(by="mia@old", person="mia-m", roles=("analyst",)), story.release())
+
+
+def approved_by_whom_the_delegates_account_was_taken_from(story: Story) -> None:
+    story.publishes("mia-m", "mia", "mia@old", roles=["analyst"])
+    story.held(roles=("reviewer",))
+    story.says(h.HoldDelegated(hold_id="h", by="rita", to="mia", roles=("reviewer",)))
+    story.publishes("mia-m", "mia@old", roles=["analyst"])
+    story.says(story.decision(by="mia@old", person="mia-m", roles=("analyst",)), story.release())
+
+
+def approved_by_whom_an_excluded_account_was_taken_from(story: Story) -> None:
+    story.publishes("mia-m", "mia", "mia@old", roles=["reviewer"])
+    story.held(excluded=("mia",))
+    story.publishes("mia-m", "mia@old", roles=["reviewer"])
+    story.says(story.decision(by="mia@old", person="mia-m"), story.release())
+
+
 def approved_with_a_role_that_only_the_token_had(story: Story) -> None:
     story.publishes("rita-r", "rita", roles=["analyst"])
     story.held()
@@ -357,6 +379,9 @@ WRONGS: list[tuple[Wrong, str]] = [
     (approved_for_somebody_who_had_lost_the_role, "I10"),
     (quorum_with_a_voice_for_somebody_disabled, "I10"),
     (quorum_with_a_voice_whose_account_was_taken_away, "I10"),
+    (approved_by_whom_a_reviewers_account_was_taken_from, "I10"),
+    (approved_by_whom_the_delegates_account_was_taken_from, "I10"),
+    (approved_by_whom_an_excluded_account_was_taken_from, "I10"),
     (approved_with_a_role_that_only_the_token_had, "I10"),
     (approved_by_somebody_excluded, "I10"),
     (approved_by_a_reviewer_whom_nobody_named, "I10"),
