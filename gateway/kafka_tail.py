@@ -16,6 +16,7 @@ from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM, TermRule, rule_of
+from schemas.topics import begins_late
 from vitals.kafka_damage import damage, is_damage
 from vitals.kafka_lag import progress
 
@@ -48,7 +49,7 @@ class Start:
 
 @dataclass(slots=True)
 class KafkaTail:
-    """Reads lanes from given starts on, and gives each batch of events that count to `take`.
+    """Reads lanes of facts from given starts on, and gives each batch of events that count to `take`.
 
     `unreadable` counts records that could not be read; they are the decider's to report. `seals` tells which records
     a decider signed; None where nothing is signed.
@@ -69,7 +70,7 @@ class KafkaTail:
 
         Raises:
             KafkaUnreachable: nobody answers.
-            LogLost: a topic is missing, or the log is shorter than where a view stands.
+            LogLost: a topic is missing, its first facts are, or the log is shorter than where a view stands.
         """
         self._consumer = consumer = new_consumer(self.config)
         # It only asks where the log ends: on the reader's connection that would wait behind a long fetch.
@@ -159,10 +160,13 @@ class KafkaTail:
         ends: Mapping[TopicPartition, int] = await consumer.end_offsets(tps)
         for begin in self.starts:
             low, high = first[begin.tp], ends[begin.tp]
-            if not low <= begin.offset <= high:
+            where = f"{begin.tp.topic}/{begin.tp.partition}"
+            if low != 0:
+                raise LogLost(begins_late(where, low))
+            if begin.offset > high:
                 raise LogLost(
-                    f"{begin.tp.topic}/{begin.tp.partition} holds {low} to {high}, but the views stand at "
-                    f"{begin.offset}, since the log was cut or made anew: {RESTORE}."
+                    f"{where} ends at offset {high}, but the views stand at {begin.offset}, since the log was cut or "
+                    f"made anew: {RESTORE}."
                 )
 
     def _take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:

@@ -32,7 +32,13 @@ async def opened_log(config: StackConfig, principal: str = INSTALLATION) -> Asyn
         await log.close()
 
 
+async def topic_bounds(log: Log, topic: str) -> tuple[tuple[int, int], ...]:
+    """The first offset of each partition, and one past the last; errors as `Log`."""
+    return tuple(
+        [await log.bounds(TopicPartition(topic, n)) for n in range(await log.partition_count(topic))]
+    )
+
+
 async def topic_ends(log: Log, topic: str) -> tuple[int, ...]:
     """One past the last record of each partition; errors as `Log`."""
-    bounds = [await log.bounds(TopicPartition(topic, n)) for n in range(await log.partition_count(topic))]
-    return tuple(end for _, end in bounds)
+    return tuple(end for _, end in await topic_bounds(log, topic))

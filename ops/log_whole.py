@@ -2,7 +2,8 @@
 
 Deciders know by `placet.trust` and their snapshots what is missing in the log (`services/runtime/log_whole`), and may
 depend on no view. Where those two were removed, or no trust processor ran, they would decide anew what was cut off,
-while the projector refuses the same log a moment later. So `placet up` looks at both first.
+while the projector refuses the same log a moment later. So `placet up` looks at both first, and at where the facts
+begin.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from collections.abc import Iterator
 
 from ops.config import StackConfig
 from ops.errors import LogCutError, OpsError
-from ops.log_ends import opened_log, topic_ends
+from ops.log_ends import opened_log, topic_bounds
 from projections.audit.head_files import HeadsUnusable
 from projections.audit.heads import HeadsDisagree
 from projections.audit.settings import signed_heads
 from projections.store.port import ViewError, ViewOutdated
 from projections.store.urls import exists, open_view
 from schemas.key_files import KeysUnreadable
-from schemas.topics import Topics
+from schemas.topics import Topics, begins_late
 from services.runtime.log import LogError, TopicPartition
 
 Known = tuple[TopicPartition, int, str]
 
 
 def check_log_whole(config: StackConfig) -> None:
-    """Refuse a log that ends before what the views have read, or what an audit head was signed for.
+    """Refuse a log that ends before what the views have read or an audit head was signed for, or that begins late.
 
     Raises:
         LogCutError: It does.
@@ -50,12 +51,15 @@ def check_log_whole(config: StackConfig) -> None:
 
 async def _ends(config: StackConfig) -> dict[TopicPartition, int]:
     topics = Topics(prefix=config.topic_prefix)
+    ends = {}
     async with opened_log(config) as log:
-        return {
-            TopicPartition(topic, number): end
-            for topic in (topics.executions, topics.definitions)
-            for number, end in enumerate(await topic_ends(log, topic))
-        }
+        for topic in topics.facts:
+            for number, (first, end) in enumerate(await topic_bounds(log, topic)):
+                tp = TopicPartition(topic, number)
+                if first != 0:
+                    raise LogCutError(f"No role was started: {begins_late(str(tp), first)}")
+                ends[tp] = end
+    return ends
 
 
 def _of_views(config: StackConfig) -> Iterator[Known]:
@@ -69,7 +73,7 @@ def _of_views(config: StackConfig) -> Iterator[Known]:
         return
     try:
         for at in view.positions():
-            if at.topic in (topics.executions, topics.definitions):
+            if at.topic in topics.facts:
                 yield TopicPartition(at.topic, at.partition), at.next_offset, "the views have read up to"
     finally:
         view.close()

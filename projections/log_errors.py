@@ -1,11 +1,11 @@
 """What is wrong with the log that a view was read from; each error says what the operator does."""
 
+from schemas.topics import begins_late
+
 RESTORE = (
     "restore the log from a backup; only where it is meant as it is now, all its topics from one moment, rebuild the "
     "views with placet replay --force"
 )
-# Of views that have read nothing of a partition: none can be made.
-RESTORE_WHOLE = "restore the log from a backup, since no view can be made of what is left"
 
 
 class LogError(Exception):
@@ -31,7 +31,15 @@ class LogChanged(LogError):
     the view is a witness of what was cut off.
     """
 
-    def __init__(self, where: str, what: str, advice: str = "") -> None:
-        super().__init__(f"{where} {what}: {advice or RESTORE}.")
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(f"{where} {what}: {RESTORE}.")
         self.where = where
         self.what = what
+
+
+class FactsDeleted(LogError):
+    """The first facts of a partition are gone. The operator restores the log: no view can be made of what is left."""
+
+    def __init__(self, where: str, first: int) -> None:
+        super().__init__(begins_late(where, first))
+        self.where = where

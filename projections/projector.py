@@ -1,7 +1,8 @@
 """The projector: follows the log and keeps the views current.
 
 1. Find where the view stands, and check that the log is still the one it was read from, and the one that was signed.
-2. Read from there; fold; write rows and positions in one transaction; sign what has grown.
+2. Read from there; fold; write rows and positions in one transaction; sign what has grown. Meanwhile look whether
+   the log still begins where it did: nothing that comes next tells that facts behind the view were deleted.
 3. When the view was swapped for a rebuilt one, open that and begin again at 1.
 
 It holds nothing that is not in the database or the log: whatever fails ends it, and the next one goes on.
@@ -10,15 +11,17 @@ It holds nothing that is not in the database or the log: whatever fails ends it,
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from projections.audit.heads import HeadKeeper
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
+from projections.log_errors import LogUnreachable
 from projections.meters import UNSEEN, Meters
 from projections.slices import slices
-from projections.standing import Standing, find_standing, first_position
+from projections.standing import Standing, check_begun, find_standing, first_position
 from projections.store.port import Batch, Position, RowStore, ViewReplaced, ViewStore
 from projections.tail_kafka import KafkaTail, Partition
 from schemas.record import RawRecord
@@ -29,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_RECORDS = 2_000
 SAY_EVERY_S = 10.0
+LOOK_EVERY_S = 10.0
 
 Tell = Callable[[str], None]
 
@@ -132,12 +136,27 @@ class Projector:
         logger.info("the view is %d records behind", standing.behind())
         self.tail.stand_at(standing.offsets)
         progress = _Progress(standing, self.tell)
-        while not self.stopping:
-            if polled := await self.tail.poll():
-                writer.write(polled)
-                progress.moved(writer.positions)
-            if self.heads is not None:
-                self.heads.turn(store, is_caught_up=progress.is_ready)
+        looking = asyncio.create_task(self._look_at_beginnings(standing))
+        try:
+            while not self.stopping and not looking.done():
+                if polled := await self.tail.poll():
+                    writer.write(polled)
+                    progress.moved(writer.positions)
+                if self.heads is not None:
+                    self.heads.turn(store, is_caught_up=progress.is_ready)
+            if looking.done():
+                looking.result()
+        finally:
+            looking.cancel()
+            await asyncio.wait({looking})
+
+    async def _look_at_beginnings(self, standing: Standing) -> None:
+        """Look until facts are found deleted; errors as `check_begun`. A log that does not answer is asked again."""
+        facts = [at for at in standing.offsets if at.topic in self.topics.facts]
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            with suppress(LogUnreachable):
+                check_begun(self.topics, await self.tail.bounds(facts))
 
 
 class _Progress:

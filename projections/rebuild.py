@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, Forgotten, compare
-from projections.log_errors import RESTORE_WHOLE, LogChanged, LogUnreachable
+from projections.log_errors import LogUnreachable
 from projections.projector import Writer, new_writer
+from projections.standing import check_begun
 from projections.store.port import ViewDamaged, ViewHeld, ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view, remove_leftovers
 from projections.tail_kafka import Bounds, KafkaTail, Partition
@@ -237,11 +238,7 @@ async def _held(tail: KafkaTail, topics: Topics) -> dict[Partition, Bounds]:
     names = (topics.executions, topics.definitions, topics.dead_letters)
     partitions = [at for name in names for at in await tail.partitions(name)]
     held = await tail.bounds(partitions)
-    for partition, (first, _) in held.items():
-        if first != 0 and partition.topic != topics.dead_letters:
-            raise LogChanged(
-                str(partition), f"begins at offset {first}, but the views need it from 0", RESTORE_WHOLE
-            )
+    check_begun(topics, held)
     return held
 
 

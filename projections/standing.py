@@ -1,8 +1,9 @@
 """Where a view stands in the log, and whether that log is still the one it was read from.
 
-Checked at start, in this order: 1. the partitions are there · 2. each holds the view's offset · 3. its first
-record is the one the view began with · 4. the record before the offset is the one the view read last · 5. the
-tracking row says the same as the position. Whatever does not hold stops the projector; nothing is skipped.
+Checked at start, in this order: 1. the partitions are there · 2. those of facts begin at offset 0 · 3. each holds the
+view's offset · 4. its first record is the one the view began with · 5. the record before the offset is the one the
+view read last · 6. the tracking row says the same as the position. Whatever does not hold stops the projector;
+nothing is skipped.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from projections.batching import record_id_of
-from projections.log_errors import RESTORE_WHOLE, LogChanged, TopicMissing
+from projections.log_errors import FactsDeleted, LogChanged, TopicMissing
 from projections.store.port import Position, ViewStore
 from projections.tail_kafka import Bounds, Partition
 from schemas.record import RawRecord
@@ -56,6 +57,7 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
     The dead letters' topic is read too. It forgets its beginning after 30 days, and the view does not mind.
 
     Raises:
+        FactsDeleted: the first facts of a partition are gone.
         LogChanged: the log is shorter than the view has read, or another one.
         TopicMissing: a topic does not exist.
         LogUnreachable: nobody answers.
@@ -66,6 +68,7 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
     for partition in stored.keys() - set(partitions):
         raise LogChanged(str(partition), "is not there any more")
     bounds = await log.bounds(partitions)
+    check_begun(topics, bounds)
     offsets: dict[Partition, int] = {}
     for partition in partitions:
         position, held = stored.get(partition), bounds[partition]
@@ -74,13 +77,20 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
         elif position is not None:
             await _check(log, store, partition, position, held)
             offsets[partition] = position.next_offset
-        elif held.first != 0:
-            raise LogChanged(
-                str(partition), f"begins at offset {held.first}, but the views need it from 0", RESTORE_WHOLE
-            )
         else:
             offsets[partition] = 0
     return Standing(offsets, stored, {at: bounds[at].end for at in partitions})
+
+
+def check_begun(topics: Topics, held: Mapping[Partition, Bounds]) -> None:
+    """Check that no first facts were deleted.
+
+    Raises:
+        FactsDeleted: a partition of facts begins behind offset 0.
+    """
+    for partition, bounds in sorted(held.items()):
+        if partition.topic in topics.facts and bounds.first != 0:
+            raise FactsDeleted(str(partition), bounds.first)
 
 
 def first_position(partition: Partition, first: RawRecord) -> Position:
@@ -112,12 +122,9 @@ async def _check(
     log: LogReader, store: ViewStore, partition: Partition, position: Position, bounds: Bounds
 ) -> None:
     offset = position.next_offset
-    if not bounds.first <= offset - 1 < bounds.end:
-        raise LogChanged(
-            str(partition),
-            f"holds offsets {bounds.first} up to {bounds.end}, but the view has read up to {offset}",
-        )
-    if bounds.first == 0 and record_id_of(await log.read_one(partition, 0)) != position.topic_id:
+    if offset > bounds.end:
+        raise LogChanged(str(partition), f"ends at offset {bounds.end}, but the view has read up to {offset}")
+    if record_id_of(await log.read_one(partition, 0)) != position.topic_id:
         raise LogChanged(str(partition), "was made anew since the view was built")
     last = await log.read_one(partition, offset - 1)
     if last.offset != offset - 1 or record_id_of(last) != position.record_id:

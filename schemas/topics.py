@@ -14,6 +14,21 @@ FOREVER_MS = -1
 MAX_MESSAGE_BYTES = 2 * 1024 * 1024
 
 
+def begins_late(where: str, first: int) -> str:
+    """What is wrong with a partition of facts that begins behind offset 0, and what to do about it.
+
+    Args:
+        where: the partition, as `topic/number`.
+        first: its first offset.
+    """
+    return (
+        f"{where} begins at offset {first}, but facts are kept for ever: those before it were deleted, by hand or by "
+        "a retention of the topic. Restore all topics from a backup of one moment, and see that this one has no "
+        "retention (retention.ms and retention.bytes are -1). Remove nothing: views, audit heads and trust name what "
+        "is missing (docs/operations.md, Backup and restore)."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
     """One topic as it must exist on the broker.
@@ -45,6 +60,11 @@ class Topics:
     def executions(self) -> str:
         """The facts, by aggregate: the product's truth."""
         return f"{self.prefix}.executions"
+
+    @property
+    def facts(self) -> tuple[str, str]:
+        """The topics whose records are kept for ever and read from offset 0 on: each partition begins there."""
+        return self.executions, self.definitions
 
     @property
     def definition_commands(self) -> str:

@@ -27,7 +27,13 @@ async def read_log(log: Log, told: Told = lambda done, of: None) -> dict[TopicPa
         told: hears how many offsets were read, and of how many.
     """
     found: dict[TopicPartition, list[RawRecord]] = {}
-    await _read(log, lambda tp, raws: found.setdefault(tp, []).extend(raws), lambda tp: None, told)
+    await _read(
+        log,
+        lambda tp, first: None,
+        lambda tp, raws: found.setdefault(tp, []).extend(raws),
+        lambda tp: None,
+        told,
+    )
     return found
 
 
@@ -55,7 +61,7 @@ async def check_log(
     """
     reading = Reading(log.topics, histories, seals=seals)
     try:
-        await _read(log, reading.take, reading.end, told)
+        await _read(log, reading.begin, reading.take, reading.end, told)
         found = reading.violations()
         for text in reading.notes:
             note(text)
@@ -103,6 +109,7 @@ def counting_facts(records: Records, topic: str) -> list[Fact]:
 
 async def _read(
     log: Log,
+    begin: Callable[[TopicPartition, int], None],
     take: Callable[[TopicPartition, Sequence[RawRecord]], None],
     end: Callable[[TopicPartition], None],
     told: Told,
@@ -110,16 +117,18 @@ async def _read(
     bounds = await _bounds(log)
     done, of = 0, sum(last - first for first, last in bounds.values())
     for tp in _in_order(bounds, log.topics):
-        begin, last = bounds[tp]
+        known, last = bounds[tp]
         # What retention has taken since is not there to be read.
-        first = min(max(begin, (await log.bounds(tp))[0]), last)
+        held = max(known, (await log.bounds(tp))[0])
+        first = min(held, last)
+        begin(tp, held)
         take(tp, [])
         async with aclosing(log.read(tp, first, last)) as chunks:
             async for chunk in chunks:
                 take(tp, chunk)
-                told(done + chunk[-1].offset + 1 - begin, of)
+                told(done + chunk[-1].offset + 1 - known, of)
         end(tp)
-        done += last - begin
+        done += last - known
     told(done, of)
 
 

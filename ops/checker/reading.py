@@ -57,6 +57,7 @@ class Reading:
         self._heard = Heard(histories)
         self._asked: dict[TopicPartition, Asked] = {}
         self._events: _Events | None = None
+        self._late: dict[TopicPartition, int] = {}
         self._newest_ms = 0
 
     def take(self, tp: TopicPartition, raws: Sequence[RawRecord]) -> None:
@@ -71,9 +72,16 @@ class Reading:
         else:
             self._take_events(tp, raws)
 
+    def begin(self, tp: TopicPartition, first: int) -> None:
+        """Say at which offset a partition begins, before any of its records is taken."""
+        if tp.topic in self._topics.facts and first != 0:
+            self._late[tp] = first
+
     def end(self, tp: TopicPartition) -> None:
         """Say that a partition was read to its end."""
         events, self._events = self._events, None
+        if (first := self._late.get(tp)) is not None:
+            self._found.append(_deleted(tp, first, events is not None and events.counted))
         if events is not None and (displaced := events.reader.displaced):
             self.notes.append(
                 f"{tp}: {displaced:,} records of deciders landed behind the place that they were signed for; they do "
@@ -108,6 +116,7 @@ class Reading:
         for fact in events.reader.read(raws):
             if not fact.counts:
                 continue
+            events.counted = True
             self._newest_ms = max(self._newest_ms, fact.at_ms)
             if of_definitions:
                 self._published.read(fact)
@@ -146,3 +155,14 @@ class _Events:
         self.seen = seen
         self.traces = traces
         self.asked = asked
+        self.counted = False
+
+
+def _deleted(tp: TopicPartition, first: int, counted: bool) -> Violation:
+    what = "the facts before it were deleted, though facts are kept for ever: restore the log from a backup"
+    if not counted:
+        what += (
+            "; nothing behind them counts, since a claim counts by the one before it, so nothing else of this "
+            "partition was checked"
+        )
+    return Violation("I3", f"{tp}@{first}", what)

@@ -4,6 +4,9 @@ A decider goes on from what the facts say was decided. Where facts were cut off 
 decide those again, differently. So before it claims anything it looks for a witness: `placet.trust` says of each
 partition of the facts up to which offset it was counted.
 
+Where the first facts of a partition were deleted, what is left tells nothing: a claim counts by the one before it.
+A snapshot would hide that. So each partition of facts has to begin at offset 0.
+
 It would do the same where the facts are there and count no more, since the public half of the key that signed them
 was lost, or since they were recorded unsigned. The witness says, too, under which claim it counted. Records of the
 facts themselves are no evidence: who may only produce there could claim under a key that nobody ever knew.
@@ -15,11 +18,39 @@ from contextlib import aclosing
 from schemas.record import UnreadableRecord
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM
+from schemas.topics import begins_late
 from schemas.trust import TrustCheckpoint, read_trust
-from services.runtime.log import ClaimUnknown, Log, LogTruncated, TopicPartition
+from services.runtime.log import ClaimUnknown, Log, LogError, LogTruncated, TopicPartition
 
 # A checkpoint closes every round of counting: one of the last records is one.
 LOOK_BACK = 1_000
+
+
+class FactsDeleted(LogTruncated):
+    """The first facts of a partition are gone. The operator restores the log."""
+
+    def __init__(self, tp: TopicPartition, first: int, end: int) -> None:
+        LogError.__init__(self, begins_late(str(tp), first))
+        self.tp, self.wanted, self.first, self.end = tp, 0, first, end
+
+
+async def check_begun(log: Log, *topics: str) -> None:
+    """Check that each partition of facts begins at offset 0.
+
+    Args:
+        log: connected.
+        topics: those of facts that are looked at.
+
+    Raises:
+        FactsDeleted: one does not.
+        LogError: the log cannot be read; see its kinds.
+    """
+    for topic in topics:
+        for partition in range(await log.partition_count(topic)):
+            tp = TopicPartition(topic, partition)
+            first, end = await log.bounds(tp)
+            if first != 0:
+                raise FactsDeleted(tp, first, end)
 
 
 async def check_whole(log: Log, seals: LogSeals | None = None) -> Mapping[int, int]:
@@ -33,10 +64,12 @@ async def check_whole(log: Log, seals: LogSeals | None = None) -> Mapping[int, i
         Per partition, the claim that was counted last.
 
     Raises:
+        FactsDeleted: a partition begins behind offset 0.
         LogTruncated: a partition ends before.
         ClaimUnknown: that claim would not count any more.
         LogError: the log cannot be read; see its kinds.
     """
+    await check_begun(log, *log.topics.facts)
     claims = {}
     topic_id = await log.topic_id(log.topics.executions)
     for partition in range(await log.partition_count(log.topics.trust)):

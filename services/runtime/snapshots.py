@@ -25,6 +25,7 @@ from schemas.seals import PublicKeys, Sealer, SignedText
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import Log, LogError, LogTruncated, TopicPartition
+from services.runtime.log_whole import FactsDeleted
 from services.runtime.snapshot_state import FOLD_VERSION, encode_ledger, restore_ledger
 
 MANIFEST_CONTEXT = b"placet.snapshot-manifest.v1\x00"
@@ -87,6 +88,7 @@ class Snapshots:
             Whether there was one.
 
         Raises:
+            FactsDeleted: the partition begins behind offset 0.
             LogTruncated: a snapshot of this very topic is ahead of the log.
         """
         records = await self._read_all()
@@ -187,6 +189,8 @@ class Snapshots:
         if manifest.topic_id != await self.log.topic_id(self.events_tp.topic):
             return False
         first, end = await self.log.bounds(self.events_tp)
+        if first != 0:
+            raise FactsDeleted(self.events_tp, first, end)
         if manifest.next_offset > end:
             raise LogTruncated(self.events_tp, manifest.next_offset, first, end)
         at = manifest.last_offset

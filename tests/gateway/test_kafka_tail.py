@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable
 from gateway.kafka_commands import AppendFailed, KafkaCommandLog
@@ -103,6 +104,21 @@ async def test_run_from_the_middle_goes_on_with_the_claim_in_force(kafka: str, t
 async def test_open_views_beyond_the_log_is_an_error_that_says_what_to_do(kafka: str, topics: Topics) -> None:
     tail = KafkaTail(KafkaConfig(kafka), [Start(topics.executions, 0, offset=5, claim=0)], lambda *_: None)
     with pytest.raises(LogLost, match="placet replay"):
+        await tail.open()
+    await tail.close()
+
+
+async def test_open_on_facts_whose_first_ones_were_deleted_is_an_error_though_the_views_stand_behind_them(
+    kafka: str, topics: Topics
+) -> None:
+    alive = [_record(WriterAlive(commands_through=number), number, 0) for number in range(3)]
+    await _write(kafka, topics.executions, *alive)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+    await admin.start()
+    await admin.delete_records({TopicPartition(topics.executions, 0): RecordsToDelete(before_offset=1)})
+    await admin.close()
+    tail = KafkaTail(KafkaConfig(kafka), [Start(topics.executions, 0, offset=3, claim=0)], lambda *_: None)
+    with pytest.raises(LogLost, match=r"begins at offset 1, .* Restore all topics from a backup"):
         await tail.open()
     await tail.close()
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition as KafkaPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from ops import log_whole
 from ops.config import StackConfig
@@ -92,6 +94,22 @@ async def test_log_that_ends_before_the_views_is_refused_with_the_partition(
     with pytest.raises(LogCutError, match=where + ".* Restore all topics from a backup") as refused:
         await check(config)
     assert refused.value.exit_code == 3
+
+
+async def test_log_whose_first_facts_were_deleted_is_refused_with_advice_that_costs_none(
+    config: StackConfig,
+) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=config.bootstrap_servers)
+    await admin.start()
+    where = KafkaPartition(f"{config.topic_prefix}.executions", 0)
+    await admin.delete_records({where: RecordsToDelete(before_offset=1)})
+    await admin.close()
+    views_stand(config, "executions", HELD)
+    with pytest.raises(
+        LogCutError, match=r"executions/0 begins at offset 1, .* Restore all topics"
+    ) as refused:
+        await check(config)
+    assert "replay" not in str(refused.value)
 
 
 async def test_log_that_lost_a_partition_which_the_views_have_read_is_refused(config: StackConfig) -> None:

@@ -19,7 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, check_all
-from projections.log_errors import LogChanged, TopicMissing
+from projections.log_errors import FactsDeleted, LogChanged, TopicMissing
 from projections.projector import Projector
 from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view, sqlite_path
@@ -194,8 +194,51 @@ async def test_log_whose_beginning_was_deleted_cannot_start_a_new_view(
     topics = await fresh_topics(kafka, topic_prefix)
     await produce(kafka, topics.executions, a_log().records)
     await delete_before(kafka, topics.executions, 3)
-    with pytest.raises(LogChanged, match=r"need it from 0: restore the log from a backup, since no view"):
+    with pytest.raises(FactsDeleted, match=r"begins at offset 3, .* Restore all topics from a backup"):
         await _run_once(kafka, topic_prefix, f"sqlite:///{tmp_path}/views.db")
+
+
+async def test_facts_deleted_behind_the_views_position_are_not_taken_at_the_next_start(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """What comes next is there, and so is the record before it, by which the log is known again."""
+    topics = await fresh_topics(kafka, topic_prefix)
+    builder = a_log()
+    await produce(kafka, topics.executions, builder.records)
+    url = f"sqlite:///{tmp_path}/views.db"
+    view = Filler(open_view(url), topics)
+    async with projecting(kafka, topic_prefix, url):
+        await until(lambda: offsets(view) == ends(topics, builder), "the view has read everything")
+    view.store.close()
+    await delete_before(kafka, topics.executions, 1)
+    with pytest.raises(FactsDeleted, match="begins at offset 1"):
+        await _run_once(kafka, topic_prefix, url)
+
+
+@pytest.mark.parametrize("of", ["executions", "definitions"])
+async def test_facts_deleted_behind_a_projector_that_follows_the_log_stop_it(
+    kafka: str, topic_prefix: str, filler: Filler, database_url: str, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    monkeypatch.setattr("projections.projector.LOOK_EVERY_S", 0.05)
+    topics = await fresh_topics(kafka, topic_prefix)
+    builder, definitions = a_log(), definitions_log()
+    await produce(kafka, topics.executions, builder.records)
+    await produce(kafka, topics.definitions, definitions.records)
+    wanted = ends(topics, builder) | {(topics.definitions, 0): 2}
+    tail = KafkaTail(KafkaAddress(kafka))
+    await tail.open()
+    running = asyncio.create_task(
+        Projector(tail, lambda: open_view(database_url), Topics(topic_prefix), lambda state: None).run()
+    )
+    try:
+        await until(lambda: offsets(filler) == wanted, "the view has read everything")
+        await delete_before(kafka, f"{topic_prefix}.{of}", 2)
+        with pytest.raises(FactsDeleted, match=f"{of}/0 begins at offset 2"):
+            await asyncio.wait_for(running, 60)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await tail.close()
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
@@ -220,8 +263,8 @@ async def test_log_that_begins_later_than_the_views_position_ends_the_process_wi
 
     assert process.returncode == 3
     sentence = said.decode().splitlines()[-1]
-    assert f"holds offsets {read_up_to + beyond} up to" in sentence
-    assert f"the view has read up to {read_up_to}: restore the log from a backup; only where" in sentence
+    assert f"/0 begins at offset {read_up_to + beyond}, but facts are kept for ever" in sentence
+    assert "replay" not in sentence, "no view can be made of what is left"
     assert _status(tmp_path)[1] != "ready"
 
 

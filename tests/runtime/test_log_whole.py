@@ -15,7 +15,7 @@ from schemas.seals import ANYWHERE, LogSeals, Sealer
 from schemas.trust import TrustCheckpoint, TrustPart, trust_record
 from services.runtime import log_whole
 from services.runtime.log import ClaimUnknown, LogTruncated, TopicPartition
-from services.runtime.log_whole import check_whole
+from services.runtime.log_whole import FactsDeleted, check_whole
 from tests.runtime.logs import World
 
 FACT = OutRecord(b"k", b"v", ())
@@ -87,6 +87,17 @@ async def test_advice_to_who_decides_on_a_cut_log_is_to_restore_it_and_to_remove
 async def test_partition_that_is_empty_though_it_was_counted_is_refused(world: World) -> None:
     await counted(world, 0)
     with pytest.raises(LogTruncated):
+        await check_whole(world.log)
+
+
+@pytest.mark.parametrize("before", [1, 2])
+async def test_facts_whose_first_ones_were_deleted_are_refused_though_nobody_has_counted_them(
+    world: World, before: int
+) -> None:
+    """Also where none is left, as a retention leaves it."""
+    tp = await facts(world, 2)
+    await world.delete_before(tp, before)
+    with pytest.raises(FactsDeleted, match=f"begins at offset {before}, .* Remove nothing"):
         await check_whole(world.log)
 
 

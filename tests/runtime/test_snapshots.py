@@ -15,6 +15,7 @@ from services.runtime.claim import read_up_to
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.log import LogTruncated, LogUnreachable, TopicPartition
+from services.runtime.log_whole import FactsDeleted
 from services.runtime.memory_log import MemoryLog
 from services.runtime.snapshots import Snapshots
 from tests.runtime.lab import Lab, body_of, types
@@ -140,6 +141,23 @@ async def test_unreadable_manifest_is_passed_over_for_the_one_before_it(lab: Lab
 
     assert await store.restore(ledger, executions)
     assert lab.key_of("x") in executions.live or ledger.next_offset > 0
+
+
+async def test_snapshot_of_a_partition_whose_first_facts_were_deleted_hides_them_from_no_writer(
+    seed: int,
+) -> None:
+    log = MemoryLog(Topics(), 1, lambda: 1_780_000_000_000)
+    lab = Lab(log, 1, random.Random(seed))
+    try:
+        await some_history(lab)
+        await restart(lab, "two")
+        log.partition(lab.events_tp("x")).delete_before(1)
+        ledger, executions = empty()
+
+        with pytest.raises(FactsDeleted, match="begins at offset 1, but facts are kept for ever"):
+            await Snapshots(log, lab.events_tp("x")).restore(ledger, executions)
+    finally:
+        await lab.close()
 
 
 async def test_log_shorter_than_its_snapshot_stops_the_writer(seed: int) -> None:

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from ops.checker import check, read_log
+from ops.checker import check, check_log, read_log
 from schemas import commands as k
+from services.runtime.log import TopicPartition
 from tests.runtime.lab import Lab, body_of
 from tests.runtime.logs import PARTITIONS, kafka_world
 
@@ -38,3 +39,30 @@ async def test_log_of_a_call_that_two_deciders_carried_breaks_nothing(
 
     assert violations == []
     assert [v.invariant for v in check(shorter, [lost], topics=world.log.topics)] == ["I3"]
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("left", [0, 1])
+async def test_log_whose_first_facts_were_deleted_is_broken_and_one_whose_first_commands_were_is_not(
+    kafka: str, topic_prefix: str, seed: int, left: int
+) -> None:
+    async with kafka_world(kafka, topic_prefix) as world:
+        lab = Lab(world.log, PARTITIONS, random.Random(seed))
+        await lab.start_worker("one")
+        await lab.publish_basics()
+        await lab.ask("x", k.StartExecution(agent="bot"))
+        await lab.ask("x", k.ProposeToolCall(call_id="c", tool="read_mail", arguments="{}"))
+        await lab.close()
+        events = lab.events_tp("x")
+        _, asked = await world.log.bounds(
+            commands := TopicPartition(world.log.topics.commands, events.partition)
+        )
+        await world.delete_before(commands, asked)
+        _, whole = await check_log(world.log)
+        first = (await world.log.bounds(events))[1] - left
+        await world.delete_before(events, first)
+        _, cut = await check_log(world.log)
+
+    assert whole == [], "commands are kept for days"
+    assert [(one.invariant, one.where) for one in cut] == [("I3", f"{events}@{first}")]
+    assert "nothing behind them counts" in cut[0].what
