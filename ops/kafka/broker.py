@@ -165,6 +165,11 @@ class Broker:
 
     def _launch(self) -> None:
         _check_space(self.config.data_dir)
+        if self.ports is not None and not is_free(self.ports.listener):
+            raise PortTakenError(
+                f"Port {self.ports.listener} on {LOOPBACK}, where Kafka served, was taken by another program: end "
+                "that one, or stop this stack and start it again, and Kafka takes a free port."
+            )
         self.ports = _choose_ports(self.layout, self.ports.listener if self.ports else self.config.port)
         class_path = _class_path(self.config.cache or cache_dir())
         for stale in (self.layout.log, self.layout.output):

@@ -35,7 +35,8 @@ def explain(layout: Layout, waited_s: float | None = None) -> OpsError:
         )
     if "Address already in use" in said or "BindException" in said:
         return PortTakenError(
-            "A port that Kafka was to listen on is taken: start again, or choose another port."
+            "A port that Kafka was to listen on was taken while it started: start again, and it takes one that is "
+            "free (--port is the gateway's and does not change this)."
         )
     if "Failed to acquire lock" in said:
         return DataDirectoryInUseError(

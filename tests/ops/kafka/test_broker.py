@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ from ops.kafka import broker as broker_module
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.kafka.diagnosis import explain
 from ops.kafka.probe import brokers_alive, is_recent
-from ops.kafka.settings import Layout
+from ops.kafka.settings import Layout, Ports
 from ops.topics import ensure_topics
 from schemas.topics import Topics
 
@@ -88,6 +90,24 @@ def test_start_on_a_taken_port_is_refused_before_anything_runs(tmp_path: Path) -
     assert not Layout(tmp_path).is_formatted
 
 
+def test_start_where_the_last_port_was_taken_meanwhile_takes_a_free_one(tmp_path: Path) -> None:
+    """What the sentence on a port that was taken while Kafka started says."""
+    layout = Layout(tmp_path)
+    with socket.create_server((LOOPBACK, 0)) as other:
+        taken = Ports(other.getsockname()[1], other.getsockname()[1])
+        layout.ports.write_text(json.dumps(asdict(taken)), encoding="utf-8")
+        chosen = broker_module._choose_ports(layout, 0)
+        assert taken.listener not in (chosen.listener, chosen.controller)
+
+
+def test_restart_of_a_broker_whose_port_was_taken_says_how_to_get_another(tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as other:
+        broker = Broker(BrokerConfig(tmp_path, access=None))
+        broker.ports = Ports(other.getsockname()[1], 0)
+        with pytest.raises(PortTakenError, match=r"end that one, or stop this stack and start it again"):
+            broker.launch()
+
+
 def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_module, "LOWEST_FREE_BYTES", 2**80)
     with pytest.raises(DiskFullError, match="free space, or choose another --data-dir"):
@@ -127,7 +147,7 @@ def test_start_whose_log_would_go_elsewhere_is_refused(
     ("said", "sentence"),
     [
         ("java.io.IOException: No space left on device", "nothing acknowledged is lost"),
-        ("java.net.BindException: Address already in use", "choose another port"),
+        ("java.net.BindException: Address already in use", "start again, and it takes one that is free"),
         ("KafkaException: Failed to acquire lock on file .lock", "choose another --data-dir"),
         ("java.nio.file.FileSystemException: /d/x: Read-only file system", "make it writable"),
         ("java.lang.OutOfMemoryError", "for the cause"),
