@@ -164,6 +164,8 @@ class Batcher:
                 if isinstance(event, UnreadableRecord):
                     raise event
                 if rule.admits(event, raw):
+                    if isinstance(event.body, DefinitionsAdopted):
+                        _adopt(event, event.body, raw.timestamp_ms, gathered)
                     fold(event, gathered)
                     if type(event.body) is not WriterClaimed:
                         leaves.append(raw)
@@ -176,8 +178,6 @@ class Batcher:
 
     def _fold(self, event: Event, gathered: Gathered) -> None:
         if type(event.body) in _LOG_EVENTS:
-            if isinstance(event.body, DefinitionsAdopted):
-                _adopt(event, event.body, gathered)
             return
         rows, key = self._rows, event.key
         if (uses := split_rule_uses_key(key)) is not None:
@@ -319,13 +319,10 @@ def _fold_use(event: Event, place: tuple[str, str, str], gathered: Gathered) -> 
     gathered.events.append(_event_values(event, tenant, project, USES_OF + rule_id, text))
 
 
-def _adopt(event: Event, body: DefinitionsAdopted, gathered: Gathered) -> None:
-    gathered.adoptions[event.partition] = (
-        event.partition,
-        body.through_offset,
-        event.meta.at_ms,
-        event.offset,
-    )
+def _adopt(event: Event, body: DefinitionsAdopted, written_at_ms: int, gathered: Gathered) -> None:
+    # An adoption follows no command, so its own time is the log's as it stood: of the last decision before, or 0.
+    at_ms = max(event.meta.at_ms, written_at_ms)
+    gathered.adoptions[event.partition] = (event.partition, body.through_offset, at_ms, event.offset)
 
 
 def _count(

@@ -6,8 +6,8 @@ from schemas.canonical import sha256_hex
 
 LAYOUT_STATEMENT = "CREATE TABLE IF NOT EXISTS placet_layout (layout TEXT PRIMARY KEY)"
 # Another number where the folds make other rows of the same events: a view would differ from its log for ever.
-# 2: a call that is denied has no grant.
-ROWS_VERSION = 2
+# 2: a call that is denied has no grant. 3: an adoption is told by when it was written.
+ROWS_VERSION = 3
 
 
 def layout_of(dialect: Dialect) -> str:

@@ -262,7 +262,7 @@ OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
         "By which definitions each partition of the runs judges.",
         {
             "through_offset": "Offset of the newest definition that counts there.",
-            "at_ms": "Since when.",
+            "at_ms": "When its decider adopted it; events after log_offset are judged by it.",
             "log_offset": "The record that says so.",
         },
     ),

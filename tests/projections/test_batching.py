@@ -28,6 +28,7 @@ from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events import rules as r
 from schemas.events.definitions import PolicyRetired
+from schemas.headers import read_event
 from schemas.ids import definition_key, rule_uses_key
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
@@ -276,6 +277,20 @@ def test_adoption_of_definitions_is_kept_by_partition(filler: Filler) -> None:
     builder.alive(1)
     filler.fill(builder, step=2)
     assert {row["log_partition"]: row["through_offset"] for row in filler.rows(ADOPTIONS)} == {0: 5, 1: 3}
+
+
+def test_adoption_is_told_by_when_it_was_written_where_the_logs_time_is_earlier(filler: Filler) -> None:
+    builder = LogBuilder(2).claim_all()
+    for partition in (0, 1):
+        builder.adopted(partition, 3, {"acme/policy/production": 1})
+    first, second = (records[-1] for records in builder.records)
+    log_ms = read_event(first).meta.at_ms
+    # As on a partition without a command for an hour; and as by a decider whose clock is behind the broker's.
+    builder.records[0][-1] = first._replace(timestamp_ms=log_ms + 3_600_000)
+    builder.records[1][-1] = second._replace(timestamp_ms=1)
+    filler.fill(builder)
+    at_ms = {row["log_partition"]: row["at_ms"] for row in filler.rows(ADOPTIONS)}
+    assert at_ms == {0: log_ms + 3_600_000, 1: read_event(second).meta.at_ms}
 
 
 def test_dead_letters_are_listed_by_where_the_original_stands(filler: Filler) -> None:
