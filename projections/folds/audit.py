@@ -273,7 +273,8 @@ def _expired(body: h.HoldExpired, execution: Row | None, call: Row | None, hold:
 def _defaulted(
     body: h.HumanInputProvided, execution: Row | None, call: Row | None, hold: Row | None
 ) -> Row | None:
-    if not body.timed_out:
+    # Of a question without a default the null that its agent gets is nobody's answer: `expire` says the rest.
+    if not body.timed_out or (hold is not None and hold["on_timeout"] != "default"):
         return None
     return {"subject": body.by or TIMER, "action": "default", "after": body.response}
 

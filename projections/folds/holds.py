@@ -317,7 +317,7 @@ def _escalated(row: Row, body: h.HoldEscalated, event: Event) -> Row:
 def _expired(row: Row, body: h.HoldExpired, event: Event) -> Row:
     if body.on_timeout in STAYS_OPEN:
         return {"deadline_at_ms": None}
-    return {"status": "expired", "closed_at_ms": event.meta.at_ms}
+    return {"status": "expired", "timed_out": 1, "closed_at_ms": event.meta.at_ms}
 
 
 def _cancelled(row: Row, body: h.HoldCancelled, event: Event) -> Row:

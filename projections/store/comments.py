@@ -64,7 +64,7 @@ COMMON: dict[str, str] = {
     "fields": "JSON list of the fields to be filled in.",
     "decision_type": "What the agent calls the kind of decision.",
     "kind": "What the hold is: clarification, decision, env_var or permission.",
-    "timed_out": "1 where time ran out and the default answers.",
+    "timed_out": "1 where time ran out and ended it; with on_timeout default, its default answers.",
     "response": "JSON of the answer to a request.",
     "closed_at_ms": "When the hold ended; null while it is open.",
     "rule_id": "The standing rule.",

@@ -7,7 +7,8 @@ from schemas.canonical import sha256_hex
 LAYOUT_STATEMENT = "CREATE TABLE IF NOT EXISTS placet_layout (layout TEXT PRIMARY KEY)"
 # Another number where the folds make other rows of the same events: a view would differ from its log for ever.
 # 2: a call that is denied has no grant. 3: an adoption is told by when it was written.
-ROWS_VERSION = 3
+# 4: every hold that time ended has timed out, and only a default that there is answers.
+ROWS_VERSION = 4
 
 
 def layout_of(dialect: Dialect) -> str:

@@ -81,7 +81,7 @@ OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
             "delegations": "JSON list of all who handed it on, with their roles then; null: nobody.",
             "escalated": "1 once it was escalated.",
             "on_timeout": "What happens at the deadline.",
-            "default_value": "JSON of the answer when time runs out.",
+            "default_value": "JSON of the answer when time runs out; of a call, of what its agent is told.",
             "escalate_at_ms": "When it will escalate.",
             "escalate_roles": "JSON list of the roles that are asked then.",
             "on_reject": "What a rejection does.",
@@ -220,7 +220,10 @@ OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "requests": (
         "The holds that are questions of agents; made of holds.",
-        {"status": "open, resolved, expired or cancelled."},
+        {
+            "status": "open, resolved, expired or cancelled.",
+            "on_timeout": "What happens at the deadline.",
+        },
     ),
     "standing_rules": (
         "One row a standing rule, as it stands (docs/standing-rules.md).",

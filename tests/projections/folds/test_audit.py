@@ -23,6 +23,11 @@ CALL = proposed("c1", {"amount": 5})
 HOLD = held(KEY, CALL)
 HELD: list[Message] = [started(), CALL, judged(CALL), HOLD]
 LET_GO: list[Message] = [started(), CALL, judged(CALL, "allow"), released(CALL, released_by="policy")]
+ASKED = held(KEY, CALL, hold_id="h-q", call_id="", request_id="q", on_timeout="default", default_value='"A"')
+NO_DEFAULT = held(KEY, CALL, hold_id="h-q", call_id="", request_id="q")
+TIMED_OUT = h.HumanInputProvided(
+    request_id="q", hold_id="h-q", response='"A"', by="placet:timer", timed_out=True
+)
 TAKEN = h.SecretsDelivered(request_id="q", attempt_id="a", until_ms=7, by="bot")
 ERASED = h.SecretsErased(call_id="c1", request_id="", reason="", by="ann@acme")
 
@@ -48,6 +53,7 @@ def entry_of(*bodies: Message) -> Row | None:
         ([*HELD, h.HoldClaimed(hold_id=HOLD.hold_id, by="ann@acme")], "ann@acme", "claim"),
         ([*HELD, c.GrantRevoked(call_id="c1", revision=1, reason="role lost", by="bob@acme")], "bob@acme", "revoke"),
         ([started(), x.ExecutionPaused(reason="wait", by="ann@acme")], "ann@acme", "pause"),
+        ([started(), ASKED, TIMED_OUT], "placet:timer", "default"),
         ([started(), TAKEN], "bot", "take_secrets"),
         ([started(), CALL, ERASED], "ann@acme", "erase_secrets"),
     ],
@@ -113,6 +119,7 @@ def test_extension_shows_the_deadline_before_and_after() -> None:
         [*HELD, decided(HOLD), released(CALL)],
         [*HELD, decided(HOLD), released(CALL), consumed(CALL)],
         [*HELD, decided(HOLD, "reject"), denied(CALL, "rejected")],
+        [started(), NO_DEFAULT, TIMED_OUT.model_copy(update={"response": "null"})],
     ],
 )
 def test_what_nobody_decided_leaves_no_row(history: list[Message]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from projections.folds.calls import call_json
 from projections.folds.holds import hold_json, hold_resource, request_json
 from projections.folds.rows import Row
@@ -133,6 +135,17 @@ def test_request_that_timed_out_shows_its_default() -> None:
     )
     shown = request_json(hold_after(started(), ASKED, REQUEST_HOLD, gone_by, default, hold_id="h-r1"))
     assert (shown["status"], shown["response"], shown["timed_out"]) == ("expired", "A", True)
+
+
+@pytest.mark.parametrize("on_timeout", ["deny", "default", "halt"])
+def test_hold_that_time_ended_has_timed_out(on_timeout: h.OnTimeout) -> None:
+    gone_by = h.HoldExpired(hold_id=HOLD.hold_id, on_timeout=on_timeout)
+    assert hold_json(hold_after(*OPEN, gone_by))["timed_out"] is True
+
+
+def test_hold_that_waits_beyond_its_deadline_has_not_timed_out() -> None:
+    waits = h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="wait")
+    assert hold_json(hold_after(*OPEN, waits))["timed_out"] is False
 
 
 def test_event_of_another_hold_changes_nothing() -> None:
