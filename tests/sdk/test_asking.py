@@ -157,3 +157,10 @@ async def test_variables_erased_while_they_were_waited_for_are_an_error_and_aske
         with pytest.raises(placet.Expired):
             await run.ask_env("K")
     assert len(desk.questions) == 1
+
+
+async def test_question_may_be_given_by_name() -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+        assert (await run.ask(question=QUESTION, timeout_s=0.1)).status == "open"
+    assert len(desk.questions) == 1

@@ -141,7 +141,7 @@ class AsyncExecution:
         self._finished = True
         return await self._executions.cancel(self.id, reason)
 
-    async def ask(self, question: str, /, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
+    async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
         """Ask a person within this execution and wait for the answer; see `requests.ask`.
 
         The same question is the same request when a restarted process asks it, and when it is asked again while it is

@@ -231,8 +231,8 @@ class AsyncRequests:
 
     async def ask(
         self,
-        question: str,
         /,
+        question: str,
         *,
         kind: str = "clarification",
         execution_id: str | None = None,

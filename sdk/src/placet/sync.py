@@ -176,7 +176,7 @@ class RunningExecution(_Blocking):
         self._token: Token[Run | None] | None = None
         self._undone: dict[CallKey, Undone] = {}
 
-    def ask(self, question: str, /, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
+    def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
         """See `AsyncExecution.ask`."""
         return self._tried(lambda one: self._inner.ask_in(one, question, timeout_s=timeout_s, **more))
 
