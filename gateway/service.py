@@ -64,7 +64,7 @@ from gateway.vault.store import open_database
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import wrapper_of
 from gateway.views import Beginning, GatewayViews
-from gateway.work import Work
+from gateway.work import Owner, Work
 from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from projections.store.port import Position, ViewUnavailable
@@ -236,6 +236,7 @@ class Gateway:
         starts = [(0, ""), *((at.next_offset, at.record_id) for at in lanes)]
         live = Live.at(key, self.hub.publish, starts)
         live.time = self.commands.time
+        live.took = self._took
         _fill(live, beginning)
         config = KafkaConfig(
             self.settings.bootstrap_servers, read_kafka_settings(self.settings.kafka_settings)
@@ -250,6 +251,11 @@ class Gateway:
             self.keeper.note(events)
 
         return live, KafkaTail(config, begins, take, self.settings.seals)
+
+    def _took(self, owner: Owner, seconds: float) -> None:
+        # Nobody pays for what is read again at the start.
+        if self.caught_up:
+            self.work.noted(owner, seconds)
 
     def _assemble(self, live: Live, tail: KafkaTail, past: KafkaPast) -> Gate:
         signer = Signer(self.keys.gateway.kid, self.keys.gateway.private_key)

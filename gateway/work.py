@@ -10,8 +10,18 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import orjson
@@ -67,6 +77,7 @@ class Work:
         self._at_once = asyncio.Semaphore(LONG_ANSWERS_AT_ONCE)
         self._turns = Turns(1)
         self._questions = Turns(QUESTIONS_AT_ONCE)
+        self._written_s = 0.0
 
     def spend(self, owner: Owner, seconds: float) -> float:
         """Count what was done for a subject.
@@ -99,10 +110,17 @@ class Work:
     async def turn(self, owner: Owner) -> AsyncIterator[None]:
         """Have one's turn: one long answer at a time for each subject, a few for all, and none on credit."""
         async with self._turns.of(owner):
-            if wait_s := self.spend(owner, 0.0):
-                await asyncio.sleep(wait_s)
+            await self._paid(owner)
             async with self._at_once:
                 yield
+
+    async def _paid(self, owner: Owner) -> None:
+        """Wait until a subject has paid for what is over its share."""
+        wait_s = self.spend(owner, 0.0)
+        while wait_s:
+            await asyncio.sleep(wait_s)
+            # What is done for it elsewhere may have added to its debt.
+            wait_s = self.spend(owner, 0.0)
 
     async def asked(
         self, owner: Owner, read: Callable[[Callable[[M], T]], Awaitable[R]], ask: Callable[[M], T]
@@ -121,6 +139,23 @@ class Work:
         """Do something on a thread and count what it took of the processor, whether or not it raises."""
         with self._counting(owner) as timed:
             return await asyncio.to_thread(timed(work))
+
+    async def priced(self, owner: Owner, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the loop, and count what takes long between two of its waits."""
+        return await _Steps(work, lambda step: self._stepped(owner, step))
+
+    def _stepped(self, owner: Owner, step: Callable[[], R]) -> R:
+        """One step: what it has written in slices is counted already."""
+        started, written_s = processor_s(), self._written_s
+        try:
+            return step()
+        finally:
+            self.noted(owner, processor_s() - started - (self._written_s - written_s))
+
+    def noted(self, owner: Owner, seconds: float) -> None:
+        """Count what the loop was kept by for a subject, if it was long: the rest is bounded by requests a second."""
+        if seconds > LONG_MESSAGE_S:
+            self.spend(owner, seconds)
 
     @contextmanager
     def _counting(self, owner: Owner) -> Iterator[Callable[[Callable[P, T]], Callable[P, T]]]:
@@ -152,7 +187,33 @@ class Work:
             yield orjson.dumps(item(row))
             elapsed = processor_s() - started
             if elapsed > SLICE_S:
-                self.spend(owner, elapsed)
+                self._wrote(owner, elapsed)
                 await asyncio.sleep(0)
                 started = processor_s()
-        self.spend(owner, processor_s() - started)
+        self._wrote(owner, processor_s() - started)
+
+    def _wrote(self, owner: Owner, seconds: float) -> None:
+        self._written_s += seconds
+        self.spend(owner, seconds)
+
+
+class _Steps(Awaitable[T]):
+    """A coroutine of which each step, from one of its waits to the next, is made by a function that is given."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], make: Callable[[Callable[[], Any]], Any]) -> None:
+        self._work = work
+        self._make = make
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        step = partial(self._work.send, None)
+        while True:
+            try:
+                waited_for = self._make(step)
+            except StopIteration as ended:
+                result: T = ended.value
+                return result
+            try:
+                step = partial(self._work.send, (yield waited_for))
+            except BaseException as error:
+                # Cancelled, for one: it is the coroutine's to handle.
+                step = partial(self._work.throw, error)

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
-import rfc8785
-
 from schemas.limits import JSON_MAX_DEPTH
 
 MAX_SAFE_INTEGER = 2**53 - 1
 # From here on ECMAScript, and so RFC 8785, writes a number with an exponent.
 FIRST_EXPONENT = 1e21
+# 1e-6 is the least power of ten that it writes without one.
+LAST_PLAIN_POWER = -6
 
 _KEYS = "object keys must be strings"
 _BEYOND = "beyond ±(2^53 − 1): send it as a string"
@@ -158,6 +158,9 @@ def _write(value: Any, depth: int) -> str:
         return repr(value)
     if isinstance(value, str):
         return encode_basestring(value)  # its escapes are exactly RFC 8785's
+    if isinstance(value, float):
+        _check_float(value)
+        return _write_float(value)
     if isinstance(value, dict):
         return _write_object(value, depth)
     if isinstance(value, list | tuple):
@@ -168,15 +171,26 @@ def _write(value: Any, depth: int) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _write_float(value) if isinstance(value, float) else int.__repr__(value)
+    return int.__repr__(value)
 
 
 def _write_float(value: float) -> str:
+    # Python and ECMAScript both write the shortest digits that round-trip. They differ in the sign of zero, and where
+    # an exponent begins.
+    if value == 0:
+        return "0"
     text = float.__repr__(value)
-    # Both are the shortest digits that round-trip; only where Python uses an exponent may ECMAScript differ.
-    if "e" in text or value == 0:
-        return rfc8785.dumps(value).decode()
-    return text.removesuffix(".0")
+    return _with_exponent(text) if "e" in text else text.removesuffix(".0")
+
+
+def _with_exponent(text: str) -> str:
+    """A number of RFC 8785 from Python's, which has an exponent; none from 1e16 to 1e21 comes here."""
+    mantissa, _, exponent = text.partition("e")
+    power = int(exponent)
+    if power < LAST_PLAIN_POWER or power > 0:
+        return f"{mantissa}e{power:+d}"
+    sign = "-" if mantissa.startswith("-") else ""
+    return f"{sign}0.{'0' * (-power - 1)}{mantissa.lstrip('-').replace('.', '')}"
 
 
 def _write_object(value: dict[str, Any], depth: int) -> str:

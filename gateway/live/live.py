@@ -23,6 +23,7 @@ from gateway.live.ring import Ring
 from gateway.live.waiters import Waiters
 from gateway.live.watch import Watch
 from gateway.sockets.cursor import CursorKey, Position, Vector, mark_of
+from gateway.work import Owner, processor_s
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.ids import LOG_KEYS, split_rule_uses_key
 from schemas.record import Event
@@ -30,6 +31,7 @@ from schemas.record import Event
 DEFINITIONS_LANE = 0
 STARTING_MAX = 10_000
 Publish = Callable[[Group, "Live"], None]
+Took = Callable[[Owner, float], None]
 
 
 def lane_of(partition: int) -> int:
@@ -44,7 +46,8 @@ class Live:
     `read_through` is, per lane, the first offset not read; `adopted` the definitions' offset that each
     partition of the executions is known to judge by. `decided` is, per such partition, the last command that is known
     to be dealt with. `time` is the log's. `starting` are executions that this gateway was asked to
-    open lately, with their agents: a client need not wait for the answer before it goes on with them.
+    open lately, with their agents: a client need not wait for the answer before it goes on with them. `took` is told
+    how long each fact of a hold kept the loop, and who asked for the hold, all of which is looked at when it opens.
     """
 
     position: Position
@@ -59,6 +62,7 @@ class Live:
     watch: Watch = field(default_factory=Watch)
     starting: dict[bytes, str] = field(default_factory=dict)
     decided: dict[int, int] = field(default_factory=dict)
+    took: Took = lambda owner, seconds: None
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
@@ -131,7 +135,10 @@ class Live:
         if isinstance(event.body, DefinitionsAdopted):
             self.adopted[event.partition] = max(self.adopted[event.partition], event.body.through_offset)
         elif not event.key.startswith(LOG_KEYS) and split_rule_uses_key(event.key) is None:
+            started = processor_s()
             self.cache.apply(fact)
+            if fact.hold is not None:
+                self.took((fact.event.meta.tenant, fact.hold["requester"]), processor_s() - started)
 
 
 def groups_of(lane: int, events: Sequence[Event]) -> list[Group]:

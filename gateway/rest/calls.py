@@ -56,7 +56,8 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     given = await door.given()
     wait_s = door.seconds(WAIT_OF_PROPOSAL)
     gate = door.gate
-    plan = await gate.planned(lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
+    planned = gate.planned(lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
+    plan = await door.priced(planned)
     response = await door.perform(lambda: plan)
     subject = plan.subject
     if response.status_code != 202 or subject is None or wait_s == 0:

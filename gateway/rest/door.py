@@ -7,7 +7,7 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, NamedTuple, TypeVar
 
@@ -146,7 +146,7 @@ class Door(NamedTuple):
         Raises:
             Problem: a refusal, or nobody has answered in time.
         """
-        return answer(await self.gate.perform(make))
+        return answer(await self.priced(self.gate.perform(make)))
 
     async def settle_after(self) -> Vector | None:
         """Wait until this gateway has read what `?after=` names.
@@ -269,6 +269,10 @@ class Door(NamedTuple):
     async def done(self, work: Callable[[], T]) -> T:
         """What takes long, on a thread and in the caller's turn; where it raises, so does this."""
         return await self.gateway.work.done(owner_of(self.actor), work)
+
+    async def priced(self, work: Coroutine[Any, Any, T]) -> T:
+        """What may keep the loop for long, at the caller's cost."""
+        return await self.gateway.work.priced(owner_of(self.actor), work)
 
 
 def _have_reached(positions: Positions, vector: Vector) -> bool:

@@ -88,7 +88,7 @@ async def decide_many(door: AtDoor) -> Response:
     for index, item in enumerate(bulk.items):
         key = f"{door.key}#{index}" if door.key else None
         try:
-            reply = await gate.perform(_planner(door, item, key))
+            reply = await door.priced(gate.perform(_planner(door, item, key)))
             answered.append(reply_item(item.hold_id, reply))
         except Problem as problem:
             answered.append(problem_item(item.hold_id, problem))

@@ -26,6 +26,7 @@ from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.verbs import VERBS, Frame, Make, body_of, ref_of
+from gateway.work import owner_of
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -224,7 +225,7 @@ class Session:
 
     def _spawn(self, work: Coroutine[Any, Any, None], ref: str | None) -> None:
         self.in_flight += 1
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(self.gate.work.priced(owner_of(self.actor), work))
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finished(done, ref))
 

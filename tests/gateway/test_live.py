@@ -10,6 +10,7 @@ from gateway.live.waiters import Wait, Waited
 from gateway.problems import Problem
 from gateway.service import until_read
 from gateway.sockets.cursor import Vector
+from gateway.work import LONG_MESSAGE_S
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.refusals import Refusal
 from tests.gateway.facts import (
@@ -52,6 +53,17 @@ def test_take_folds_call_hold_and_execution() -> None:
     assert [row["hold_id"] for row in live.cache.open_holds("acme", "books")] == []
     assert (live.cache.calls.get((KEY, "c1")) or {})["status"] == "released"
     assert (live.cache.executions.get(KEY) or {})["state"] == "running"
+
+
+def test_take_of_a_large_held_call_is_told_with_who_asked_for_it() -> None:
+    live, _ = new_live()
+    took: list[tuple[tuple[str, str], float]] = []
+    live.took = lambda owner, seconds: took.append((owner, seconds))
+    numbers = f'{{"a":[{",".join(["1.5"] * 20_000)}]}}'
+    call = proposed().model_copy(update={"arguments": numbers})
+    Partition(live).write(KEY, "propose", started(), call, verdict(), held())
+    assert [owner for owner, _ in took] == [("acme", held().requester)]
+    assert took[0][1] > LONG_MESSAGE_S
 
 
 def test_take_open_holds_of_another_project_stay_apart() -> None:

@@ -7,17 +7,21 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
+from gateway.operations.plan import Reply
 from gateway.problems import Problem
 from gateway.rates import Buckets
+from gateway.rest.door import Door
 from gateway.settings import Limits
 from gateway.sockets.budget import Budget
 from gateway.work import SLICE_S, Work, processor_s
 from projections.queries.views import CONNECTIONS
+from schemas.refusals import Refusal
 from tests.gateway.facts import new_outgoing, new_work
 
 ANNA, BOT = ("acme", "anna"), ("acme", "bot")
@@ -125,6 +129,73 @@ async def test_work_that_raises_is_paid_for() -> None:
 
     with pytest.raises(ValueError, match="at its end"):
         await work.counted(ANNA, refused)
+    assert work.spend(ANNA, 0.0) > 0.1
+
+
+async def test_long_steps_on_the_loop_are_paid_for_and_waits_and_short_ones_are_not() -> None:
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+
+    async def steps(rows: int) -> str:
+        await asyncio.sleep(0.3)
+        for row in range(rows):
+            slow(row)
+            await asyncio.sleep(0)
+        return "answered"
+
+    async def keeps_the_loop() -> None:
+        for row in range(400):
+            slow(row)
+        raise Problem(Refusal.INVALID, "refused at its end")
+
+    assert await work.priced(ANNA, steps(400)) == "answered"
+    assert work.spend(ANNA, 0.0) == 0.0
+    with pytest.raises(Problem, match="at its end"):
+        await work.priced(ANNA, keeps_the_loop())
+    assert work.spend(ANNA, 0.0) > 0.1
+
+
+async def test_slices_that_are_written_in_a_priced_step_are_paid_for_once() -> None:
+    work = Work(share=0.001, burst_s=0.001, patience_s=1.0)
+    started = processor_s()
+    await work.priced(ANNA, _written(work, range(200)))
+    took_s = processor_s() - started
+    assert 0.5 < work.spend(ANNA, 0.0) * 0.001 / took_s < 1.3
+
+
+async def test_priced_work_that_is_cancelled_ends_as_it_would_alone() -> None:
+    work, ended = new_work(), asyncio.Event()
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await work.priced(ANNA, waits())
+    assert ended.is_set()
+
+
+async def test_turn_begins_once_all_is_paid_that_was_added_while_it_waited() -> None:
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+    work.spend(ANNA, 0.2)
+    asyncio.get_running_loop().call_later(0.05, work.spend, ANNA, 0.2)
+    async with work.turn(ANNA):
+        assert work.spend(ANNA, 0.0) == 0.0
+
+
+async def test_planning_and_answering_over_rest_are_at_the_callers_cost() -> None:
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+    claims = SimpleNamespace(actor=SimpleNamespace(tenant=ANNA[0], subject=ANNA[1]))
+
+    async def perform(make: Callable[[], Any]) -> Reply:
+        return Reply(200, orjson.dumps(make()))
+
+    gateway: Any = SimpleNamespace(work=work, caught_up=True, gate=SimpleNamespace(perform=perform))
+    admission: Any = SimpleNamespace(claims=claims)
+    request: Any = None
+    await Door(request, gateway, admission).perform(lambda: [slow(row) for row in range(400)])  # type: ignore[arg-type, return-value]
     assert work.spend(ANNA, 0.0) > 0.1
 
 
