@@ -66,6 +66,15 @@ def decode(value: bytes) -> Message:
     return message
 
 
+def is_of(value: bytes, model: type[Message]) -> bool:
+    """Whether framed bytes say by their schema id that they are of a type; the body is not looked at."""
+    try:
+        reader = _READERS.get(value[: _FRAME.size]) or _reader_of(value)
+    except UnreadableRecord:
+        return False
+    return reader.name == model.__name__
+
+
 def _reader_of(value: bytes) -> _Reader:
     """The reader for a frame that was not met before; it is remembered, foreign frames are not."""
     if len(value) < _FRAME.size:

@@ -154,7 +154,7 @@ class Verifier:
                 return self.check_token(headers["placet_token"].decode(), raw.timestamp_ms), ""
             except ValueError as error:
                 raise UnreadableRecord("unbelievable", f"the token was refused: {error}") from error
-        if headers.get("ce_type") == NUDGE_TYPE:
+        if _says_nudge(raw, headers):
             return _timer_of(raw.key), ""
         raise UnreadableRecord("unbelievable", "neither signed by a gateway nor with a token")
 
@@ -215,6 +215,12 @@ def nudge(body: ExpireDue, name: str, key: bytes) -> OutRecord:
 def command_digest(value: bytes) -> str:
     """The digest of a command's body: the first 32 hex characters of its SHA-256."""
     return hashlib.sha256(value).hexdigest()[:32]
+
+
+def _says_nudge(raw: RawRecord, headers: Mapping[str, bytes]) -> bool:
+    """Whether a record says that it is a nudge: by `ce_type`, or where that is left out by its schema id."""
+    said = headers.get("ce_type")
+    return codec.is_of(raw.value, ExpireDue) if said is None else said == NUDGE_TYPE
 
 
 def _timer_of(key: bytes) -> Actor:

@@ -342,6 +342,24 @@ def test_read_of_a_nudge_is_the_timers() -> None:
     assert (command.body, command.actor) == (body, system_actor("acme", "default"))
 
 
+def test_read_of_a_nudge_needs_no_header_but_its_id() -> None:
+    body = ExpireDue(subject_id="h", deadline_at_ms=5, attempt=0)
+    bare = nudge(body, "n-1", KEY)._replace(headers=(("ce_id", f"{TIMER_IDS}n-1".encode()),))
+    command = verifier().read(raw_of(bare))
+    assert (command.body, command.actor) == (body, system_actor("acme", "default"))
+
+
+def test_read_of_a_nudge_under_another_type_is_not_believed() -> None:
+    body = ExpireDue(subject_id="h", deadline_at_ms=5, attempt=0)
+    assert_unbelievable(with_headers(nudge(body, "n-1", KEY), ce_type=b"placet.commands.ClaimHold"))
+
+
+@pytest.mark.parametrize("value", [b"", b"\x00\x00\x00", b"\x01\x00\x00\x00\x12", b"\x00\xff\xff\xff\xff"])
+def test_read_of_what_no_schema_names_is_no_nudge(value: bytes) -> None:
+    bare = nudge(ExpireDue(subject_id="h", deadline_at_ms=5, attempt=0), "n-1", KEY)
+    assert_unbelievable(with_headers(bare._replace(value=value), ce_type=None))
+
+
 def test_read_of_another_command_dressed_as_a_nudge_is_not_believed() -> None:
     dressed = nudge(ExpireDue(subject_id="h", deadline_at_ms=5, attempt=0), "n-1", KEY)
     raw = raw_of(dressed._replace(value=codec.encode(ClaimHold(hold_id="h"))))
