@@ -14,7 +14,7 @@ class Bounds:
 
     Attributes:
         line_bytes: length of a request's target; beyond it 414.
-        head_bytes: length of the request line and the headers together; beyond it 431.
+        head_bytes: length of the request line and the headers with their line ends, without blanks; beyond it 431.
         headers: number of headers; beyond it 431.
         head_s: from a connection's or a head's first moment to the head's end; beyond it 408.
         body_s: from the head's end to the body's end; beyond it 408.

@@ -30,6 +30,9 @@ from gateway.server.visitors import STATE, Strangers, Visitor
 PIECE_BYTES = 16 * 1024
 # The WebSocket library takes no longer line of a handshake.
 UPGRADE_LINE_BYTES = 8_000
+# Of a request's line its blanks, version and end, and the line behind the head; of a header its colon and end.
+LINE_MARKS = len("  HTTP/1.1\r\n") + len("\r\n")
+HEADER_MARKS = len(":\r\n")
 # What a proxy speaks to a server behind it; the parser takes 0.9 and 2.0 as well.
 VERSIONS = frozenset({"1.0", "1.1"})
 OTHER_VERSION = (505, "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken here")
@@ -63,6 +66,8 @@ class BoundedHttp(HttpToolsProtocol):
         self._wire_bytes = 0
         self._body_bytes = 0
         self._dropped_bytes = 0
+        # Whether a head or request ended within the piece: how much of it was before is not known.
+        self._has_turned = False
         self._is_handshake = False
         self._is_upgraded = False
         self._refusal = (400, "malformed", "this is no HTTP request")
@@ -159,10 +164,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
-        if (
-            len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-            > self.bounds.head_bytes
-        ):
+        if self._head_size() > self.bounds.head_bytes:
             self._refusal = (431, "header_too_large", self._head_detail())
             raise OverBounds("head")
         self._check_framing()
@@ -171,7 +173,7 @@ class BoundedHttp(HttpToolsProtocol):
             return
         # It raises on a target that cannot be read: then there is no request yet.
         super().on_headers_complete()
-        self._in_body = True
+        self._in_body = self._has_turned = True
         self._wire_bytes = self._body_bytes = 0
         self._allow(self.bounds.body_s)
 
@@ -188,6 +190,7 @@ class BoundedHttp(HttpToolsProtocol):
             # Of the one that offers another protocol only the head is.
             return
         self._in_body = False
+        self._has_turned = True
         self._head_bytes = self._dropped_bytes = 0
         self._stop_clock()
         super().on_message_complete()
@@ -278,20 +281,28 @@ class BoundedHttp(HttpToolsProtocol):
             cast(asyncio.Protocol, self.polite.get_protocol()).data_received(behind)
 
     def _take(self, piece: bytes) -> None:
-        was_in_body = self._in_body
+        self._has_turned = False
         self.polite.still_sending = True
         self._feed(piece)
         if self._is_upgraded or self._last_word is not None or self.polite.is_closing():
             return
         self.polite.still_sending = self._in_body
+        if self._has_turned:
+            # Counted to what began in it, it could have that refused for the bytes of another.
+            return
         if self._in_body:
             self._wire_bytes += len(piece)
             if self._wire_bytes > self.bounds.framing_bytes + 2 * (self._body_bytes + PIECE_BYTES):
                 self._refuse(400, "malformed", "the body's chunks are too small")
-        elif not was_in_body:
+        else:
             self._head_bytes += len(piece)
             if self._head_bytes > self.bounds.head_bytes:
                 self._refuse(431, "header_too_large", self._head_detail())
+
+    def _head_size(self) -> int:
+        """How long the head was at least: the parser keeps nothing of the blanks around a value."""
+        line = len(self.parser.get_method()) + len(self.url) + LINE_MARKS
+        return line + sum(len(name) + len(value) + HEADER_MARKS for name, value in self.headers)
 
     def _head_detail(self) -> str:
         return f"a request's line and headers may have {self.bounds.head_bytes} bytes together"

@@ -14,7 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.server.bounds import Bounds
-from tests.gateway.test_server_bounds import GET, POST, WITHIN_S, served
+from tests.gateway.test_server_bounds import (
+    GET,
+    POST,
+    WITHIN_S,
+    answer_of,
+    asked,
+    connected,
+    served,
+    status_of,
+)
 from tests.gateway.test_upgrades import OFFERS
 from tests.gateway.wire import Handled, Recorder, told
 
@@ -269,3 +278,44 @@ def _some(client: socket.socket) -> bytes:
         return client.recv(65536)
     except TimeoutError:
         return b""
+
+
+def head_of(size: int, headers: int = 1) -> bytes:
+    """A request whose line and headers have so many bytes, with no blanks around the values."""
+    start = b"GET / HTTP/1.1\r\nHost:a\r\nConnection:close\r\n" + b"A:b\r\n" * (headers - 1)
+    end = b"\r\n\r\n"
+    return start + b"B:" + b"b" * (size - len(start) - len(b"B:") - len(end)) + end
+
+
+@pytest.mark.parametrize("headers", [1, 90])
+@pytest.mark.parametrize(("over", "status"), [(0, 200), (1, 431)])
+async def test_case_30_head_is_counted_to_the_byte(headers: int, over: int, status: int) -> None:
+    bounds = Bounds(linger_s=0.2)
+    with served(bounds) as (port, _):
+        assert status_of(await asked(port, head_of(bounds.head_bytes + over, headers))) == status
+
+
+async def test_head_within_its_bounds_behind_other_requests_is_not_counted_with_them() -> None:
+    before = b"GET / HTTP/1.1\r\nHost:a\r\nB:" + b"b" * 7_000 + b"\r\n\r\n"
+    head = head_of(Bounds().head_bytes)
+    with served(Bounds(linger_s=0.2)) as (port, _):
+        async with connected(port) as (reader, writer):
+            writer.write(before * 2 + head[:9_000])
+            first = [await reader.readuntil(b"\r\n\r\n") for _ in range(2)]
+            writer.write(head[9_000:])
+            answers = b"".join([*first, await answer_of(reader)])
+    assert answers.count(b" 200 OK") == 3
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [b"1\r\na\r\n" * 12_000, b"5;" + b"e" * 47_000 + b"\r\nhello\r\n"],
+    ids=["of one byte", "with an extension"],
+)
+@pytest.mark.parametrize("padding", [1, 16_000], ids=["short head", "long head"])
+async def test_case_30_chunks_whose_framing_is_within_its_bound_are_taken(
+    chunks: bytes, padding: int
+) -> None:
+    head = POST + b"Connection: close\r\nA: " + b"a" * padding + b"\r\n" + CHUNKED + b"\r\n"
+    with served(Bounds()) as (port, _):
+        assert status_of(await asked(port, head + chunks + b"0\r\n\r\n")) == 200
