@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import os
 import queue
 import threading
@@ -14,6 +15,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from placet.errors import PlacetError
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 Make = Callable[[], Coroutine[Any, Any, T]]
 STOP_S = 5.0
@@ -87,6 +89,18 @@ async def _awaited(make: Make[T]) -> T:
     return await make()
 
 
+def _quiet(make: Make[None]) -> Make[None]:
+    """The same, for whom nobody waits: an error is told nobody but the log."""
+
+    async def run() -> None:
+        try:
+            await make()
+        except Exception:
+            _log.debug("what was left behind did not end in order", exc_info=True)
+
+    return run
+
+
 class LoopThread:
     """Runs coroutines for other threads. It is given functions that make them, and calls these on its own thread."""
 
@@ -94,6 +108,7 @@ class LoopThread:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._is_stopping = False
+        self._behind: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._serve, name="placet", daemon=True)
         self._thread.start()
 
@@ -125,8 +140,48 @@ class LoopThread:
 
     def soon(self, act: Callable[[], object]) -> None:
         """Have something done on the loop, after all that this thread has asked of it; nothing where it has ended."""
-        if os.getpid() == self._pid and not self._loop.is_closed():
+        if not self.has_ended():
             self._loop.call_soon_threadsafe(act)
+
+    def settle(self, make: Make[None]) -> None:
+        """Run what ends something: waited for where this thread may wait, and nothing where the loop has ended."""
+        if self.has_ended():
+            return
+        if self.may_wait():
+            self.run(make)
+        else:
+            self.soon(partial(self._keep, _quiet(make)))
+
+    def may_wait(self) -> bool:
+        """Whether this thread may wait: it is another one, and no event loop of its own would stand still."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return threading.current_thread() is not self._thread
+        return False
+
+    def stop_after(self, make: Make[None], within_s: float) -> None:
+        """Have a coroutine run to its end, or for so long, and the thread end then; nobody waits."""
+        self.soon(partial(self._keep, partial(self._stopping_after, make, within_s)))
+
+    async def _stopping_after(self, make: Make[None], within_s: float) -> None:
+        try:
+            async with asyncio.timeout(within_s):
+                await _quiet(make)()
+        except TimeoutError:
+            _log.debug("a client that nobody held any more was not closed in time")
+        finally:
+            self._stop_here()
+
+    def _keep(self, make: Make[None]) -> None:
+        # The loop itself holds its tasks weakly.
+        task = self._loop.create_task(_awaited(make))
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
+
+    def has_ended(self) -> bool:
+        """Whether nothing runs here any more, or it runs in the process that this one is a fork of."""
+        return os.getpid() != self._pid or self._loop.is_closed()
 
     def _usable(self) -> asyncio.AbstractEventLoop:
         if os.getpid() != self._pid:
@@ -150,11 +205,12 @@ class LoopThread:
             self._loop.close()
 
     def stop(self) -> None:
-        """Stop the loop and its thread; harmless when repeated."""
-        if self._loop.is_closed() or os.getpid() != self._pid:
+        """Stop the loop, and wait for its thread to end unless it is this one; harmless when repeated."""
+        if self.has_ended():
             return
         self._loop.call_soon_threadsafe(self._stop_here)
-        self._thread.join(STOP_S)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(STOP_S)
 
     def _stop_here(self) -> None:
         # The loop forgets it where somebody's exit ends it in the same turn.

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from placet.client import AsyncPlacet
-from placet.config import shown_address
 from placet.errors import Denied
 from placet.execution import AsyncExecution
 from placet.gate import Proposal
 from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
+from placet.lifeline import Lifeline
 from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, HumanRequest, Object
 from placet.resources import (
@@ -38,11 +36,9 @@ from placet.vault import AsyncVault
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
-CLOSE_S = 2.0
 CANCEL_AGAIN_S = 1.0
 
 
@@ -59,17 +55,10 @@ def _blocking(
     return call
 
 
-class _Lifeline:
-    """What a client and all of its parts hold on to: once nobody does, its connections and its thread end."""
-
-    def __init__(self, inner: AsyncPlacet, thread: LoopThread) -> None:
-        self.end = weakref.finalize(self, _shut, inner, thread)
-
-
 class _Blocking:
     """An asynchronous object and the thread to run it on."""
 
-    def __init__(self, inner: Any, thread: LoopThread, lifeline: _Lifeline) -> None:
+    def __init__(self, inner: Any, thread: LoopThread, lifeline: Lifeline) -> None:
         self._inner = inner
         self._thread = thread
         self._lifeline = lifeline
@@ -169,7 +158,7 @@ class RunningExecution(_Blocking):
     fail = _blocking(AsyncExecution.fail)
     cancel = _blocking(AsyncExecution.cancel)
 
-    def __init__(self, inner: AsyncExecution, thread: LoopThread, lifeline: _Lifeline) -> None:
+    def __init__(self, inner: AsyncExecution, thread: LoopThread, lifeline: Lifeline) -> None:
         super().__init__(inner, thread, lifeline)
         self.channel = inner.channel
         self.id = inner.id
@@ -298,7 +287,7 @@ class Placet(_Blocking):
         except BaseException:
             thread.stop()
             raise
-        lifeline = _Lifeline(inner, thread)
+        lifeline = Lifeline(inner, thread)
         super().__init__(inner, thread, lifeline)
         self.url = inner.url
         self.agent = agent
@@ -348,7 +337,7 @@ class Placet(_Blocking):
             while True:
                 yield self._thread.run(stream.next)
         finally:
-            self._thread.run(stream.end)
+            self._thread.settle(stream.end)
 
 
 async def _made(url: str | None, **settings: Any) -> AsyncPlacet:
@@ -373,14 +362,3 @@ class _Stream:
             self._step.cancel()
             await asyncio.wait((self._step,), timeout=CANCEL_AGAIN_S)
         await self._events.aclose()
-
-
-def _shut(inner: AsyncPlacet, thread: LoopThread) -> None:
-    try:
-        thread.run(inner.close, CLOSE_S)
-    except TimeoutError:
-        # A gateway that does not answer the end of its connection takes nothing from anybody, and an error here
-        # would stand in place of one that the caller's block has raised. Stopping the thread drops the connection.
-        _log.debug("%s did not answer the end of the connection in time", shown_address(inner.url))
-    finally:
-        thread.stop()
