@@ -52,26 +52,20 @@ def tool(name: str, edition: int = 1) -> dict[str, Any]:
     return definition
 
 
-def policy(strictness: int, four_eyes: bool = False) -> dict[str, Any]:
+def policy(strictness: int, four_eyes: bool = False, names: bool = False) -> dict[str, Any]:
     """The world's policy: 0 lets money go by itself, 1 holds it, 2 holds reading as well, 3 forbids money.
 
-    Where it asks for four eyes, a rule rests until another person activates it.
+    Where it asks for four eyes, a rule rests until another person activates it. Where it names somebody, that is by
+    an account which is taken from its person now and then.
     """
     remember = {"four_eyes": four_eyes, "max_uses": "unlimited"}
+    named = {"roles": ["reviewer"], "reviewers": [OLDER]} if names else {}
     money = {0: "allow", 1: "hold", 2: "hold", 3: "deny"}[strictness]
     rules = [
         _rule("reads", "read_*", "hold" if strictness == 2 else "allow", timeout_seconds=HOLD_S),
         _rule("bans", "drop_*", "deny"),
-        _rule("payments", "send_*", money, timeout_seconds=HOLD_S, remember=remember),
-        _rule(
-            "wires",
-            "wire_*",
-            "hold",
-            timeout_seconds=HOLD_S,
-            roles=["treasurer"],
-            reviewers=[OLDER],
-            exclude_requester=True,
-        ),
+        _rule("payments", "send_*", money, timeout_seconds=HOLD_S, remember=remember, **named),
+        _rule("wires", "wire_*", "hold", timeout_seconds=HOLD_S, roles=["treasurer"], exclude_requester=True),
         _rule(
             "moves",
             "move_*",
@@ -80,6 +74,7 @@ def policy(strictness: int, four_eyes: bool = False) -> dict[str, Any]:
             exclude_requester=True,
             on_reject="rollback",
             remember=remember,
+            **named,
         ),
         _rule(
             "shares",
@@ -91,7 +86,9 @@ def policy(strictness: int, four_eyes: bool = False) -> dict[str, Any]:
             remember=remember,
         ),
         _rule("pairs", PAIRED, "hold", timeout_seconds=HOLD_S, quorum=2, excluded=["olga"]),
-        _rule("halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt"),
+        _rule(
+            "halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt", **named
+        ),
         _rule("waits", "wait_*", "hold", on_timeout="wait"),
         _rule(
             "escalates",
@@ -120,24 +117,26 @@ BOTH_ACCOUNTS: dict[str, Any] = {
 }
 
 
-def principal(rng: random.Random) -> dict[str, Any]:
+def principal(rng: random.Random, takes: bool = False) -> dict[str, Any]:
     """Tess with the roles and accounts that she has for a while."""
     roles = rng.choice((["treasurer", "reviewer"], ["reviewer"], ["analyst"], []))
     return {
         **BOTH_ACCOUNTS,
-        "subjects": ["tess"] if rng.random() < 0.3 else ["tess", OLDER],
+        "subjects": ["tess"] if takes and roles == ["analyst"] else ["tess", OLDER],
         "roles": roles,
         "disabled": rng.random() < 0.1,
         "agents": ["bot"] if rng.random() < 0.3 else [],
     }
 
 
-def some_change(rng: random.Random, four_eyes: bool = False) -> tuple[str, dict[str, Any]]:
+def some_change(
+    rng: random.Random, four_eyes: bool = False, names: bool = False
+) -> tuple[str, dict[str, Any]]:
     """A definition that an operator might publish next: its kind and its document."""
     if rng.random() < 0.5:
-        return "principal", principal(rng)
+        return "principal", principal(rng, names)
     if rng.random() < 0.5:
-        return "policy", policy(rng.randrange(4), four_eyes)
+        return "policy", policy(rng.randrange(4), four_eyes, names)
     return "tool", tool(rng.choice(TOOLS), rng.randint(1, 3))
 
 

@@ -47,6 +47,7 @@ class Reviewer:
     actor: Actor
     gateway: Gateway
     rng: random.Random
+    names: bool = False
     asked: int = 0
     given_up: set[str] = field(default_factory=set)
 
@@ -117,7 +118,7 @@ class Reviewer:
         return "rule", canonical({"arguments": tests, "uses": uses})
 
     def _delegation(self, hold: Any) -> k.DelegateHold:
-        return k.DelegateHold(hold_id=hold.hold_id, to=self.rng.choice(("rita", OLDER)))
+        return k.DelegateHold(hold_id=hold.hold_id, to=OLDER if self.names and self.asked % 2 else "rita")
 
     async def _ask(self, key: bytes, body: Message, **noted: Any) -> list[Event]:
         self.asked += 1
@@ -132,6 +133,7 @@ class Operator:
     gateway: Gateway
     rng: random.Random
     four_eyes: bool = False
+    names: bool = False
     published: int = 0
 
     async def publish_basics(self, *more: str) -> None:
@@ -146,7 +148,7 @@ class Operator:
             SHARED,
         ):
             await self._publish("tool", tool(name))
-        await self._publish("policy", policy(1, self.four_eyes))
+        await self._publish("policy", policy(1, self.four_eyes, self.names))
         await self._publish("principal", BOTH_ACCOUNTS)
         await self._publish_next_door()
 
@@ -155,7 +157,7 @@ class Operator:
         while True:
             await asyncio.sleep(self.rng.uniform(5.0, 25.0))
             if self.rng.random() < 0.5:
-                await self._publish(*some_change(self.rng, self.four_eyes))
+                await self._publish(*some_change(self.rng, self.four_eyes, self.names))
             else:
                 await self._steer(self.rng.choice(keys))
 

@@ -99,7 +99,7 @@ class World:
         tails = [asyncio.create_task(gateway.follow()) for gateway in self.gateways]
         for machine in self.machines[: self.rng.randint(1, len(self.machines))]:
             machine.start()
-        operator = Operator(self.gateways[0], self.rng, self._has_stewards)
+        operator = Operator(self.gateways[0], self.rng, self._has_stewards, self._takes_accounts)
         await operator.publish_basics(*self._shared)
         agents = [self._agent(i) for i in range(self.rng.randint(2, 6))]
         # Rules are made of payments: stewards without any would have nothing to do.
@@ -219,6 +219,11 @@ class World:
         """Whether rules take another person's word here: in some worlds; the others stay as they are without it."""
         return self.seed % 8 in (1, 7)
 
+    @property
+    def _takes_accounts(self) -> bool:
+        """Whether rules and delegations name an account that is taken away: in some worlds, as above."""
+        return self.seed % 8 in (2, 6)
+
     def _stewards(self) -> list[Steward]:
         people = REVIEWERS if self._has_stewards else ()
         return [
@@ -231,7 +236,7 @@ class World:
         return one, next(gateway for gateway in self.gateways if gateway is not one)
 
     def _reviewer(self, actor: Actor) -> Reviewer:
-        return Reviewer(actor, self.rng.choice(self.gateways), self.rng)
+        return Reviewer(actor, self.rng.choice(self.gateways), self.rng, self._takes_accounts)
 
 
 def run_world(seed: int) -> Outcome:
