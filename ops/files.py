@@ -51,10 +51,12 @@ def unusable(error: OSError, root: Path) -> OpsError:
             f"The disk that holds {error.filename or root} is full: free space, or choose another --data-dir."
         )
     why = error.strerror or error
-    if not error.filename:
+    # A file that takes another's place has a name for that moment only.
+    named = error.filename2 or error.filename
+    if not named:
         return OpsError(f"The operating system refused a call ({why}): see the logs in {root / 'logs'}.")
     return DataDirectoryUnusableError(
-        f"{error.filename} cannot be made or written ({why}): mend that, or choose another --data-dir."
+        f"{named} cannot be made or written ({why}): mend that, or choose another --data-dir."
     )
 
 

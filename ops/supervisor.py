@@ -117,9 +117,10 @@ class Supervisor:
         self.config = settle(self.options, bootstrap_servers)
         partitions = install_topics(self.config, self.options.partitions)
         self.config = replace(self.config, partitions=partitions)
+        # Before the log is looked at: what mends it, placet replay in a copy of a directory, goes by this file.
+        save_config(self.config)
         check_log_whole(self.config)
         install_seals(self.config)
-        save_config(self.config)
         self._roles = tuple(
             RoleChild(role, role_command(role, self.directory), self.directory)
             for role in roles_of(self.config)

@@ -111,7 +111,9 @@ class Access:
                 _upsert_passwords(connection, [self.sign_in(principal) for principal in PRINCIPALS])
             self._wait_known(host, port)
         except (OSError, EOFError) as error:
-            raise KafkaFailedError(f"The embedded Kafka takes no users ({error}): read its log.") from error
+            raise KafkaFailedError(
+                f"The embedded Kafka takes no users ({error}): read kafka/kafka.log in the data directory."
+            ) from error
 
     def _wait_known(self, host: str, port: int) -> None:
         # What the controller has written reaches the broker's own eyes a moment later.

@@ -5,6 +5,7 @@ import json
 import logging
 from pathlib import Path
 
+from schemas.key_files import write_private
 from services.runtime.log import Log, LogError, LogUnreachable
 
 WATCH_EVERY_S = 3.0
@@ -28,6 +29,16 @@ class OtherLog(LogError):
         self.topic = topic
 
 
+class IdsUnreadable(LogError):
+    """The file with the topics' ids is damaged. The operator says whether this is the log of before."""
+
+    def __init__(self, path: Path, why: object) -> None:
+        super().__init__(
+            f"{path}, which holds the ids of the topics, cannot be read ({why}): restore it from a backup; or, where "
+            "this is the log of before and not one that was made anew, remove the file, and the ids are kept again."
+        )
+
+
 async def check_identity(log: Log, path: Path) -> None:
     """Compare the topics' ids with those of the first start, which are kept in a file.
 
@@ -36,6 +47,7 @@ async def check_identity(log: Log, path: Path) -> None:
 
     Raises:
         OtherLog: an id changed.
+        IdsUnreadable: the file is damaged.
     """
     topics = log.topics
     names = (topics.commands, topics.executions, topics.definition_commands, topics.definitions)
@@ -62,12 +74,22 @@ async def watch_identity(log: Log, path: Path) -> None:
 
 
 def _compare_and_keep(found: dict[str, str], path: Path) -> None:
-    known = json.loads(path.read_text()) if path.exists() else {}
+    known = _known(path)
     for name, topic_id in found.items():
         if known.get(name, topic_id) != topic_id:
             raise OtherLog(name, path)
     if known != {**known, **found}:
-        fresh = path.with_name(f".{path.name}.fresh")
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps({**known, **found}, indent=1))
-        fresh.replace(path)
+        write_private(path, json.dumps({**known, **found}, indent=1).encode())
+
+
+def _known(path: Path) -> dict[str, str]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise IdsUnreadable(path, error) from error
+    if not isinstance(known, dict) or not all(isinstance(one, str) for one in known.values()):
+        raise IdsUnreadable(path, "it is no JSON object of texts")
+    return known

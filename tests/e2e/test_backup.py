@@ -224,3 +224,8 @@ def test_copy_with_shorter_facts_and_without_what_was_counted_of_them_is_told_by
         file.unlink()
     assert "but head" in refused()
     assert (logs / "decider.log").read_bytes() == decided, "no decider was started"
+
+    # What docs/operations.md says of a log that was restored to an earlier moment works in a copy, too.
+    (backup.forgotten / "audit" / "heads").rename(backup.forgotten / "heads kept elsewhere")
+    replayed = stack.placet("replay", "--force", "--processes", "1", "--json")
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr

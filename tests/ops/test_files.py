@@ -61,6 +61,11 @@ def test_lock_directory_twice_is_refused_until_released(tmp_path: Path) -> None:
             DataDirectoryUnusableError,
             "/v/f cannot be made",
         ),
+        (
+            OSError(errno.EISDIR, "Is a directory", "/v/.f.x1", None, "/v/f"),
+            DataDirectoryUnusableError,
+            "/v/f cannot be made or written (Is a directory)",
+        ),
         (OSError(errno.EINVAL, "Invalid argument"), OpsError, "refused a call (Invalid argument)"),
     ],
 )

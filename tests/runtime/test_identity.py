@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.runtime import identity
-from services.runtime.identity import OtherLog, check_identity, watch_identity
+from services.runtime.identity import IdsUnreadable, OtherLog, check_identity, watch_identity
 from services.runtime.log import TopicMissing
 from tests.runtime.logs import World
 
@@ -24,6 +24,23 @@ async def test_check_identity_recreated_topic_is_refused_with_its_name(world: Wo
         await check_identity(world.log, tmp_path / "topics.json")
 
     assert refused.value.topic == world.log.topics.executions
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"placet.commands": 1}', "\xff"], ids=repr)
+async def test_check_identity_damaged_file_is_told_with_what_to_do_and_kept(
+    world: World, tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "topics.json"
+    path.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(IdsUnreadable, match="restore it from a backup") as refused:
+        await check_identity(world.log, path)
+
+    assert str(path) in str(refused.value)
+    assert path.read_bytes() == text.encode("latin-1")
+    path.unlink()
+    await check_identity(world.log, path)
+    assert await world.log.topic_id(world.log.topics.commands) in path.read_text()
 
 
 async def test_case_37_topic_that_is_recreated_while_we_run_ends_the_watch_with_its_name(
