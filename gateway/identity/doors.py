@@ -180,7 +180,19 @@ class Authenticator:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
-        return await self.admit(token.strip(), headers.get(PROJECT_HEADER.lower(), "").strip())
+        return await self.admit(token.strip(), project_of(headers))
+
+
+def project_of(headers: Mapping[str, str]) -> str:
+    """The project that the header Placet-Project names; empty where it was not sent.
+
+    Raises:
+        Problem: 422 invalid, it was sent empty: who means a project and names none would work in another.
+    """
+    named = headers.get(PROJECT_HEADER.lower())
+    if named is not None and not named.strip():
+        raise Problem(Refusal.INVALID, f"{PROJECT_HEADER} is empty: name a project, or leave the header out")
+    return "" if named is None else named.strip()
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from gateway.identity.doors import PROJECT_HEADER, Admission
+from gateway.identity.doors import PROJECT_HEADER, Admission, project_of
 from gateway.problems import Problem, message_of, response
 from gateway.rates import Buckets
 from gateway.server.visitors import greet
@@ -104,7 +104,7 @@ async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Admission:
     token, project = first.get("token"), first.get("project", "")
     if first.get("type") != "authenticate" or not isinstance(token, str) or not isinstance(project, str):
         raise Problem(Refusal.UNAUTHENTICATED, "the first message must be authenticate with a token")
-    named = websocket.headers.get(PROJECT_HEADER, "").strip()
+    named = project_of(websocket.headers)
     if named and project and named != project:
         raise Problem(Refusal.INVALID, f"the header {PROJECT_HEADER} and the message name two projects")
     return await gateway.authenticator.admit(token, project or named)

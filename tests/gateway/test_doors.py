@@ -16,6 +16,7 @@ from gateway.identity.doors import (
     check_role,
     check_sees,
     permitted_scope,
+    project_of,
     reads_project,
 )
 from gateway.identity.issuer import issue
@@ -183,6 +184,16 @@ async def test_admission_expires_and_shows_that_roles_have_changed(tmp_path: Pat
     with pytest.raises(Problem) as caught:
         await admission.check()
     assert caught.value.detail == "the token has expired"
+
+
+@pytest.mark.parametrize("sent", ["", " ", "\t"])
+def test_project_of_an_empty_header_is_refused_and_of_none_is_the_default(sent: str) -> None:
+    with pytest.raises(Problem, match="Placet-Project is empty") as refused:
+        project_of({"placet-project": sent})
+
+    assert refused.value.code == Refusal.INVALID
+    assert project_of({}) == ""
+    assert project_of({"placet-project": " books "}) == "books"
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "bearer x y", "token abc"])
