@@ -14,7 +14,8 @@ from schemas.ids import event_id
 from schemas.refusals import Refusal
 from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
-from tests.ops.checker.wrongs import WRONGS, Wrong, command_decided_twice, gives_up
+from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up
+from tests.ops.checker.wrongs_of_people import Wrong
 
 
 def told(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None) -> list[Violation]:
