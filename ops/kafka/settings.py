@@ -42,6 +42,9 @@ _FIXED = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
+    # Retention waits after a start, or a stack that was stopped for longer than commands are kept would lose the last
+    # of them before a decider has read them, and refuse to go on (docs/operations.md, Retention).
+    "log.initial.task.delay.ms": str(5 * 60 * 1000),
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
 }
