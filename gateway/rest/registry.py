@@ -48,6 +48,8 @@ router = APIRouter(tags=["registry"])
 ERROR = {"model": r.RegistryError, "description": "A registry's error"}
 REFUSALS: dict[int | str, dict[str, Any]] = {404: ERROR, 422: ERROR}
 ID_MAX_DIGITS = 9
+# The longest schema here has 4 KB; what strangers send is parsed no further.
+LOOKED_UP_MAX_BYTES = 64 * 1024
 NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_SCHEMA, BAD_VERSION, READ_ONLY = (
     40401,
     40402,
@@ -214,7 +216,7 @@ async def _looked_up(request: Request, subject: str) -> SchemaEntry | Response:
     entries = builtin().by_subject.get(subject)
     if entries is None:
         return _no_subject()
-    body = await read_raw(request)
+    body = await read_raw(request, LOOKED_UP_MAX_BYTES)
     try:
         asked = _undocumented(json.loads(json.loads(body or b"")["schema"]))
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -129,7 +129,8 @@ class Session:
         elif kind == "request":
             self._spawn(self._ask_person(frame, ref), ref)
         elif kind == "subscribe":
-            self._spawn(self._subscribe(frame), ref)
+            # Catching up keeps its own share, in slices (`catching_up`): only what asks for it is priced.
+            self._spawn(self._subscribe(frame), ref, priced=False)
         elif kind == "unsubscribe":
             channels = _channels(frame)
             self.catching.difference_update(channels)
@@ -215,7 +216,8 @@ class Session:
             raise Problem(Refusal.INVALID, "cursor must be a text")
         # One after the other: while the past is given, what is live has no place in between.
         async with self._subscribing:
-            catching_up = await subscribe(self.hub, self.gate, self, _channels(frame), cursor)
+            asked = subscribe(self.hub, self.gate, self, _channels(frame), cursor)
+            catching_up = await self.gate.work.priced(owner_of(self.actor), asked)
             if catching_up is not None:
                 await catching_up
 
@@ -223,13 +225,16 @@ class Session:
         async with self._subscribing:
             self.hub.unsubscribe(self, channels)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], ref: str | None) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None], ref: str | None, *, priced: bool = True) -> None:
         self.in_flight += 1
-        task = asyncio.get_running_loop().create_task(self.gate.work.priced(owner_of(self.actor), work))
+        doing = self.gate.work.priced(owner_of(self.actor), work) if priced else work
+        task = asyncio.get_running_loop().create_task(doing)
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._finished(done, ref))
+        task.add_done_callback(lambda done: self._finished(done, work, ref))
 
-    def _finished(self, task: asyncio.Task[None], ref: str | None) -> None:
+    def _finished(self, task: asyncio.Task[None], work: Coroutine[Any, Any, None], ref: str | None) -> None:
+        # Cancelled before its first step, a task closes its own coroutine and not the one within.
+        work.close()
         self._tasks.discard(task)
         self.in_flight -= 1
         self.out.moved.set()
