@@ -144,13 +144,15 @@ def settings_of(spec: TopicSpec, min_insync_replicas: int) -> dict[str, str]:
     return {
         "cleanup.policy": spec.cleanup_policy,
         "retention.ms": str(spec.retention_ms),
+        # Else a topic has its cluster's, and facts go from its front once there are so many.
+        "retention.bytes": "-1",
         "max.message.bytes": str(MAX_MESSAGE_BYTES),
         # What is compressed the broker unpacks, and holds against its limit of bytes: no reader needs a codec, and a
         # small batch cannot become a gigabyte in one.
         "compression.type": "uncompressed",
         "message.timestamp.type": "LogAppendTime" if spec.log_append_time else "CreateTime",
         # Kafka refuses batches stamped an hour ahead, so a decider whose clock is would never append again.
-        # Nothing here reads that stamp: the product's time is in its records.
+        # Nothing is decided by that stamp: the product's time is in its records.
         "message.timestamp.after.max.ms": str(2**63 - 1),
         "min.insync.replicas": str(min_insync_replicas),
         "unclean.leader.election.enable": "false",

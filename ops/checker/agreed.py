@@ -40,15 +40,23 @@ def who_may_no_more(document: Document, activators: Iterable[str], people: Peopl
     """Of those who made what is remembered, or activated it, the ones who may not decide such a call today."""
     alone = {"by": document["made_by"], "roles": document.get("made_with", ())}
     makers = [(maker["by"], set(maker["roles"])) for maker in document.get("makers") or (alone,)]
-    gone = [by for by, had in makers if _lost(by, had, people)]
-    return gone + [by for by in activators if _lost(by, set(), people)]
+    terms = document.get("terms", {})
+    gone = [by for by, had in makers if _lost(by, had, terms, people)]
+    return gone + [by for by in activators if _lost(by, set(), terms, people)]
 
 
-def _lost(by: str, had: set[str], people: PeopleAt) -> bool:
-    found, roles = people.of_account(by), people.roles(by)
-    if found is not None and found.get("disabled"):
+def _lost(by: str, had: set[str], terms: Document, people: PeopleAt) -> bool:
+    roles = people.roles(by)
+    if not people.may_act(by):
         return True
-    return roles is not None and bool(had) and not had & roles
+    if roles is None:
+        return False
+    if had:
+        return not had & roles
+    reviewers = terms.get("reviewers") or ()
+    return bool(reviewers) and not (
+        people.person(by) in people.named(reviewers) or roles & set(terms.get("roles") or ())
+    )
 
 
 def _is_just(tests: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
