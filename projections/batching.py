@@ -164,7 +164,7 @@ class Batcher:
                 if isinstance(event, UnreadableRecord):
                     raise event
                 if rule.admits(event, raw):
-                    if isinstance(event.body, DefinitionsAdopted):
+                    if role == "executions" and isinstance(event.body, DefinitionsAdopted):
                         _adopt(event, event.body, raw.timestamp_ms, gathered)
                     fold(event, gathered)
                     if type(event.body) is not WriterClaimed:

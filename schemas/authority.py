@@ -93,12 +93,16 @@ def refusal_to_decide(
     return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
 
 
-def could_decide(asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople) -> bool:
+def could_decide(
+    asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople, *, bars: bool = False
+) -> bool:
     """Whether an account with some roles may decide a hold by itself: it is named, or has a role that is asked."""
-    return _is_named(asked, by, people) or bool(set(asked.asked_roles) & set(had))
+    return _means(by, asked.reviewers, people, bars) or bool(set(asked.asked_roles) & set(had))
 
 
-def hands_to(asked: Asked, to: str, had: tuple[str, ...], people: TenantPeople) -> tuple[Delegation, ...]:
+def hands_to(
+    asked: Asked, to: str, had: tuple[str, ...], people: TenantPeople, *, bars: bool = False
+) -> tuple[Delegation, ...]:
     """The delegations by which somebody speaks on a hold, back to that of one who could decide by themselves.
 
     Args:
@@ -106,6 +110,7 @@ def hands_to(asked: Asked, to: str, had: tuple[str, ...], people: TenantPeople) 
         to: the account that speaks.
         had: its roles then.
         people: of the tenant.
+        bars: whether it is asked for whom they spoke, to bar those: then a name stands for its former person, too.
 
     Returns:
         None of them, where the account could decide by itself or nobody had handed the hold to it.
@@ -113,7 +118,7 @@ def hands_to(asked: Asked, to: str, had: tuple[str, ...], people: TenantPeople) 
     hands: list[Delegation] = []
     for handed in reversed(asked.delegations):
         # Each who could not decide by themselves had the delegation that was the last one then.
-        if could_decide(asked, to, had, people) or not people.is_among(to, (handed.to,)):
+        if could_decide(asked, to, had, people, bars=bars) or not _means(to, (handed.to,), people, bars):
             break
         hands.append(handed)
         to, had = handed.by, handed.roles
@@ -162,15 +167,15 @@ def keeps_role(
         is_proven: what counts for an account that is not published and whose roles then are not known.
     """
     roles = people.roles_of(by)
-    if _is_named(asked, by, people):
+    if people.is_among(by, asked.reviewers):
         return True
     if roles is None:
         return is_proven or could_decide(asked, by, had, people)
     return could_decide(asked, by, had, people) and bool(set(asked.asked_roles) & set(roles))
 
 
-def _is_named(asked: Asked, by: str, people: TenantPeople) -> bool:
-    return people.is_among(by, asked.reviewers)
+def _means(by: str, names: tuple[str, ...], people: TenantPeople, bars: bool) -> bool:
+    return people.name_of(by) in map(people.meant_by, names) if bars else people.is_among(by, names)
 
 
 def _exclusion(

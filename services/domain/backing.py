@@ -75,7 +75,12 @@ def _maker_still_may(document: StandingRuleDocument, maker: Maker, people: Tenan
         accounts = people.accounts_of(maker.voice) or (maker.voice,)
         return any(_could_decide(document, account, people) for account in accounts)
     roles = people.roles_of(maker.by)
-    return roles is None or not maker.roles or bool(set(maker.roles) & set(roles))
+    if roles is None:
+        return True
+    if maker.roles:
+        return bool(set(maker.roles) & set(roles))
+    # Named by the rule, or recorded before the roles were.
+    return not document.terms.reviewers or _could_decide(document, maker.by, people)
 
 
 def _could_decide(document: StandingRuleDocument, by: str, people: TenantPeople) -> bool:

@@ -7,9 +7,10 @@ from schemas.authority import Asked, could_decide
 from schemas.principals import PrincipalDocument
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
-from tests.domain.steps import code, decided, held
+from tests.domain.steps import code, decided, held, proposed, started
 from tests.domain.test_authority import MIA, MIA_AGAIN, MIAS, RITAS, asking
-from tests.domain.world import PROJECT, RITA, TENANT, names, with_people
+from tests.domain.test_standing_rules import MILD
+from tests.domain.world import PROJECT, RITA, TENANT, names, published, rule, the, with_people
 
 
 def test_account_that_was_taken_from_its_person_votes_as_nobody_any_more() -> None:
@@ -121,3 +122,35 @@ def test_rule_of_a_project_that_names_a_taken_account_gives_nothing_in_the_proje
     assert here.is_among("p2", ("p1", "p2"))
     # Elsewhere nobody has published it: a token of that subject is whom its name says.
     assert elsewhere.is_among("p1", ("p1",))
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_who_handed_a_hold_on_does_not_approve_its_edit_also_where_the_delegates_account_was_taken(
+    taken: bool,
+) -> None:
+    """Whom an edit bars is asked by all names that the delegation had: taking one away frees nobody."""
+    world = asking(roles=["treasurer"], exclude_requester=True)
+    world.definitions = with_people(world.definitions, {**MIAS, "roles": []}, RITAS)
+    hold = held(world)
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to=MIA.subject), RITA)
+    edited = the(decided(world, hold, "edit", MIA_AGAIN, edited_arguments='{"amount":7}'), "HoldOpened")
+    if taken:
+        world.definitions = with_people(world.definitions, TAKEN)
+
+    assert code(decided(world, edited, "approve", RITA)) == "own_request"
+
+
+def test_what_is_remembered_ends_with_the_account_by_which_its_maker_was_named() -> None:
+    """By a role or by a name: what gave the word its weight is gone."""
+    rules = [rule("pays", "pay", "hold", reviewers=[MIA.subject], remember={"four_eyes": False})]
+    world = started(definitions=with_people(published(NOBODY, rules, MILD), MIAS))
+    hold = held(world)
+    remember = '{"arguments":{"amount":{"equals":5}}}'
+    assert "ToolCallReleased" in names(
+        decided(world, hold, "approve", MIA_AGAIN, scope="execution", remember=remember)
+    )
+    again = proposed(world, "pay", "again")
+    assert "ToolCallReleased" in names(again)
+    world.definitions = with_people(world.definitions, TAKEN)
+
+    assert "HoldOpened" in names(proposed(world, "pay", "a-third"))
