@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway.problems import Problem
 from schemas.canonical import MalformedJson, TooDeep, canonical, parse_new
@@ -14,6 +14,8 @@ from schemas.refusals import Refusal
 BODY_MAX_BYTES = 1024 * 1024
 # A longer one may take so long to parse that others would notice: it is parsed on a thread.
 LONG_BYTES = 16 * 1024
+
+T = TypeVar("T")
 
 
 def parse(raw: bytes) -> Any:
@@ -44,16 +46,16 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def parsed(raw: bytes) -> Callable[[], dict[str, Any]]:
+def parsed(raw: bytes, read: Callable[[bytes], T]) -> Callable[[], T]:
     """A body parsed now, whose refusal is raised when it is its turn: by what is returned."""
     try:
-        value = parse_object(raw)
+        value = read(raw)
     except Problem as problem:
         refusal = problem
     else:
         return lambda: value
 
-    def refused() -> dict[str, Any]:
+    def refused() -> T:
         raise refusal
 
     return refused

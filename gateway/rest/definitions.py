@@ -30,7 +30,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
 async def put_tool(door: AtDoor, name: str) -> Response:
     """Publish a tool: 200 when every partition judges by it, 202 with those that do not yet."""
     given = await door.given()
-    return answer(await publish_tool(door.gate, door.claims, name, given, door.key))
+    return await door.answered(publish_tool(door.gate, door.claims, name, given, door.key))
 
 
 @router.get(
@@ -73,7 +73,7 @@ async def get_tool(door: AtDoor, name: str) -> Response:
 async def put_principal(door: AtDoor, name: str) -> Response:
     """Publish a person or service, its accounts and roles: 200 when every partition judges by it."""
     given = await door.given()
-    return answer(await publish_principal(door.gate, door.claims, name, given, door.key))
+    return await door.answered(publish_principal(door.gate, door.claims, name, given, door.key))
 
 
 @router.get(

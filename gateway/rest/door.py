@@ -137,7 +137,7 @@ class Door(NamedTuple):
         if raw is None:
             return _too_large
         if len(raw) > LONG_BYTES:
-            return await self.done(lambda: parsed(raw))
+            return await self.done(lambda: parsed(raw, parse_object))
         return lambda: parse_object(raw)
 
     async def perform(self, make: Callable[[], Plan]) -> Response:
@@ -146,7 +146,11 @@ class Door(NamedTuple):
         Raises:
             Problem: a refusal, or nobody has answered in time.
         """
-        return answer(await self.priced(self.gate.perform(make)))
+        return await self.answered(self.gate.perform(make))
+
+    async def answered(self, work: Coroutine[Any, Any, Reply]) -> Response:
+        """Do what gives a reply, at the caller's cost, and answer; errors as its."""
+        return answer(await self.priced(work))
 
     async def settle_after(self) -> Vector | None:
         """Wait until this gateway has read what `?after=` names.

@@ -19,7 +19,7 @@ from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, read_raw
 from gateway.rest.parameters import AFTER, CURSOR, Number, Word
-from gateway.strictjson import BODY_MAX_BYTES, parse
+from gateway.strictjson import BODY_MAX_BYTES, LONG_BYTES, parse, parsed
 from schemas.policy_document import PolicyDocument
 from schemas.refusals import Refusal
 
@@ -43,8 +43,8 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
 
     `warnings` are what is doubtful about it, and how it and the policies in force shadow each other.
     """
-    document = await _document(request)
-    return answer(await publish_policy(door.gate, door.claims, name, document, door.key))
+    document = await _document(door, request)
+    return await door.answered(publish_policy(door.gate, door.claims, name, document, door.key))
 
 
 @router.post(
@@ -59,8 +59,8 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
 )
 async def check(door: AtDoor, name: str, request: Request) -> Response:
     """Every error and warning of a document beside what is in force, and what it would change."""
-    document = await _document(request)
-    return answer(await check_policy(door.gate, door.claims, name, document))
+    document = await _document(door, request)
+    return await door.answered(check_policy(door.gate, door.claims, name, document))
 
 
 @router.post(
@@ -72,7 +72,7 @@ async def check(door: AtDoor, name: str, request: Request) -> Response:
 async def retire(door: AtDoor, name: str) -> Response:
     """Take a policy out of force: 200 when no partition judges by it any more. Publishing it puts it back."""
     given = await door.given()
-    return answer(await retire_policy(door.gate, door.claims, name, given, door.key))
+    return await door.answered(retire_policy(door.gate, door.claims, name, given, door.key))
 
 
 @router.get(
@@ -165,19 +165,21 @@ def _rule_json(found: Rule) -> dict[str, Any]:
     return {"policy": policy.name, "project": policy.project, "version": policy.version, **rule}
 
 
-async def _document(request: Request) -> Any:
+async def _document(door: Door, request: Request) -> Any:
     """What a request's body says, read now and parsed when it is asked for."""
     raw = await read_raw(request)
-    content_type = request.headers.get("content-type", "")
+    is_text = "yaml" in request.headers.get("content-type", "")
+    if raw is not None and len(raw) > LONG_BYTES and not is_text:
+        return await door.done(lambda: parsed(raw, parse))
 
-    def parsed() -> Any:
+    def read() -> Any:
         if raw is None:
             raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
-        if "yaml" not in content_type:
+        if not is_text:
             return parse(raw)
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
             raise Problem(Refusal.MALFORMED, "the policy is not UTF-8 text") from error
 
-    return parsed
+    return read

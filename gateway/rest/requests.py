@@ -30,7 +30,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
 async def ask(door: AtDoor) -> Response:
     """Ask a person something; a request is a hold, and answering the one answers the other."""
     given = await door.given()
-    return answer(await door.priced(ask_person(door.gate, door.claims, given, door.key)))
+    return await door.answered(ask_person(door.gate, door.claims, given, door.key))
 
 
 @router.get(

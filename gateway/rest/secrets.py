@@ -75,7 +75,7 @@ async def list_data_keys(door: AtDoor) -> Response:
 async def destroy_data_key(door: AtDoor, name: str) -> Response:
     """Destroy a data key: everything that was sealed under it is erased, in every copy of the vault."""
     given = await door.given()
-    return answer(await destroy_key(door.gate, door.claims, name, given, door.key))
+    return await door.answered(destroy_key(door.gate, door.claims, name, given, door.key))
 
 
 async def _erase(door: Door, subject: Subject) -> Response:

@@ -94,7 +94,7 @@ async def _change(door: Door, rule_id: str, change: str) -> Response:
     given = await door.given()
     row = door.gate.live.definitions.standing.get((door.actor.tenant, rule_id))
     used = None if row is None or row["uses"] is None else await _used(door, rule_id)
-    return answer(await change_rule(door.gate, door.claims, rule_id, change, given, door.key, used))
+    return await door.answered(change_rule(door.gate, door.claims, rule_id, change, given, door.key, used))
 
 
 async def _used(door: Door, rule_id: str) -> int:
