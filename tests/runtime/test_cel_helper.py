@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -323,6 +324,16 @@ def _alive(process_id: int) -> bool:
         return False
 
 
+@contextmanager
+def frozen(helper: CelHelper) -> Iterator[None]:
+    """A helper that was just launched comes no further meanwhile, however slow its parent is."""
+    os.kill(helper.process_id, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(helper.process_id, signal.SIGCONT)
+
+
 PATTERN = {"name": "pay", "inputSchema": {"properties": {"to": {"pattern": "^[A-Z]+$"}}}}
 TO_GB = '{"amount":5,"to":"GB"}'
 
@@ -330,16 +341,17 @@ TO_GB = '{"amount":5,"to":"GB"}'
 def test_propose_while_the_helper_starts_is_asked_again_and_not_called_invalid() -> None:
     """Other work than this call's had it killed, so it says nothing of these arguments."""
     with CelHelper() as helper:
-        empty = Definitions(policies=PolicySet(), check_schema=helper.misfit)
-        world = started(definitions=published(empty, RULES, [*TOOLS, PATTERN]))
+        with frozen(helper):
+            empty = Definitions(policies=PolicySet(), check_schema=helper.misfit)
+            world = started(definitions=published(empty, RULES, [*TOOLS, PATTERN]))
+            assert code(proposed(world, "pay", arguments=TO_GB)) == "unavailable"
 
-        assert code(proposed(world, "pay", arguments=TO_GB)) == "unavailable"
         helper.wait_ready(WAIT_MS)
         assert names(proposed(world, "pay", arguments=TO_GB))[-1] == "HoldOpened"
 
 
 def test_consume_of_an_approved_call_while_the_helper_starts_leaves_it_as_it_is() -> None:
-    with CelHelper() as helper:
+    with CelHelper() as helper, frozen(helper):
         empty = Definitions(policies=PolicySet(), check_schema=helper.misfit)
         world = started(definitions=published(empty, RULES, TOOLS))
         hold = the(proposed(world, "pay", arguments=TO_GB), "HoldOpened")

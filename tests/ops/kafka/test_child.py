@@ -151,7 +151,7 @@ def test_kafka_that_cannot_be_launched_says_why_and_is_launched_once_it_can(
             full.setattr(broker_module, "LOWEST_FREE_BYTES", 2**80)
             said = machine.child.tick(time.monotonic())
     assert said is not None
-    assert ("is taken" if hindrance == "port" else "free space") in said
+    assert ("was taken by another program" if hindrance == "port" else "free space") in said
     assert (machine.child.component.state, machine.child.component.reason) == (BACKING_OFF, said)
     assert machine.child.tick(time.monotonic()) is None
     assert machine.child.component.state == STARTING
