@@ -102,7 +102,11 @@ def edited_by(state: Execution, call: Call, people: TenantPeople) -> frozenset[s
         for hold in (state.holds[hold_id] for hold_id in call.handed_on)
         for vote in hold.votes
         if vote.by in call.requesters
-        for by in (vote.by, *_hands_now(hold, vote, people), *_hands_then(hold, vote))
+        for by in (
+            vote.by,
+            *(handed.by for handed in _hands(hold, vote, people, bars=True)),
+            *_hands_then(hold, vote),
+        )
     )
 
 
@@ -113,14 +117,8 @@ def asked_by(hold: Hold, delegations: int | None = None) -> Asked:
     )
 
 
-def _hands(hold: Hold, vote: Vote, people: TenantPeople) -> tuple[Delegation, ...]:
-    return hands_to(asked_by(hold, vote.delegations), vote.by, vote.roles, people)
-
-
-def _hands_now(hold: Hold, vote: Vote, people: TenantPeople) -> Iterator[str]:
-    """Likewise, by the names of today, and by those of accounts that were taken from their person since."""
-    asked = asked_by(hold, vote.delegations)
-    return (handed.by for handed in hands_to(asked, vote.by, vote.roles, people, bars=True))
+def _hands(hold: Hold, vote: Vote, people: TenantPeople, *, bars: bool = False) -> tuple[Delegation, ...]:
+    return hands_to(asked_by(hold, vote.delegations), vote.by, vote.roles, people, bars=bars)
 
 
 def _hands_then(hold: Hold, vote: Vote) -> Iterator[str]:

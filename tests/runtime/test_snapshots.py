@@ -1,6 +1,7 @@
 """Snapshots: a writer starts faster with one and rightly without; nobody else's words get into it."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -143,33 +144,30 @@ async def test_unreadable_manifest_is_passed_over_for_the_one_before_it(lab: Lab
     assert lab.key_of("x") in executions.live or ledger.next_offset > 0
 
 
-async def test_snapshot_of_a_partition_whose_first_facts_were_deleted_hides_them_from_no_writer(
-    seed: int,
+@pytest.mark.parametrize(
+    ("harm", "error", "said"),
+    [
+        (
+            lambda events: events.delete_before(1),
+            FactsDeleted,
+            "begins at offset 1, but facts are kept for ever",
+        ),
+        (lambda events: events.truncate(3), LogTruncated, "truncated or recreated"),
+    ],
+    ids=["first facts deleted", "shorter"],
+)
+async def test_log_that_lost_what_its_snapshot_stands_on_stops_the_writer(
+    seed: int, harm: Callable[[Any], None], error: type[Exception], said: str
 ) -> None:
     log = MemoryLog(Topics(), 1, lambda: 1_780_000_000_000)
     lab = Lab(log, 1, random.Random(seed))
     try:
         await some_history(lab)
         await restart(lab, "two")
-        log.partition(lab.events_tp("x")).delete_before(1)
+        harm(log.partition(lab.events_tp("x")))
         ledger, executions = empty()
 
-        with pytest.raises(FactsDeleted, match="begins at offset 1, but facts are kept for ever"):
-            await Snapshots(log, lab.events_tp("x")).restore(ledger, executions)
-    finally:
-        await lab.close()
-
-
-async def test_log_shorter_than_its_snapshot_stops_the_writer(seed: int) -> None:
-    log = MemoryLog(Topics(), 1, lambda: 1_780_000_000_000)
-    lab = Lab(log, 1, random.Random(seed))
-    try:
-        await some_history(lab)
-        await restart(lab, "two")
-        log.partition(lab.events_tp("x")).truncate(3)
-        ledger, executions = empty()
-
-        with pytest.raises(LogTruncated, match="truncated or recreated"):
+        with pytest.raises(error, match=said):
             await Snapshots(log, lab.events_tp("x")).restore(ledger, executions)
     finally:
         await lab.close()
