@@ -166,7 +166,7 @@ async def _read(websocket: WebSocket, session: Session, gateway: Gateway, admiss
         if messages.wait_s(session, time.monotonic()) == 0.0:
             read: Callable[[], Frame] = partial(parse_object, raw)
             if len(raw) > LONG_BYTES:
-                read = await work.done(owner, partial(parsed, raw))
+                read = await work.done(owner, partial(parsed, raw, parse_object))
             # Last of all: between this look and what the message asks for nothing else is waited for.
             await admission.check()
             started = processor_s()
