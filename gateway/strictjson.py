@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from gateway.problems import Problem
 from schemas.canonical import MalformedJson, TooDeep, canonical, parse_new
@@ -12,10 +11,6 @@ from schemas.refusals import Refusal
 
 # A body is its arguments and a few words around them; the escapes of JSON can double the arguments' length.
 BODY_MAX_BYTES = 1024 * 1024
-# A longer one may take so long to parse that others would notice: it is parsed on a thread.
-LONG_BYTES = 16 * 1024
-
-T = TypeVar("T")
 
 
 def parse(raw: bytes) -> Any:
@@ -44,21 +39,6 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Problem(Refusal.MALFORMED, "the body must be a JSON object")
     return value
-
-
-def parsed(raw: bytes, read: Callable[[bytes], T]) -> Callable[[], T]:
-    """A body parsed now, whose refusal is raised when it is its turn: by what is returned."""
-    try:
-        value = read(raw)
-    except Problem as problem:
-        refusal = problem
-    else:
-        return lambda: value
-
-    def refused() -> T:
-        raise refusal
-
-    return refused
 
 
 def canonical_text(value: Any, name: str) -> str:

@@ -17,13 +17,14 @@ from starlette.responses import Response
 
 from gateway.idempotency import idempotency_key
 from gateway.identity.doors import Admission
+from gateway.intake import taken_in
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
 from gateway.server.visitors import greet
 from gateway.service import Gateway
 from gateway.sockets.cursor import CursorRefused, Vector
-from gateway.strictjson import BODY_MAX_BYTES, LONG_BYTES, parse_object, parsed
+from gateway.strictjson import BODY_MAX_BYTES, parse_object
 from gateway.work import owner_of
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Mark, Page, cursor_at, items_after
@@ -136,9 +137,11 @@ class Door(NamedTuple):
         raw = await read_raw(self.request)
         if raw is None:
             return _too_large
-        if len(raw) > LONG_BYTES:
-            return await self.done(lambda: parsed(raw, parse_object))
-        return lambda: parse_object(raw)
+        return await self.taken_in(raw, parse_object)
+
+    async def taken_in(self, raw: bytes, read: Callable[[bytes], T]) -> Callable[[], T]:
+        """Take a body in, at the caller's cost: what gives its value, or raises its refusal."""
+        return await taken_in(self.gateway.work, owner_of(self.actor), raw, read)
 
     async def perform(self, make: Callable[[], Plan]) -> Response:
         """Plan, ask the decider, and answer.

@@ -19,7 +19,7 @@ from gateway.problems import Problem, not_found
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, answer, door_of, read_raw
 from gateway.rest.parameters import AFTER, CURSOR, Number, Word
-from gateway.strictjson import BODY_MAX_BYTES, LONG_BYTES, parse, parsed
+from gateway.strictjson import BODY_MAX_BYTES, parse
 from schemas.policy_document import PolicyDocument
 from schemas.refusals import Refusal
 
@@ -166,17 +166,15 @@ def _rule_json(found: Rule) -> dict[str, Any]:
 
 
 async def _document(door: Door, request: Request) -> Any:
-    """What a request's body says, read now and parsed when it is asked for."""
+    """What a request's body says, read now; what is wrong with it is raised when it is asked for."""
     raw = await read_raw(request)
     is_text = "yaml" in request.headers.get("content-type", "")
-    if raw is not None and len(raw) > LONG_BYTES and not is_text:
-        return await door.done(lambda: parsed(raw, parse))
+    if raw is not None and not is_text:
+        return await door.taken_in(raw, parse)
 
     def read() -> Any:
         if raw is None:
             raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
-        if not is_text:
-            return parse(raw)
         try:
             return raw.decode()
         except UnicodeDecodeError as error:

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from urllib.parse import urlsplit
 
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.doors import PROJECT_HEADER, Admission, project_of
+from gateway.intake import taken_in
 from gateway.problems import Problem, message_of, response
 from gateway.rates import Buckets
 from gateway.server.visitors import greet
@@ -29,8 +29,7 @@ from gateway.service import Gateway
 from gateway.sockets.close import NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
-from gateway.sockets.verbs import Frame
-from gateway.strictjson import LONG_BYTES, parse_object, parsed
+from gateway.strictjson import parse_object
 from gateway.work import owner_of, processor_s
 from schemas.refusals import Refusal
 
@@ -164,9 +163,7 @@ async def _read(websocket: WebSocket, session: Session, gateway: Gateway, admiss
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)
         if messages.wait_s(session, time.monotonic()) == 0.0:
-            read: Callable[[], Frame] = partial(parse_object, raw)
-            if len(raw) > LONG_BYTES:
-                read = await work.done(owner, partial(parsed, raw, parse_object))
+            read = await taken_in(work, owner, raw, parse_object)
             # Last of all: between this look and what the message asks for nothing else is waited for.
             await admission.check()
             started = processor_s()
