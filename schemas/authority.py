@@ -93,11 +93,9 @@ def refusal_to_decide(
     return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
 
 
-def could_decide(
-    asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople, *, bars: bool = False
-) -> bool:
+def could_decide(asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople) -> bool:
     """Whether an account with some roles may decide a hold by itself: it is named, or has a role that is asked."""
-    return _means(by, asked.reviewers, people, bars) or bool(set(asked.asked_roles) & set(had))
+    return people.is_among(by, asked.reviewers) or bool(set(asked.asked_roles) & set(had))
 
 
 def hands_to(
@@ -110,7 +108,8 @@ def hands_to(
         to: the account that speaks.
         had: its roles then.
         people: of the tenant.
-        bars: whether it is asked for whom they spoke, to bar those: then a name stands for its former person, too.
+        bars: whether it is asked for whom they spoke, to bar those: then whom a hold was handed to by the name of a
+            former account spoke for who handed it on.
 
     Returns:
         None of them, where the account could decide by itself or nobody had handed the hold to it.
@@ -118,7 +117,7 @@ def hands_to(
     hands: list[Delegation] = []
     for handed in reversed(asked.delegations):
         # Each who could not decide by themselves had the delegation that was the last one then.
-        if could_decide(asked, to, had, people, bars=bars) or not _means(to, (handed.to,), people, bars):
+        if could_decide(asked, to, had, people) or not _is_handed_to(handed, to, people, bars):
             break
         hands.append(handed)
         to, had = handed.by, handed.roles
@@ -174,8 +173,8 @@ def keeps_role(
     return could_decide(asked, by, had, people) and bool(set(asked.asked_roles) & set(roles))
 
 
-def _means(by: str, names: tuple[str, ...], people: TenantPeople, bars: bool) -> bool:
-    return people.name_of(by) in map(people.meant_by, names) if bars else people.is_among(by, names)
+def _is_handed_to(handed: Delegation, to: str, people: TenantPeople, bars: bool) -> bool:
+    return people.name_of(to) == people.meant_by(handed.to) if bars else people.is_among(to, (handed.to,))
 
 
 def _exclusion(

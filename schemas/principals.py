@@ -205,8 +205,11 @@ class TenantPeople(Struct, frozen=True):
     def is_among(self, subject: str, names: Iterable[str]) -> bool:
         """Whether a subject is somebody whom names give authority to: as a rule's reviewer, or by delegation.
 
-        An account that was taken from its principal is nobody's: its name gives that principal nothing.
+        An account that was taken from its principal is nobody's: its name gives that principal nothing, and the
+        principal's names give it nothing.
         """
+        if self._is_taken(subject):
+            return False
         person = self.name_of(subject)
         return any(self.meant_by(name) == person for name in names if not self._is_nobodys(name))
 
@@ -234,7 +237,7 @@ class TenantPeople(Struct, frozen=True):
     def is_disabled(self, subject: str) -> bool:
         """Whether the subject may do nothing: its principal is disabled, or it was taken from its principal."""
         person = self._person(subject)
-        return self._was_of(subject) is not None if person is None else _may_nothing(person)
+        return self._is_taken(subject) if person is None else _may_nothing(person)
 
     def is_other(self, subject: str, person: str) -> bool:
         """Whether an account is not what it was: it may do nothing, or is not of the principal that it was of."""
@@ -275,7 +278,11 @@ class TenantPeople(Struct, frozen=True):
 
     def _is_nobodys(self, name: str) -> bool:
         """Whether a name is that of an account that was taken from its principal, and of nothing else."""
-        return not self._is_name(name) and self._person(name) is None and self._was_of(name) is not None
+        return not self._is_name(name) and self._is_taken(name)
+
+    def _is_taken(self, subject: str) -> bool:
+        """Whether a subject is an account that was taken from its principal, and is nobody's now."""
+        return self._person(subject) is None and self._was_of(subject) is not None
 
     def _was_of(self, subject: str) -> str | None:
         """Whose account a subject was that is nobody's now."""

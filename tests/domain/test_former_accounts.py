@@ -140,6 +140,27 @@ def test_who_handed_a_hold_on_does_not_approve_its_edit_also_where_the_delegates
     assert code(decided(world, edited, "approve", RITA)) == "own_request"
 
 
+def test_delegator_does_not_approve_the_edit_of_a_delegate_whose_former_account_is_named() -> None:
+    """A former account gives its person no word of their own, so the word that they gave was the delegator's."""
+    world = asking(roles=["treasurer"], reviewers=[MIA.subject], exclude_requester=True)
+    mias = {**MIAS, "roles": [], "subjects": [MIA.subject, MIA_AGAIN.subject, "mia-3"]}
+    world.definitions = with_people(world.definitions, mias, RITAS)
+    world.definitions = with_people(world.definitions, {**mias, "subjects": [MIA_AGAIN.subject, "mia-3"]})
+    hold = held(world)
+    world.ask(k.DelegateHold(hold_id=hold.hold_id, to="mia-3"), RITA)
+    edited = the(decided(world, hold, "edit", MIA_AGAIN, edited_arguments='{"amount":7}'), "HoldOpened")
+
+    assert code(decided(world, edited, "approve", RITA)) == "own_request"
+
+
+def test_former_account_is_not_among_those_whom_its_former_principals_names_mean() -> None:
+    people = with_people(NOBODY, MIAS, TAKEN).people.of(TENANT)
+
+    assert people.is_among(MIA_AGAIN.subject, ("mia-m",))
+    assert not people.is_among(MIA.subject, ("mia-m",))
+    assert not people.is_among(MIA.subject, (MIA_AGAIN.subject,))
+
+
 def test_what_is_remembered_ends_with_the_account_by_which_its_maker_was_named() -> None:
     """By a role or by a name: what gave the word its weight is gone."""
     rules = [rule("pays", "pay", "hold", reviewers=[MIA.subject], remember={"four_eyes": False})]
