@@ -28,7 +28,7 @@ ToolName = Annotated[
     Limit(ID_MAX_CHARS),
     Form(r"[^\x00-\x1f\x7f]{1,128}", "must be 1 to 128 characters, and no control characters"),
 ]
-Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]+", "must say something")]
+Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]*\S[\s\S]*", "must say something")]
 Count = Annotated[Long, Range(0, COUNT_MAX)]
 Id = Annotated[str, Limit(ID_MAX_CHARS)]
 Name = Annotated[str, Limit(NAME_MAX_CHARS)]

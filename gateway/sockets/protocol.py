@@ -292,14 +292,15 @@ class ResyncRequired(Received):
 
 
 class Error(Answered):
-    """Something was wrong with a message that has no `ref`, or with the connection: a problem document (RFC 9457).
+    """Something was wrong with the connection, or with a message whose `ref` cannot be read: a problem (RFC 9457).
 
     Its `type` is in `problem`, as the message has a `type` of its own.
     """
 
     type: Literal["error"]
     ref: Annotated[
-        str | None, Field(description="Null: what is wrong with a message that has a `ref` is its reply.")
+        str | None,
+        Field(description="Null: what is wrong with a message whose `ref` can be read is its reply."),
     ]
     problem: Annotated[str, Field(description="The `type` of the problem document: `/problems/CODE`.")]
     title: Annotated[str, Field(description="The code in words.")]

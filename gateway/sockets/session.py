@@ -25,7 +25,7 @@ from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
-from gateway.sockets.verbs import VERBS, Frame, Make, body_of, ref_of
+from gateway.sockets.verbs import VERBS, Frame, Make, UnreadFrame, body_of, ref_of
 from gateway.work import owner_of
 from schemas.actor import Actor
 from schemas.refusals import Refusal
@@ -68,6 +68,8 @@ class Session:
             frame = read()
             ref = ref_of(frame)
             self._dispatch(frame, ref)
+        except UnreadFrame as unread:
+            self._refuse(unread.ref, unread)
         except Problem as problem:
             self._refuse(ref, problem)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
+
 from gateway.idempotency import idempotency_key
 from gateway.operations import calls, executions, holds
 from gateway.operations.plan import Gate, Plan
 from gateway.problems import Problem
+from gateway.strictjson import parse_object
 from schemas.ids import is_client_id
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -16,6 +19,30 @@ from schemas.token import Claims
 Frame = Mapping[str, Any]
 Make = Callable[[], Plan]
 Verb = Callable[[Gate, Claims, Frame, str | None], Make]
+
+
+class UnreadFrame(Problem):
+    """A message that cannot be taken as it is written.
+
+    Attributes:
+        ref: the message's, where it can be told: what answers it.
+    """
+
+    def __init__(self, problem: Problem, ref: str | None) -> None:
+        super().__init__(problem.code, problem.detail, **problem.fields)
+        self.ref = ref
+
+
+def frame_of(raw: bytes) -> Frame:
+    """Parse a message.
+
+    Raises:
+        UnreadFrame: as `parse_object`.
+    """
+    try:
+        return parse_object(raw)
+    except Problem as problem:
+        raise UnreadFrame(problem, _ref_in(raw)) from problem
 
 
 def ref_of(frame: Frame) -> str | None:
@@ -26,6 +53,15 @@ def ref_of(frame: Frame) -> str | None:
     """
     ref = frame.get("ref")
     return None if ref is None else idempotency_key(ref, "ref")
+
+
+def _ref_in(raw: bytes) -> str | None:
+    """The `ref` of a message that another reader of JSON can read, though it is too deep or has no one meaning."""
+    try:
+        frame = orjson.loads(raw)
+        return ref_of(frame) if isinstance(frame, dict) else None
+    except (orjson.JSONDecodeError, Problem):
+        return None
 
 
 def body_of(frame: Frame) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from gateway.service import Gateway
 from gateway.sockets.close import NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
+from gateway.sockets.verbs import frame_of
 from gateway.strictjson import parse_object
 from gateway.work import owner_of, processor_s
 from schemas.refusals import Refusal
@@ -163,7 +164,7 @@ async def _read(websocket: WebSocket, session: Session, gateway: Gateway, admiss
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)
         if messages.wait_s(session, time.monotonic()) == 0.0:
-            read = await taken_in(work, owner, raw, parse_object)
+            read = await taken_in(work, owner, raw, frame_of)
             # Last of all: between this look and what the message asks for nothing else is waited for.
             await admission.check()
             started = processor_s()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from placet import Placet, Refused
+from placet.canonical import MAX_DEPTH
 from placet.telling import UNRECORDED
 from tests.gateway.conftest import Caller
 
@@ -41,3 +42,24 @@ def test_output_over_the_bound_is_recorded_without_it_while_others_go_on(bot: Ca
     large = [call for call in calls if call.arguments["path"] == "large"]
     assert [call.status for call in large] == ["succeeded"] * 3
     assert all(UNRECORDED in call.output for call in large)
+
+
+@pytest.mark.parametrize("transport", ["ws", "rest"])
+def test_value_that_is_too_deep_for_a_message_is_told_at_once(
+    bot: Caller, transport: Literal["ws", "rest"]
+) -> None:
+    """The message around it counts too: the client looks at the value alone."""
+    deep: Any = 1
+    for _ in range(MAX_DEPTH - 1):
+        deep = {"k": deep}
+    with (
+        Placet(bot.url, token=bot.token, agent="billing", transport=transport) as client,
+        client.execution() as run,
+    ):
+        read: Any = run.gated(tool="read_file")(lambda path: {"k": deep})
+        assert read("f") == {"k": deep}
+        with pytest.raises(Refused, match="too_large"):
+            read(deep)
+        (call,) = client.executions.calls(run.id)
+    assert call.status == "succeeded"
+    assert UNRECORDED in call.output
