@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 Name = tuple[str, str]
 Place = tuple[str, str, str]  # tenant, project and name
+# So many rules can wait for the decider of the definitions.
+ASKED_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Definitions:
     principals: Shelf = field(default_factory=dict)
     people: People = field(default_factory=People)
     standing: dict[Name, Row] = field(default_factory=dict)
+    # Standing rules whose ids were given out with a decision, and that are not on this topic yet.
+    asked: dict[Place, None] = field(default_factory=dict)
 
     def apply(self, event: Event) -> None:
         """Fold an event of the definitions topic; others than publications change nothing."""
@@ -91,6 +95,14 @@ class Definitions:
         )
         shelf.setdefault((event.meta.tenant, body.project, body.name), []).append(published)
 
+    def note_asked(self, tenant: str, project: str, rule_id: str) -> None:
+        """A decision has asked for a standing rule; the oldest such notes are dropped."""
+        if (tenant, rule_id) in self.standing:
+            return
+        self.asked[tenant, project, rule_id] = None
+        if len(self.asked) > ASKED_MAX:
+            del self.asked[next(iter(self.asked))]
+
     def _apply_retirement(self, body: PolicyRetired, event: Event) -> None:
         meta = event.meta
         versions = self.policies.get((meta.tenant, body.project, body.name))
@@ -112,6 +124,7 @@ class Definitions:
         row = standing_rule_row(self.standing.get(name), event)
         if row is not None:
             self.standing[name] = row
+            self.asked.pop((name[0], row["project"], name[1]), None)
 
     def tool_versions(self, tenant: str, project: str, name: str) -> list[Published]:
         """All versions of a tool as a project sees it, oldest first: its own, else the tenant's."""

@@ -25,7 +25,8 @@ from gateway.live.watch import Watch
 from gateway.sockets.cursor import CursorKey, Position, Vector, mark_of
 from gateway.work import Owner, processor_s
 from schemas.events.log import DefinitionsAdopted, WriterAlive
-from schemas.ids import LOG_KEYS, split_rule_uses_key
+from schemas.events.rules import RuleAsked
+from schemas.ids import LOG_KEYS, split_execution_key, split_rule_uses_key
 from schemas.record import Event
 
 DEFINITIONS_LANE = 0
@@ -137,6 +138,9 @@ class Live:
         elif not event.key.startswith(LOG_KEYS) and split_rule_uses_key(event.key) is None:
             started = processor_s()
             self.cache.apply(fact)
+            if isinstance(event.body, RuleAsked):
+                tenant, project, _ = split_execution_key(event.key)
+                self.definitions.note_asked(tenant, project, event.body.rule_id)
             if fact.hold is not None:
                 self.took((fact.event.meta.tenant, fact.hold["requester"]), processor_s() - started)
 

@@ -152,6 +152,14 @@ class Reader:
         """
         await self._in_time([DEFINITIONS_LANE])
 
+    async def all_caught_up(self) -> None:
+        """Read everything that the broker has now.
+
+        Raises:
+            Problem: 503, it is not read in time.
+        """
+        await self._in_time(range(len(self.live.read_through)))
+
     async def _in_time(self, lanes: Sequence[int]) -> None:
         try:
             async with asyncio.timeout(FETCH_TIMEOUT_S):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from gateway.asking import Ask, name_of
 from gateway.bodies import ChangeRule, read_body
-from gateway.operations.definitions import ADOPTION_WAIT_S, looked_up
+from gateway.operations.definitions import ADOPTION_WAIT_S
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem, not_found
 from projections.folds.rows import Row
@@ -18,6 +19,9 @@ from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
 from schemas.token import Claims
 
+Used = Callable[[Row], Awaitable[int | None]]
+# The decider of the definitions makes a rule that was asked for within so long, where it runs.
+MADE_WAIT_S = 2.0
 CHANGES: dict[str, type[k.ActivateRule | k.SuspendRule | k.RevokeRule]] = {
     "activate": k.ActivateRule,
     "suspend": k.SuspendRule,
@@ -29,16 +33,25 @@ async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
     """The row of a rule of the actor's project.
 
     Raises:
-        Problem: 404 not_found; 503, what the broker has is not read in time.
+        Problem: 404 not_found; 503, what the broker has is not read in time, or the rule is being made.
     """
-    row = await looked_up(gate, lambda: gate.live.definitions.standing.get((actor.tenant, rule_id)))
+    definitions = gate.live.definitions
+    row = definitions.standing.get((actor.tenant, rule_id))
+    if row is None:
+        await gate.reader.all_caught_up()
+        if (actor.tenant, actor.project, rule_id) in definitions.asked:
+            # Its id is in the answer to the decision; it comes into the log of definitions a moment later.
+            await gate.live.until(lambda: (actor.tenant, rule_id) in definitions.standing, MADE_WAIT_S)
+        row = definitions.standing.get((actor.tenant, rule_id))
+    if row is None and (actor.tenant, actor.project, rule_id) in definitions.asked:
+        raise Problem(Refusal.UNAVAILABLE, "this rule is being made: ask again", retry_after=1)
     if row is None or row["project"] != actor.project:
         raise not_found("standing rule")
     return row
 
 
 async def change_rule(
-    gate: Gate, claims: Claims, rule_id: str, change: str, given: Given, key: str | None, used: int | None
+    gate: Gate, claims: Claims, rule_id: str, change: str, given: Given, key: str | None, used: Used
 ) -> Reply:
     """Activate, suspend or revoke a rule: 200 when every partition judges by it, 202 with those that do not yet.
 
@@ -49,7 +62,7 @@ async def change_rule(
         change: one of `CHANGES`.
         given: the body.
         key: its idempotency key.
-        used: how many of its uses were given, to be shown.
+        used: asks how many of its uses were given, to be shown.
 
     Raises:
         Problem: a refusal, or nobody has answered in time.
@@ -59,7 +72,7 @@ async def change_rule(
         raise Problem(Refusal.NOT_AUTHORISED, "standing rules are for people to decide")
     if not is_client_id(rule_id):
         raise not_found("standing rule")
-    await rule_row(gate, actor, rule_id)
+    given_out = await used(await rule_row(gate, actor, rule_id))
     command = CHANGES[change](rule_id=rule_id, reason=read_body(ChangeRule, given()).reason)
     ask = Ask(
         command,
@@ -78,5 +91,5 @@ async def change_rule(
     offset: int = row["log_offset"]
     await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
     missing = gate.live.missing_adoptions(offset)
-    resource: dict[str, Any] = standing_rule_json(row, used)
+    resource: dict[str, Any] = standing_rule_json(row, given_out)
     return gate.json(resource | {"adopted": not missing, "pending": missing}, 202 if missing else 200)

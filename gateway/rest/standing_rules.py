@@ -92,8 +92,10 @@ async def revoke(door: AtDoor, rule_id: str) -> Response:
 
 async def _change(door: Door, rule_id: str, change: str) -> Response:
     given = await door.given()
-    row = door.gate.live.definitions.standing.get((door.actor.tenant, rule_id))
-    used = None if row is None or row["uses"] is None else await _used(door, rule_id)
+
+    async def used(row: Row) -> int | None:
+        return None if row["uses"] is None else await _used(door, rule_id)
+
     return await door.answered(change_rule(door.gate, door.claims, rule_id, change, given, door.key, used))
 
 

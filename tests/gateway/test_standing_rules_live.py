@@ -130,6 +130,18 @@ def test_case_07_last_of_two_voters_widens_nothing_that_the_first_did_not_ask_fo
     assert shop.bot.propose(execution_id, "send_wages", arguments={"amount": 99_999})["status"] == "held"
 
 
+def test_rule_may_be_revoked_as_soon_as_the_decision_gives_its_id(shop: Shop) -> None:
+    execution_id = shop.bot.execution()
+    for amount in range(10):
+        call = shop.bot.propose(execution_id, "send_gift", arguments={"amount": amount})
+        rule = shop.approve(call, uses=5).json()["rule"]
+
+        status, revoked = shop.change(shop.rudi, rule, "revoke")
+
+        assert status in (200, 202), revoked
+        assert (revoked["status"], revoked["used"]) == ("revoked", 0)
+
+
 def test_second_voter_is_told_what_the_first_asked_to_be_remembered_and_may_agree(shop: Shop) -> None:
     execution_id = shop.bot.execution()
     call = shop.bot.propose(execution_id, "send_wages")
