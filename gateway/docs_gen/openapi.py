@@ -15,6 +15,7 @@ from gateway.rest.parameters import PROJECT
 from schemas.policy_document import PolicyDocument
 
 VERSION = "1.0.0"
+INT32_MAX = 2**31 - 1
 DESCRIPTION = (
     "Agents propose tool calls, people decide on them, and a released call runs once with exactly the approved "
     "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer carries "
@@ -94,7 +95,20 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             if "requestBody" in operation:
                 operation["responses"]["415"] = ANY_BODY.copy()
             _say_headers(operation)
+    _say_width(document)
     return document
+
+
+def _say_width(schema: Any) -> None:
+    """Name integers that need 64 bits: without a format generators make 32 of them, and read no legal answer."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "integer" and schema.get("maximum", INT32_MAX + 1) > INT32_MAX:
+            schema["format"] = "int64"
+        for part in schema.values():
+            _say_width(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _say_width(part)
 
 
 def _without_defaults(schemas: dict[str, Any]) -> dict[str, Any]:

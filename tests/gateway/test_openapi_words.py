@@ -28,6 +28,19 @@ def test_openapi_arrays_say_what_their_items_are() -> None:
     assert list(_arrays_without_items(OPENAPI, "")) == []
 
 
+def test_openapi_integers_that_need_64_bits_say_so() -> None:
+    """A Go client made of it could not read a duration of 25 days."""
+    schemas = OPENAPI["components"]["schemas"]
+
+    assert "format" not in _integers(schemas["ExtendHold"]["properties"]["seconds"])
+    assert _integers(schemas["ReportResult"]["properties"]["duration_ms"])["format"] == "int64"
+    assert _integers(schemas["ToolCall"]["properties"]["duration_ms"])["format"] == "int64"
+
+
+def _integers(field: dict[str, Any]) -> dict[str, Any]:
+    return next((one for one in field.get("anyOf", ()) if one.get("type") == "integer"), field)
+
+
 def _arrays_without_items(value: Any, where: str) -> Iterator[str]:
     if isinstance(value, dict):
         if value.get("type") == "array" and "items" not in value:
