@@ -110,6 +110,13 @@ class Terminal:
         return [asked for asked in self.script.asked if asked.method == method]
 
 
+def on_a_screen(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Let the command take its output for a terminal of so many columns."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+
 async def gateway(asked: Asked) -> Response:
     answer: Callable[[Asked], Response] | None = {
         "/v1/holds": lambda asked: JSONResponse({"items": [HOLD, OTHER], "next_cursor": None}),

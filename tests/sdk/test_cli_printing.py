@@ -13,7 +13,7 @@ from placet.cli.app import explained
 from placet.cli.session import Ambiguous, by_prefix
 from placet.errors import Refused
 from tests.sdk.scripted import Asked
-from tests.sdk.terminal import HOLD, OTHER, Terminal
+from tests.sdk.terminal import EXECUTION, HOLD, OTHER, TOOL, Terminal, on_a_screen
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -156,9 +156,7 @@ def test_inbox_of_a_narrow_terminal_has_the_question_below_the_row_and_breaks_no
         return await holds(asked)
 
     terminal.script.on_http = answer
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", str(columns))
+    on_a_screen(monkeypatch, columns)
     assert terminal("inbox") == 0
     lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", terminal.out).splitlines()]
     assert all(len(line) <= columns for line in lines)
@@ -167,6 +165,32 @@ def test_inbox_of_a_narrow_terminal_has_the_question_below_the_row_and_breaks_no
         assert {"invoices", "send_money", "billing-bot"} <= {word for line in lines for word in line.split()}
         assert len(lines) <= 12
     assert sum("…" in line for line in lines) == 1, "the request is cut"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_executions_and_tools_show_the_beginning_of_a_long_text(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    everything = terminal.script.on_http
+    long = "Please pay the invoices of March. " * 1000
+    runs = [{**EXECUTION, "execution_id": f"{n}" * 36, "request": long} for n in range(4)]
+    items = {"/v1/executions": runs, "/v1/tools": [{**TOOL, "description": long}]}
+
+    async def answer(asked: Asked) -> Response:
+        found = items.get(asked.path)
+        if found is None:
+            return await everything(asked)
+        return JSONResponse({"items": found, "next_cursor": None, "cursor": "k0"})
+
+    terminal.script.on_http = answer
+    on_a_screen(monkeypatch, columns)
+    assert terminal("executions") == 0
+    lines = terminal.out.splitlines()
+    assert len(lines) <= 24, "four runs fit on a screen"
+    assert sum("…" in line for line in lines) == 4
+    assert terminal("tools") == 0
+    assert len(terminal.out.splitlines()) <= 24
+    assert "…" in terminal.out
 
 
 def test_digest_that_is_too_short_is_told_so(terminal: Terminal) -> None:

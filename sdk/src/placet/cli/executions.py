@@ -9,6 +9,7 @@ import typer
 
 from placet.cli import safe
 from placet.cli.choices import STATES, completing, execution_ids, one_of
+from placet.cli.lines import begun, print_with_texts
 from placet.cli.session import (
     JsonFlag,
     confirm,
@@ -17,7 +18,6 @@ from placet.cli.session import (
     every,
     find_execution,
     print_json,
-    print_table,
 )
 from placet.models import Execution
 from placet.parsing import parse_time
@@ -48,11 +48,19 @@ def executions(
     if as_json:
         print_json([one.raw for one in found])
         return
-    print_table(
-        ("execution", "agent", "state", "started", "request"),
-        [(one.execution_id, one.agent, one.state, one.started_at, one.request) for one in found],
+    print_with_texts(
+        ("execution", "agent", "state", "started"),
+        [(one.execution_id, one.agent, one.state, one.started_at) for one in found],
+        "request",
+        [safe.text(begun(_request(one))) for one in found],
         "No executions.",
     )
+
+
+def _request(execution: Execution) -> str:
+    """What a run was started for, as text."""
+    said = execution.request
+    return said if isinstance(said, str) else "" if said is None else safe.pretty_json(said)
 
 
 def state(

@@ -10,6 +10,7 @@ import typer
 
 from placet.cli import safe
 from placet.cli.choices import KINDS, completing, hold_ids, one_of
+from placet.cli.lines import begun, print_with_texts
 from placet.cli.session import (
     JsonFlag,
     connect,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from placet.sync import Placet
 
 SHORT = 8
-LINE_CHARS = 100
-# In fewer columns the question would break words: it gets lines of its own.
-NARROW = 90
 COLUMNS = ("id", "agent", "tool", "risk", "waits until")
 HOLD_EVENTS = ("tool_call_pending_review", "hitl_requested", "hold_changed", "hold_resolved")
 
@@ -79,31 +77,7 @@ def print_inbox(holds: Sequence[Hold]) -> None:
         for hold in holds
     ]
     questions = [_asks(hold) for hold in holds]
-    if holds and console().width < NARROW:
-        _print_narrow(rows, questions)
-        return
-    shown = [(*row, question) for row, question in zip(rows, questions, strict=True)]
-    print_table((*COLUMNS, "question"), shown, "Nothing waits.")
-
-
-def _print_narrow(rows: Sequence[Sequence[str]], questions: Sequence[Text]) -> None:
-    """The table with each question below its row; side by side, as far as the terminal is wide enough for that."""
-    from rich.cells import cell_len, set_cell_size
-    from rich.padding import Padding
-    from rich.text import Text
-
-    screen = console()
-    cells = [COLUMNS, *([safe.escaped(cell) for cell in row] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    fits = sum(widths) + 2 * (len(widths) - 1) <= screen.width
-    lines = [
-        "  ".join(map(set_cell_size, row, widths)).rstrip() if fits else "  ".join(filter(None, row))
-        for row in cells
-    ]
-    screen.print(Text(lines[0], style="bold"))
-    for line, question in zip(lines[1:], questions, strict=True):
-        screen.print(Text(line))
-        screen.print(Padding(question, (0, 0, 0, 2)))
+    print_with_texts(COLUMNS, rows, "question", questions, "Nothing waits.")
 
 
 def _print_groups(groups: Sequence[HoldGroup], as_json: bool) -> None:
@@ -203,15 +177,9 @@ def _print_call(call: ToolCall) -> None:
     console().print(grid)
 
 
-def _begun(text: str) -> str:
-    """The beginning of a text on one line; that it goes on is seen."""
-    line = " ".join(text.split())
-    return line if len(line) <= LINE_CHARS else line[: LINE_CHARS - 1] + "…"
-
-
 def _asks(hold: Hold) -> Text:
     said = hold.question or safe.pretty_json(dict(hold.arguments or {}))
-    shown = safe.text(_begun(said))
+    shown = safe.text(begun(said))
     if hold.request:
-        shown.append("\n").append(safe.text("asked: " + _begun(hold.request), style="dim"))
+        shown.append("\n").append(safe.text("asked: " + begun(hold.request), style="dim"))
     return shown

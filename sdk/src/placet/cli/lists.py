@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from placet.cli.lines import begun
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, connect, every, print_json, print_table
 from placet.models import AuditRow
@@ -33,7 +34,7 @@ def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
                 one.raw.get("project"),
                 "yes" if one.idempotent else "",
                 _annotations(one.annotations),
-                one.description,
+                begun(one.description),
             )
             for one in found
         ],

@@ -101,7 +101,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: st
         table.add_column(column, overflow="fold")
     count = 0
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else safe.text(_told(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else safe.text(told(cell)) for cell in row))
         count += 1
     if count:
         console().print(table)
@@ -109,7 +109,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: st
         console(stderr=True).print(empty)
 
 
-def _told(cell: Any) -> Any:
+def told(cell: Any) -> Any:
+    """A cell as it is shown: a time for people, nothing for None."""
     if isinstance(cell, datetime):
         return local_time(cell)
     return "" if cell is None else cell
