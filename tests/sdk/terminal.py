@@ -1,5 +1,6 @@
 """The command at a scripted gateway: one hold that deceives, its view, and what else it is asked for."""
 
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
@@ -115,6 +116,11 @@ def on_a_screen(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(columns))
+
+
+def plain(printed: str) -> str:
+    """What a terminal shows, without its colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", printed)
 
 
 async def gateway(asked: Asked) -> Response:

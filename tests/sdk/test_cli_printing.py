@@ -1,5 +1,6 @@
 """What the command prints where a terminal, a text or a moment is unusual."""
 
+import json
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ from placet.cli.app import explained
 from placet.cli.session import Ambiguous, by_prefix
 from placet.errors import Refused
 from tests.sdk.scripted import Asked
-from tests.sdk.terminal import EXECUTION, HOLD, OTHER, TOOL, Terminal, on_a_screen
+from tests.sdk.terminal import EXECUTION, HOLD, OTHER, RAN, TOOL, Terminal, on_a_screen, plain
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -158,7 +159,7 @@ def test_inbox_of_a_narrow_terminal_has_the_question_below_the_row_and_breaks_no
     terminal.script.on_http = answer
     on_a_screen(monkeypatch, columns)
     assert terminal("inbox") == 0
-    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", terminal.out).splitlines()]
+    lines = [line.rstrip() for line in plain(terminal.out).splitlines()]
     assert all(len(line) <= columns for line in lines)
     assert ("  Pay 98.70 to GB29?" in lines) is below
     if below:
@@ -191,6 +192,43 @@ def test_executions_and_tools_show_the_beginning_of_a_long_text(
     assert terminal("tools") == 0
     assert len(terminal.out.splitlines()) <= 24
     assert "…" in terminal.out
+
+
+LONG_TEXT = "Please pay the invoices of March. " * 20
+
+
+@pytest.mark.parametrize(
+    "command", [("state", "invoice-march"), ("show", "invoice-march/c0ffee")], ids=" ".join
+)
+def test_json_on_a_narrow_terminal_is_json_when_it_is_copied(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    everything = terminal.script.on_http
+    call = {**RAN, "arguments": {"note": LONG_TEXT}}
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path == "/v1/executions/invoice-march":
+            return JSONResponse({**EXECUTION, "request": LONG_TEXT})
+        if asked.path.endswith("/tool-calls"):
+            return JSONResponse({"items": [call], "next_cursor": None})
+        if asked.path.endswith("/c0ffee"):
+            return JSONResponse(call)
+        return await everything(asked)
+
+    terminal.script.on_http = answer
+    on_a_screen(monkeypatch, 80)
+    assert terminal(*command) == 0
+    shown = plain(terminal.out)
+    assert LONG_TEXT in json.loads(shown[shown.index("{") :]).values()
+
+
+def test_difference_of_an_edit_is_not_broken_within_a_line(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_screen(monkeypatch, 80)
+    edited = json.dumps({"recipient": LONG_TEXT})
+    assert terminal("edit", str(HOLD["hold_id"]), "--arguments", edited, "--yes") == 0
+    assert f'+  "recipient": "{LONG_TEXT}"' in plain(terminal.out).splitlines()
 
 
 def test_digest_that_is_too_short_is_told_so(terminal: Terminal) -> None:

@@ -368,7 +368,7 @@ def _print_difference(before: Any, after: Any, *, stderr: bool = False) -> None:
     )
     for line in lines:
         style = {"+": "green", "-": "red"}.get(line[:1], "")
-        console(stderr=stderr).print(safe.text(line, style=style))
+        console(stderr=stderr).print(safe.text(line, style=style), soft_wrap=True)
 
 
 def _print_recorded(hold: Hold, done: str, recorded: Recorded, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from placet.cli.session import (
     every,
     find_execution,
     print_json,
+    print_pretty,
 )
 from placet.models import Execution
 from placet.parsing import parse_time
@@ -77,7 +78,7 @@ def state(
     if as_json:
         print_json(found.raw)
     else:
-        console().print(safe.text(safe.pretty_json(dict(found.raw)), lines=True))
+        print_pretty(dict(found.raw))
 
 
 def _not_yet(at: str, shown: Execution) -> str:

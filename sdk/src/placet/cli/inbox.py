@@ -19,6 +19,7 @@ from placet.cli.session import (
     find_call,
     find_hold,
     print_json,
+    print_pretty,
     print_table,
 )
 from placet.cli.viewing import decided, fetch_view, print_view, risk_of, until
@@ -163,18 +164,26 @@ def _print_call(call: ToolCall) -> None:
         ("hold", call.hold_id),
         ("decided", decided(raw.get("decision"))),
         ("feedback", call.feedback),
-        *(("edited", f"by {edit.by}: {safe.pretty_json(list(edit.patch))}") for edit in call.edits),
         ("ran for", f"{raw['duration_ms']} ms" if raw.get("duration_ms") is not None else ""),
-        ("output", "" if call.output is None else safe.pretty_json(call.output)),
         ("error", call.error if call.error != call.feedback else ""),
         ("digest", call.digest),
-        ("arguments", safe.pretty_json(dict(call.approved_arguments or call.arguments))),
     )
     grid = Table.grid(padding=(0, 2))
     for name, value in facts:
         if value:
             grid.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
     console().print(grid)
+    for edit in call.edits:
+        _print_value(f"edited by {edit.by}", list(edit.patch))
+    if call.output is not None:
+        _print_value("output", call.output)
+    _print_value("arguments", dict(call.approved_arguments or call.arguments))
+
+
+def _print_value(name: str, value: object) -> None:
+    # Not in the grid, which would break its lines.
+    console().print(safe.text(name, style="bold"), soft_wrap=True)
+    print_pretty(value)
 
 
 def _asks(hold: Hold) -> Text:

@@ -85,6 +85,11 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, default=dict), flush=True)
 
 
+def print_pretty(value: Any) -> None:
+    """Print a JSON value for a person; unbroken, as a line break in one of its texts would be no JSON."""
+    console().print(safe.text(safe.pretty_json(value), lines=True), soft_wrap=True)
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
     """Print a table, or say that there is nothing.
 
