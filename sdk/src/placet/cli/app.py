@@ -67,8 +67,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Returns:
-        0 done, 1 refused or not found or its output could not be written, 2 wrong usage, 3 not reachable, 141 where
-        nobody reads its output any more.
+        0 done, 1 refused or not found or its output could not be written, 2 wrong usage, 3 not reachable, 130 where
+        it was interrupted, 141 where nobody reads its output any more.
     """
     try:
         code = _run(arguments)
@@ -122,6 +122,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         if isinstance(exit_.__context__, BrokenPipeError):
             _drop(sys.stdout)
             return NOT_READ
+        # A prompt makes an abort of an interrupt, and typer an exit of it; the input's end, which is a no, as well.
+        if exit_.__context__ is not None and isinstance(exit_.__context__.__context__, KeyboardInterrupt):
+            return INTERRUPTED
         return exit_.code if isinstance(exit_.code, int) else USAGE
     except KeyboardInterrupt:
         return INTERRUPTED

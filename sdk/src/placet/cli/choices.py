@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from placet.parsing import parse_time
+
 if TYPE_CHECKING:
     from placet.sync import Placet
 
@@ -91,6 +93,28 @@ def one_of(words: Sequence[str]) -> Callable[[str | None], str | None]:
         return value
 
     return checked
+
+
+def a_time(value: str | None) -> str | None:
+    """What an option's callback is that takes a time."""
+    return _time(value, "")
+
+
+def a_time_or_version(value: str | None) -> str | None:
+    """What an option's callback is that takes a time, or the version of an execution."""
+    is_version = value is not None and value.isascii() and value.isdecimal()
+    return value if is_version else _time(value, ", nor a version")
+
+
+def _time(value: str | None, besides: str) -> str | None:
+    # An empty one is told so.
+    if value:
+        try:
+            parse_time(value)
+        except ValueError as error:
+            said = f"{value!r} is no RFC 3339 time with an offset{besides}"
+            raise typer.BadParameter(said) from error
+    return value
 
 
 def completing(words: Sequence[str]) -> Callable[[str], list[str]]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import STATES, completing, execution_ids, one_of
+from placet.cli.choices import STATES, a_time_or_version, completing, execution_ids, one_of
 from placet.cli.lines import begun, print_with_texts
 from placet.cli.session import (
     JsonFlag,
@@ -67,7 +67,9 @@ def _request(execution: Execution) -> str:
 def state(
     context: typer.Context,
     execution: ExecutionArgument,
-    at: Annotated[str | None, typer.Option("--at", help="A time (RFC 3339) or a version.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", help="A time (RFC 3339) or a version.", callback=a_time_or_version)
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show an execution as it is, or as it was."""

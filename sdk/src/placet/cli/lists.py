@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from placet.cli.choices import a_time
 from placet.cli.lines import begun
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, connect, every, print_json, print_table
@@ -71,7 +72,7 @@ def components(context: typer.Context, as_json: JsonFlag = False) -> None:
 def audit(
     context: typer.Context,
     subject: Annotated[str | None, typer.Option(help="Only this subject's acts.")] = None,
-    since: Annotated[str | None, typer.Option(help="From this time (RFC 3339) on.")] = None,
+    since: Annotated[str | None, typer.Option(help="From this time (RFC 3339) on.", callback=a_time)] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List who did what, when."""

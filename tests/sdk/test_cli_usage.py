@@ -1,0 +1,75 @@
+"""What a command is given and cannot use is wrong usage, exit code 2, and nothing is asked or sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sdk.terminal import HOLD, Terminal
+
+ID = str(HOLD["hold_id"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("state", "invoice-march", "--at", "nonsense"),
+        ("state", "invoice-march", "--at", "-1"),
+        ("state", "invoice-march", "--at", "2026-11-20T10:00:00"),
+        ("audit", "--since", "bla"),
+        ("audit", "--since", "2026-13-01T00:00:00Z"),
+        ("events", "--from", "2026-13-01T00:00:00Z"),
+    ],
+    ids=" ".join,
+)
+def test_malformed_time_is_wrong_usage(terminal: Terminal, command: tuple[str, ...]) -> None:
+    assert terminal(*command) == 2
+    assert command[-2] in terminal.err
+    assert "RFC 3339" in terminal.err
+    assert terminal.script.asked == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inbox", "--agent", ""),
+        ("executions", "--agent", ""),
+        ("events", "--execution", ""),
+        ("events", "--from", ""),
+        ("state", "invoice-march", "--at", ""),
+        ("state", ""),
+        ("show", ""),
+        ("delegate", ID, ""),
+        ("approve", ID, "--yes", "--digest", ""),
+        ("approve", ID, "--yes", "--seen", ""),
+        ("approve", ID, "--yes", "--scope", "rule", "--where", ""),
+        ("audit", "--subject", ""),
+        ("audit", "--since", ""),
+        ("audit", "impact", "--reviewer", ""),
+        ("policy", "show", ""),
+        ("principals", "publish", "mia-m", "--subject", ""),
+        ("vault", "erase", "r1", "--yes", "--execution", ""),
+    ],
+    ids=" ".join,
+)
+def test_empty_option_or_argument_is_wrong_usage(terminal: Terminal, command: tuple[str, ...]) -> None:
+    assert terminal(*command) == 2
+    assert "it is empty" in terminal.err
+    assert terminal.script.asked == []
+
+
+def test_empty_text_for_the_agent_is_none(terminal: Terminal) -> None:
+    assert terminal("approve", ID, "--yes", "--feedback", "") == 0
+
+
+@pytest.mark.parametrize(("ends", "code"), [(KeyboardInterrupt, 130), (EOFError, 1)])
+def test_interrupt_at_the_question_is_130_and_the_end_of_the_input_a_no(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, ends: type[BaseException], code: int
+) -> None:
+    def read(*_: object) -> str:
+        raise ends
+
+    monkeypatch.setattr("placet.cli.session.is_interactive", lambda: True)
+    monkeypatch.setattr("placet.cli.decide.check_askable", lambda *_: None)
+    monkeypatch.setattr("typer._click.termui.visible_prompt_func", read)
+    assert terminal("approve", ID) == code
+    assert terminal.sent() == []
