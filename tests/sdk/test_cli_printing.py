@@ -5,14 +5,17 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from starlette.responses import JSONResponse, Response
 
 from placet.cli.app import explained
-from placet.cli.session import Ambiguous, by_prefix
+from placet.cli.session import Ambiguous, by_prefix, clock
+from placet.cli.viewing import until
 from placet.errors import Refused
+from placet.models import Hold
 from tests.sdk.scripted import Asked
 from tests.sdk.terminal import EXECUTION, HOLD, OTHER, RAN, TOOL, Terminal, on_a_screen, plain
 
@@ -229,6 +232,27 @@ def test_difference_of_an_edit_is_not_broken_within_a_line(
     edited = json.dumps({"recipient": LONG_TEXT})
     assert terminal("edit", str(HOLD["hold_id"]), "--arguments", edited, "--yes") == 0
     assert f'+  "recipient": "{LONG_TEXT}"' in plain(terminal.out).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        ("2026-11-24 23:59:59", "23:59:59"),
+        ("2026-11-24 00:00:00", "00:00:00"),
+        ("2026-11-25 03:41:17", "2026-11-25 03:41:17"),
+        ("2026-11-23 03:41:17", "2026-11-23 03:41:17"),
+        ("2027-11-24 03:41:17", "2027-11-24 03:41:17"),
+    ],
+)
+def test_time_of_another_day_has_its_date(at: str, shown: str) -> None:
+    local, now = (datetime.fromisoformat(text).astimezone(UTC) for text in (at, "2026-11-24 12:00:00"))
+    assert clock(local, now) == shown
+
+
+def test_hold_that_waits_until_tomorrow_says_the_date() -> None:
+    deadline = datetime.now(UTC) + timedelta(days=1, minutes=1)
+    hold = Hold("h", status="open", deadline_at=deadline)
+    assert until(hold).startswith(deadline.astimezone().strftime("%Y-%m-%d %H:%M:%S (1440 min "))
 
 
 def test_digest_that_is_too_short_is_told_so(terminal: Terminal) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +13,7 @@ from placet.cli.choices import KINDS, completing, hold_ids, one_of
 from placet.cli.lines import begun, print_with_texts
 from placet.cli.session import (
     JsonFlag,
+    clock,
     connect,
     console,
     every,
@@ -93,7 +94,7 @@ def _print_groups(groups: Sequence[HoldGroup], as_json: bool) -> None:
                 group.agent,
                 group.tool or group.kind,
                 group.risk_level,
-                group.oldest_at.astimezone().strftime("%H:%M:%S") if group.oldest_at else "",
+                clock(group.oldest_at, datetime.now(timezone.utc)) if group.oldest_at else "",
                 group.holds[0].hold_id[:SHORT] if group.holds else "",
             )
             for group in groups

@@ -129,6 +129,12 @@ def local_time(at: datetime | str | None) -> str:
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def clock(at: datetime, now: datetime) -> str:
+    """A moment for people as the time of day, with its date where that is not today's."""
+    local, today = at.astimezone(), now.astimezone()
+    return local.strftime("%H:%M:%S" if local.date() == today.date() else "%Y-%m-%d %H:%M:%S")
+
+
 def published_line(name: str, published: Published) -> str:
     """What became of a definition that was to be published."""
     said = "says the same already: nothing was published" if published.unchanged else "is published"

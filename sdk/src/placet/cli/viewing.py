@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placet.cli import safe
 from placet.cli.remembering import options_of
-from placet.cli.session import console, local_time
+from placet.cli.session import clock, console, local_time
 from placet.errors import DigestMismatch
 from placet.models import Hold, HoldView
 
@@ -120,8 +120,9 @@ def until(hold: Hold) -> str:
     """When its time is over, and how much is left."""
     if hold.deadline_at is None or hold.status not in ("open", ""):
         return ""
-    left_s = int((hold.deadline_at - datetime.now(timezone.utc)).total_seconds())
-    local = hold.deadline_at.astimezone().strftime("%H:%M:%S")
+    now = datetime.now(timezone.utc)
+    left_s = int((hold.deadline_at - now).total_seconds())
+    local = clock(hold.deadline_at, now)
     return f"{local} ({left_s // 60} min {left_s % 60} s)" if left_s > 0 else f"{local} (over)"
 
 
