@@ -232,7 +232,7 @@ class AsyncPlacet:
         return (await self.channel.page(Component, asks.read("/components"))).items
 
     async def fetch(self, path: str, /, **params: Any) -> Any:
-        """Any other GET of the interface, such as `fetch("/reviewers")`: its body as it came."""
+        """Any other GET of the interface, its path without `/v1`, as `fetch("/reviewers")`: its body as it came."""
         return await self.channel.ask(asks.read(path, **params))
 
     def events(

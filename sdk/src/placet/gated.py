@@ -77,7 +77,7 @@ class Options:
         annotations: claims about it (MCP's hints). They can raise a risk, never lower it.
         reason: why the agent wants it, for the reviewer.
         context: anything else for the reviewer.
-        call_id: the call's id, or a function of the arguments; by default uuid5(execution, tool,
+        call_id: the call's id, or a function that takes the dict of the arguments; by default uuid5(execution, tool,
             arguments' digest, occurrence).
         timeout_s: for the decision; None waits as long as the hold does.
         on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model; all of its
