@@ -14,19 +14,16 @@ from projections.store.tables import AUDIT_ENTRIES, TOOL_CALLS
 
 _VERSION = re.compile(r"@[0-9]+/")
 _PLACE = '"execution_id" || \'/\' || "call_id"'
-# Of an audit entry `a`: it let the call run, as it ran. An edit is decided on the old digest; its author has proposed
-# the revision that ran.
+# Of an audit entry `a`: it let the call `c` run, as it ran. An edit is decided on the old digest; its author has
+# proposed the revision that ran.
 _LET_RUN = (
-    'a."tenant" = tool_calls."tenant" AND a."project" = tool_calls."project" '
-    'AND a."execution_id" = tool_calls."execution_id" AND a."call_id" = tool_calls."call_id" '
-    'AND ((a."action" = \'approve\' AND a."digest" = tool_calls."grant_digest") '
-    'OR (a."action" = \'edit\' AND tool_calls."proposed_by" = a."subject"))'
+    'c."tenant" = a."tenant" AND c."project" = a."project" '
+    'AND c."execution_id" = a."execution_id" AND c."call_id" = a."call_id" '
+    'AND ((a."action" = \'approve\' AND a."digest" = c."grant_digest") '
+    'OR (a."action" = \'edit\' AND c."proposed_by" = a."subject"))'
 )
 # Of a delegation `d` before it: it is of the same hold.
-_SAME_HOLD = (
-    'd."tenant" = a."tenant" AND d."project" = a."project" AND d."hold_id" = a."hold_id" '
-    'AND d."at_ms" <= a."at_ms" AND d."log_offset" < a."log_offset"'
-)
+_SAME_HOLD = 'd."hold_id" = a."hold_id" AND d."at_ms" <= a."at_ms" AND d."log_offset" < a."log_offset"'
 
 
 def effects_of_grant(
@@ -103,8 +100,14 @@ def effects_of_people(
     """
     owner = (tenant, project)
     hands_on = _hands_on(moment, owner, subjects)
-    conditions = [_by_themselves(moment, subjects), _by_delegates(moment, subjects)][: 1 + hands_on]
-    page = _page(moment, owner, f"({' OR '.join(conditions)})", (*subjects,) * len(conditions), cursor, limit)
+    parts, values = [_by_themselves(moment, subjects)], (*owner, *subjects)
+    if hands_on:
+        parts.append(_by_delegates(moment, subjects))
+        values += (*owner, *subjects, *owner)
+    # Found once for the whole question: asked of each call, it would have SQLite go through the audit for each.
+    # IS TRUE keeps PostgreSQL from making a join of it: without statistics it would find them anew for each call.
+    condition = f'(("execution_id", "call_id") IN ({" UNION ".join(parts)})) IS TRUE'
+    page = _page(moment, owner, condition, values, cursor, limit)
     if not hands_on or not page.rows:
         return page
     words = _words(moment, owner, page.rows)
@@ -120,17 +123,28 @@ def _hands_on(moment: Moment, owner: tuple[str, str], subjects: Sequence[str]) -
 
 
 def _by_themselves(moment: Moment, subjects: Sequence[str]) -> str:
+    """Calls that one of them let run. Parameters: the owner and the subjects."""
     return (
-        f'EXISTS (SELECT 1 FROM {_audit(moment)} a WHERE {_LET_RUN} AND a."subject" IN ({_marks(subjects)}))'  # noqa: S608 – names of tables.py
+        # CROSS JOIN gives SQLite the order: the entries first, then the call of each by its key.
+        f'SELECT a."execution_id", a."call_id" FROM {_audit(moment)} a CROSS JOIN {_calls(moment)} c '  # noqa: S608 – names of tables.py
+        f'WHERE a."tenant" = ? AND a."project" = ? AND a."subject" IN ({_marks(subjects)}) AND {_LET_RUN}'
     )
 
 
 def _by_delegates(moment: Moment, subjects: Sequence[str]) -> str:
-    """That somebody else decided a hold after one of them had handed it on; `_rests_on` says whether to them."""
+    """Calls that somebody else let run after one of them had handed the hold on; `_rests_on` says whether to them.
+
+    Parameters: the owner, the subjects, and the owner again.
+    """
     audit = _audit(moment)
+    # DISTINCT keeps SQLite from joining the table of `d` itself: it makes `d` once, with an index by the hold.
+    delegations = (
+        f'SELECT DISTINCT "hold_id", "at_ms", "log_offset" FROM {audit} '  # noqa: S608 – names of tables.py
+        f'WHERE "tenant" = ? AND "project" = ? AND "subject" IN ({_marks(subjects)}) AND "action" = \'delegate\''
+    )
     return (
-        f"EXISTS (SELECT 1 FROM {audit} d JOIN {audit} a ON {_SAME_HOLD} "  # noqa: S608 – names of tables.py
-        f'WHERE {_LET_RUN} AND d."subject" IN ({_marks(subjects)}) AND d."action" = \'delegate\')'
+        f'SELECT a."execution_id", a."call_id" FROM {audit} a CROSS JOIN ({delegations}) d '  # noqa: S608 – names of tables.py
+        f'CROSS JOIN {_calls(moment)} c WHERE a."tenant" = ? AND a."project" = ? AND {_SAME_HOLD} AND {_LET_RUN}'
     )
 
 
@@ -161,6 +175,10 @@ def _rests_on(
 
 def _audit(moment: Moment) -> str:
     return f"{moment.dialect.prefix}{AUDIT_ENTRIES.name}"
+
+
+def _calls(moment: Moment) -> str:
+    return f"{moment.dialect.prefix}{TOOL_CALLS.name}"
 
 
 def _marks(values: Sequence[str]) -> str:

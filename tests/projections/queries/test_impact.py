@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,8 @@ from projections.queries import impact
 from projections.queries.moment import Moment
 from projections.queries.paging import Page
 from projections.queries.views import Views, open_views
+from projections.store.sqlite import DIALECT, connect
+from projections.store.urls import open_view
 from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.message import Message
@@ -187,6 +192,67 @@ def test_effects_of_who_handed_a_hold_on_are_those_that_their_delegate_decided(
     assert opened.read_now(lambda now: impact.has_acted(now, *OURS, ("lea",)))[0]
     assert not opened.read_now(lambda now: impact.has_acted(now, *OURS, ("nobody",)))[0]
     opened.close()
+
+
+def test_plan_finds_deciding_entries_once_and_not_for_each_call(views: Views) -> None:
+    plan: list[str] = []
+
+    def explained(now: Moment) -> Page:
+        explain = "EXPLAIN QUERY PLAN" if now.dialect is DIALECT else "EXPLAIN"
+
+        def execute(text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+            plan.extend(str(row) for row in now.execute(f"{explain} {text}", values))
+            return now.execute(text, values)
+
+        return impact.effects_of_people(Moment(now.dialect, execute), *OURS, ("rita",), None, 9)
+
+    views.read_now(explained)
+    told = "\n".join(plan)
+    assert "LIST SUBQUERY" in told or "hashed SubPlan" in told, told
+    assert "CORRELATED" not in told
+
+
+def handed_on_views(path: Path, count: int) -> None:
+    """Views of calls that lea approved, each in a run of its own; tom had handed every second one to her."""
+    builder = LogBuilder(1).claim_all()
+    for number in range(count):
+        key, call = key_of(f"run-{number}"), proposed("c1")
+        hold = held(key, call)
+        builder.append(key, [started()])
+        builder.append(key, [call, judged(call), hold])
+        if number % 2:
+            builder.append(key, [h.HoldDelegated(hold_id=hold.hold_id, by="tom", to="lea")])
+        word = decided(hold, by="lea")
+        builder.append(key, [word, released(call, word.decision_id)])
+        builder.append(key, [consumed(call)])
+    with closing(open_view(f"sqlite:///{path}")) as store:
+        Filler(store).fill(builder)
+
+
+@pytest.mark.parametrize("reviewer", ["lea", "tom", "nobody"])
+def test_work_for_effects_of_people_grows_with_the_audit_and_not_with_its_square(
+    tmp_path: Path, reviewer: str
+) -> None:
+    def work(count: int) -> int:
+        path = tmp_path / f"{count}.db"
+        handed_on_views(path, count)
+        steps = 0
+
+        def step() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+        with closing(connect(path)) as connection:
+            connection.set_progress_handler(step, 1)
+
+            def execute(text: str, values: Sequence[Any]) -> list[Any]:
+                return connection.execute(text, values).fetchall()
+
+            impact.effects_of_people(Moment(DIALECT, execute), *OURS, (reviewer,), None, 200)
+        return steps
+
+    assert work(160) < 2.5 * work(80)
 
 
 @pytest.mark.parametrize(
