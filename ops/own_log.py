@@ -18,6 +18,7 @@ from ops.config import DataDir, StackConfig
 from ops.errors import DataDirectoryInUseError, UsageError
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
+from ops.kafka.log_files import METADATA, has_metadata, has_partitions, set_aside
 from ops.kafka.settings import Layout
 from ops.locks import lock_directory
 from ops.status import FAILED, STOPPED, read_stack
@@ -62,6 +63,7 @@ def _started(directory: DataDir, config: StackConfig, say: Callable[[str], None]
     kafka = KafkaChild(directory.kafka, Access(directory.kafka_clients, Topics(config.topic_prefix)))
     servers = kafka.start()
     try:
+        check_log_is_there(directory)
         yield servers
     finally:
         kafka.stop()
@@ -84,14 +86,31 @@ def _check_same(directory: DataDir, config: StackConfig) -> None:
 
 
 def check_log_is_there(directory: DataDir) -> None:
-    """Refuse to make an empty log in the place of one that is missing.
+    """Refuse to make an empty log in the place of one that is missing, or that Kafka does not know any more.
+
+    Before Kafka starts and again once it serves: what of its metadata it cannot read shows in what it sets aside.
 
     Raises:
-        UsageError: This directory knows a log, and Kafka's directory holds none.
+        UsageError: This directory knows a log, and Kafka's directory holds none, or Kafka's metadata is lost.
     """
     layout = Layout(directory.kafka)
-    if directory.topics.is_file() and not layout.is_formatted:
+    knows = directory.topics.is_file()
+    aside = set_aside(layout.data)
+    if aside:
+        raise UsageError(
+            f"Kafka has lost its metadata ({layout.data / METADATA}) and set aside the partitions that it does not"
+            f" know ({len(aside)}: {aside[0]}, …), with every record in them: nothing is lost, and no topics were"
+            " made. While the stack is stopped put that directory back whole from a copy, and rename each …-stray"
+            " back to TOPIC-PARTITION (docs/operations.md, Damaged files); then start again."
+        )
+    if knows and not (layout.is_formatted and has_partitions(layout.data)):
         raise UsageError(
             f"The log of this stack ({directory.topics}) is not in {layout.data}: put it there, from a backup or from"
             " where an earlier version wrote it (docs/operations.md), or start with a new data directory."
+        )
+    if has_partitions(layout.data) and not has_metadata(layout.data):
+        raise UsageError(
+            f"{layout.data / METADATA}, from which alone Kafka knows its topics, is missing or empty: put it back"
+            " whole from a copy. The log beside it was not touched, and Kafka was not started, since it would begin"
+            " an empty one (docs/operations.md, Damaged files)."
         )

@@ -139,7 +139,9 @@ class Supervisor:
         self._kafka = KafkaChild(
             self.directory.kafka, Access(self.directory.kafka_clients, Topics(self.options.topic_prefix))
         )
-        return self._kafka.start()
+        servers = self._kafka.start()
+        check_log_is_there(self.directory)
+        return servers
 
     def _renew_views(self, config: StackConfig) -> None:
         """Make the views anew while those who need none of them work, and only then let them be written."""

@@ -12,6 +12,7 @@ from ops.errors import DataDirectoryUnusableError, OpsError
 from ops.files import unusable
 from ops.kafka.access import Access
 from ops.kafka.broker import Broker, BrokerConfig
+from ops.kafka.log_files import METADATA, has_metadata, has_partitions
 from ops.restarts import HEALTHY_AFTER_S, describe_exit, restart_delay_s
 from ops.status import BACKING_OFF, KAFKA, READY, STARTING, Component
 
@@ -100,10 +101,16 @@ class KafkaChild:
 
     def _launch(self) -> None:
         self._broker.kill()
-        if not self._broker.layout.is_formatted:
+        layout = self._broker.layout
+        if not layout.is_formatted:
             raise DataDirectoryUnusableError(
-                f"The log of this stack is no longer in {self._broker.layout.data}, and no empty one is made in its"
+                f"The log of this stack is no longer in {layout.data}, and no empty one is made in its"
                 " place: put it back there."
+            )
+        if has_partitions(layout.data) and not has_metadata(layout.data):
+            raise DataDirectoryUnusableError(
+                f"{layout.data / METADATA}, from which alone Kafka knows its topics, is missing or empty, and no"
+                " empty log is made: put it back whole from a copy."
             )
         self._broker.launch()
         self.restarts += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import urllib.error
@@ -14,6 +15,7 @@ import pytest
 
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import UsageError
+from ops.kafka.log_files import METADATA
 from ops.own_log import reached
 from schemas.key_files import COPIES, DECIDERS
 from tests.servers.stack import RunningStack, run_placet, running_stack
@@ -42,6 +44,11 @@ def own(stopped: Path, tmp_path: Path) -> Iterator[RunningStack]:
 
 def up(stack: RunningStack, *arguments: str) -> tuple[int, str]:
     done = stack.placet("up", "--port", "0", "--detach", *arguments)
+    return done.returncode, done.stderr
+
+
+def replay(stack: RunningStack) -> tuple[int, str]:
+    done = stack.placet("replay")
     return done.returncode, done.stderr
 
 
@@ -126,6 +133,32 @@ def test_views_ahead_of_the_log_are_rebuilt_while_the_stack_cannot_start(
     assert executions(own.data_dir) == {"first"}
     assert up(own)[0] == 0
     assert start(own, "after") == 201
+
+
+def test_log_whose_kafka_lost_its_metadata_gets_no_empty_topics_and_goes_on_once_it_is_back(
+    own: RunningStack, tmp_path: Path
+) -> None:
+    data, kept = own.data_dir / "kafka" / "data", tmp_path / "kept" / "kafka" / "data" / METADATA
+    before = {path.name for path in data.glob("placet.*")}
+    segment = data / METADATA / "00000000000000000000.log"
+    os.truncate(segment, segment.stat().st_size // 2)
+    for command in (up, up, replay):
+        code, told = command(own)
+        assert (code, "Kafka has lost its metadata" in told, "nothing is lost" in told) == (2, True, True), (
+            told
+        )
+        assert {path.name.partition("-stray")[1] for path in data.glob("placet.*")} == {"-stray"}
+    shutil.rmtree(data / METADATA)
+    shutil.copytree(kept, data / METADATA)
+    for path in data.glob("*-stray"):
+        path.rename(data / path.name.rpartition(".")[0])
+    assert {path.name for path in data.glob("placet.*")} == before
+    code, told = up(own)
+    assert code == 0, told
+    assert start(own, "after") == 201
+    assert replay(own)[0] == 0
+    own.placet("down")
+    assert executions(own.data_dir) >= {"first", "after"}
 
 
 def test_replay_of_a_stopped_stack_reads_nothing_of_a_copy_on_its_port(

@@ -18,6 +18,7 @@ from ops import supervisor as supervisor_module
 from ops.child import RoleChild
 from ops.config import DataDir, StackConfig
 from ops.errors import RoleFailedError, StoppedEarlyError, UsageError
+from ops.kafka.log_files import METADATA
 from ops.options import UpOptions, settle
 from ops.process import PACKAGE_ROOT
 from ops.status import READY, STOPPED, Stack, read_stack
@@ -85,11 +86,37 @@ def test_start_with_late_decider_is_refused(config: StackConfig, starting: Start
         supervisor._wait_ready(config)
 
 
-def test_start_without_the_log_that_the_directory_knows_makes_no_empty_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [(), ("meta.properties", f"{METADATA}/00000000000000000000.log")])
+def test_start_without_the_log_that_the_directory_knows_makes_no_empty_one(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
     (tmp_path / "topics.json").write_text("{}")
+    for name in left:
+        file = tmp_path / "kafka" / "data" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("whole")
     with pytest.raises(UsageError, match=r"is not in .*/kafka/data: put it there"):
         Supervisor(UpOptions(tmp_path), print)._start_kafka()
-    assert not (tmp_path / "kafka").exists()
+    assert not (tmp_path / "kafka" / "server.properties").exists()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("left", [(), ("00000000000000000000.log", "quorum-state")])
+def test_start_without_kafkas_metadata_starts_no_kafka_beside_the_log(
+    tmp_path: Path, left: tuple[str, ...], is_known: bool
+) -> None:
+    data = tmp_path / "kafka" / "data"
+    (data / "placet.executions-0").mkdir(parents=True)
+    (data / "meta.properties").touch()
+    if left:
+        (data / METADATA).mkdir()
+    for name in left:
+        (data / METADATA / name).touch()
+    if is_known:
+        (tmp_path / "topics.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"__cluster_metadata-0, .* is missing or empty: put it back"):
+        Supervisor(UpOptions(tmp_path), print)._start_kafka()
+    assert not (tmp_path / "kafka" / "server.properties").exists()
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)

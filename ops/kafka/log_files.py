@@ -1,0 +1,38 @@
+"""What is in Kafka's log directory, as the names there say: partitions, those set aside, and Kafka's metadata.
+
+Kafka knows its topics from `__cluster_metadata-0` alone. Where that is lost it starts as an empty cluster, and
+renames each partition to `TOPIC-N.ID-stray`, with every record in it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+METADATA = "__cluster_metadata-0"
+_PARTITION = re.compile(r"(?!__).+-\d+")
+_SET_ASIDE = re.compile(r"(?!__).+-\d+\.[^.]+-stray")
+# Of an empty cluster: it is written when a directory is prepared.
+_FIRST_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
+
+
+def has_partitions(data: Path) -> bool:
+    """Whether a log directory has a partition of a topic that is not Kafka's own."""
+    return bool(_named(data, _PARTITION))
+
+
+def set_aside(data: Path) -> list[str]:
+    """The directories of such partitions that Kafka has set aside, since its metadata does not know them."""
+    return _named(data, _SET_ASIDE)
+
+
+def has_metadata(data: Path) -> bool:
+    """Whether Kafka's metadata has a record, or a snapshot of some."""
+    return any(
+        path.suffix in (".log", ".checkpoint") and path.name != _FIRST_SNAPSHOT and path.stat().st_size
+        for path in (data / METADATA).glob("*")
+    )
+
+
+def _named(data: Path, pattern: re.Pattern[str]) -> list[str]:
+    return sorted(path.name for path in data.glob("*") if pattern.fullmatch(path.name) and path.is_dir())
