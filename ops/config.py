@@ -206,12 +206,7 @@ def load_config(path: Path) -> StackConfig:
     Raises:
         UsageError: There is none at this path, or it holds something else.
     """
-    try:
-        values = read_json(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{path} cannot be read ({error}): mend it; placet up writes it anew from its options."
-        ) from error
+    values = read_json(path)
     if values is None:
         start = shlex.join(["placet", "up", "--data-dir", str(path.parent)])
         raise UsageError(f"{path} does not exist: start a stack ({start}).")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ops.errors import DataDirectoryUnusableError, DiskFullError, OpsError
+from ops.errors import DataDirectoryUnusableError, DiskFullError, OpsError, UsageError
 from vitals.disks import FULL, shortage
 
 
@@ -66,9 +66,19 @@ def is_full(path: Path) -> bool:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """A JSON object's content; None where there is no such file."""
+    """A JSON object's content; None where there is no such file.
+
+    Raises:
+        UsageError: The file is damaged, or cannot be read.
+    """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    return dict(content)
+    except (OSError, ValueError, TypeError) as error:
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, why: object) -> UsageError:
+    """What to do about a file that `placet up` makes anew where there is none."""
+    return UsageError(f"{path} cannot be read ({why}): remove it or mend it; placet up makes it anew.")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ops import process
 from ops.config import DataDir
-from ops.files import is_full, read_json, write_json
+from ops.files import damaged, is_full, read_json, write_json
 from vitals.disks import SQLITE, short_of_room
 from vitals.status import read_word
 from vitals.word import SILENT, SILENT_AFTER_S, Word, standing
@@ -76,15 +76,24 @@ def write_stack(directory: DataDir, stack: Stack) -> None:
 
 
 def read_stack(directory: DataDir) -> Stack:
-    """How the stack in a directory is now; a dead supervisor's last word is not believed."""
+    """How the stack in a directory is now; a dead supervisor's last word is not believed.
+
+    Raises:
+        UsageError: The file with its supervisor's word is damaged.
+    """
     written = read_json(directory.state)
     if written is None:
         return Stack(STOPPED, message=_no_room(directory))
     written.pop("at", None)
     # In a copy that was made while the stack ran, the supervisor is another directory's.
     is_here = written.pop("place", None) in (None, _place(directory))
-    components = observed([Component(**row) for row in written.pop("components")], directory)
-    stack = Stack(**written, components=components)
+    try:
+        told = [Component(**row) for row in written.pop("components")]
+        stack = Stack(**written)
+    except (KeyError, TypeError) as error:
+        raise damaged(directory.state, error) from error
+    components = observed(told, directory)
+    stack = replace(stack, components=components)
     if stack.state in (STOPPED, FAILED):
         return replace(stack, message=stack.message or _no_room(directory))
     if is_here and process.is_same(stack.pid, stack.started):

@@ -184,7 +184,7 @@ def status(
     directory = DataDir(data_dir.expanduser().absolute())
     with errors_as_exit_codes():
         _check_no_url(context, directory)
-    stack = read_stack(directory)
+        stack = read_stack(directory)
     if json:
         print_json(as_protocol(stack))
     else:

@@ -32,7 +32,7 @@ from aiokafka.protocol.types import (
 )
 
 from ops.errors import KafkaFailedError
-from ops.files import write_text
+from ops.files import damaged, read_json, write_text
 from ops.kafka.acl import INSTALLATION, PRINCIPALS, Grant, grants
 from ops.kafka.settings import BROKER_USER
 from ops.kafka.wire import PLAIN, SCRAM, Connection, NotLetIn, SignIn
@@ -80,15 +80,28 @@ class Access:
         return self.directory / f"{principal}.json"
 
     def sign_in(self, principal: str) -> SignIn:
-        """The word and password of a principal."""
-        settings = json.loads(self.file(principal).read_text(encoding="utf-8"))
-        return SignIn(SCRAM, principal, settings["sasl_plain_password"])
+        """The word and password of a principal.
+
+        Raises:
+            UsageError: its file is damaged.
+        """
+        file = self.file(principal)
+        password = (read_json(file) or {}).get("sasl_plain_password")
+        if not isinstance(password, str):
+            raise damaged(file, "it says no sasl_plain_password")
+        return SignIn(SCRAM, principal, password)
 
     def make_files(self) -> None:
-        """Have a password for each principal, and the owner's own in the words of other clients."""
+        """Have a password for each principal, and the owner's own in the words of other clients.
+
+        Raises:
+            UsageError: a principal's file is damaged.
+        """
         for principal in PRINCIPALS:
             if not self.file(principal).is_file():
                 write_text(self.file(principal), _settings(principal, secrets.token_urlsafe(32)))
+            # Before a broker is started for it.
+            self.sign_in(principal)
         owner = self.sign_in(INSTALLATION)
         write_text(self.directory / "client.properties", _java_properties(owner))
         write_text(self.directory / "librdkafka.properties", _librdkafka_properties(owner))

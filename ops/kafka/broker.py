@@ -22,6 +22,7 @@ from pathlib import Path
 
 from ops import process
 from ops.errors import DiskFullError, KafkaFailedError, PortTakenError, UsageError
+from ops.files import damaged, read_json
 from ops.kafka.access import Access
 from ops.kafka.diagnosis import explain
 from ops.kafka.jars import cache_dir, ensure_jars
@@ -288,6 +289,10 @@ def _choose_ports(layout: Layout, wanted: int) -> Ports:
 
 
 def _remembered(layout: Layout) -> Ports | None:
-    if not layout.ports.is_file():
+    values = read_json(layout.ports)
+    if values is None:
         return None
-    return Ports(**json.loads(layout.ports.read_text(encoding="utf-8")))
+    try:
+        return Ports(int(values["listener"]), int(values["controller"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(layout.ports, f"it does not say two ports: {error}") from error

@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from ops.errors import DataDirectoryInUseError, DataDirectoryUnusableError, DiskFullError, OpsError
+from ops.config import DataDir
+from ops.errors import (
+    DataDirectoryInUseError,
+    DataDirectoryUnusableError,
+    DiskFullError,
+    OpsError,
+    UsageError,
+)
 from ops.files import is_full, read_json, unusable, write_json, write_text
 from ops.locks import lock_directory
+from ops.status import read_stack
 from vitals import disks
 
 
@@ -37,6 +45,22 @@ def test_read_json_returns_what_was_written_and_none_without_a_file(tmp_path: Pa
     write_json(tmp_path / "a.json", {"pid": 1})
     assert read_json(tmp_path / "a.json") == {"pid": 1}
     assert read_json(tmp_path / "b.json") is None
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "3", "\udcff"])
+def test_read_json_of_a_damaged_file_names_it_and_what_to_do(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError, match=r"/a\.json cannot be read \(.*\): remove it or mend it"):
+        read_json(path)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"state": "ready", "components": [3]}'])
+def test_status_of_a_damaged_state_is_a_sentence(tmp_path: Path, content: str) -> None:
+    directory = DataDir(tmp_path)
+    write_text(directory.state, content)
+    with pytest.raises(UsageError, match=r"/run/stack\.json cannot be read"):
+        read_stack(directory)
 
 
 def test_lock_directory_twice_is_refused_until_released(tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from ops import process
+from ops.errors import UsageError
+from ops.files import write_text
 from ops.kafka import broker as broker_module
 from ops.kafka.access import Access
+from ops.kafka.acl import PRINCIPALS
 from ops.kafka.child import KafkaChild
 from ops.kafka.settings import Layout
 from ops.restarts import LONGEST_DELAY_S
@@ -71,6 +74,18 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Machin
     made.child.start()
     yield made
     made.child.stop()
+
+
+@pytest.mark.parametrize("name", ["ports.json", *(f"clients/{one}.json" for one in PRINCIPALS)])
+@pytest.mark.parametrize("content", ["", "{}", "[]"])
+def test_kafka_whose_file_is_damaged_is_not_started_and_the_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str
+) -> None:
+    monkeypatch.setattr(broker_module, "ensure_jars", lambda cache: (cache / "kafka.jar",))
+    write_text(tmp_path / name, content)
+    with pytest.raises(UsageError, match=rf"/{name} cannot be read \(.*\): remove it"):
+        KafkaChild(tmp_path, Access(tmp_path / "clients", Topics())).start()
+    assert not Layout(tmp_path).data.exists()
 
 
 def _wait(holds: Callable[[], bool]) -> None:
