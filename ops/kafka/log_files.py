@@ -10,8 +10,10 @@ import re
 from pathlib import Path
 
 METADATA = "__cluster_metadata-0"
-_PARTITION = re.compile(r"(?!__).+-\d+")
-_SET_ASIDE = re.compile(r"(?!__).+-\d+\.[^.]+-stray")
+# Kafka's own topics; ours may have a prefix that begins with underscores, too.
+_OURS = r"(?!__(?:cluster_metadata|consumer_offsets|transaction_state|share_group_state)-\d).+-\d+"
+_PARTITION = re.compile(_OURS)
+_SET_ASIDE = re.compile(_OURS + r"\.[^.]+-stray")
 # Of an empty cluster: it is written when a directory is prepared.
 _FIRST_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
 
@@ -29,9 +31,17 @@ def set_aside(data: Path) -> list[str]:
 def has_metadata(data: Path) -> bool:
     """Whether Kafka's metadata has a record, or a snapshot of some."""
     return any(
-        path.suffix in (".log", ".checkpoint") and path.name != _FIRST_SNAPSHOT and path.stat().st_size
+        path.suffix in (".log", ".checkpoint") and path.name != _FIRST_SNAPSHOT and _size(path)
         for path in (data / METADATA).glob("*")
     )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        # Kafka removes old snapshots while it runs.
+        return 0
 
 
 def _named(data: Path, pattern: re.Pattern[str]) -> list[str]:

@@ -17,6 +17,7 @@ ID = str(HOLD["hold_id"])
         ("state", "invoice-march", "--at", "2026-11-20T10:00:00"),
         ("audit", "--since", "bla"),
         ("audit", "--since", "2026-13-01T00:00:00Z"),
+        ("audit", "--since", "0001-01-01T00:00:00+10:00"),
         ("events", "--from", "2026-13-01T00:00:00Z"),
     ],
     ids=" ".join,

@@ -111,7 +111,7 @@ def _time(value: str | None, besides: str) -> str | None:
     if value:
         try:
             parse_time(value)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             said = f"{value!r} is no RFC 3339 time with an offset{besides}"
             raise typer.BadParameter(said) from error
     return value
