@@ -222,5 +222,5 @@ def test_every_query_parameter_of_every_route_is_refused_empty_and_twice(admin: 
 
 
 def test_command_with_an_empty_filter_is_refused(anna: Caller, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--url", anna.url, "--token", anna.token, "inbox", "--agent", ""]) == 1
-    assert "agent is empty" in capsys.readouterr().err
+    assert run(["--url", anna.url, "--token", anna.token, "inbox", "--agent", ""]) == 2
+    assert "--agent': it is empty" in capsys.readouterr().err
