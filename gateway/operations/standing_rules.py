@@ -35,16 +35,14 @@ async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
     Raises:
         Problem: 404 not_found; 503, what the broker has is not read in time, or the rule is being made.
     """
-    definitions = gate.live.definitions
-    row = definitions.standing.get((actor.tenant, rule_id))
-    if row is None:
+    definitions, name = gate.live.definitions, (actor.tenant, rule_id)
+    asked = (actor.tenant, actor.project, rule_id)
+    if name not in definitions.standing:
         await gate.reader.all_caught_up()
-        if (actor.tenant, actor.project, rule_id) in definitions.asked:
-            # Its id is in the answer to the decision; it comes into the log of definitions a moment later.
-            await gate.live.until(lambda: (actor.tenant, rule_id) in definitions.standing, MADE_WAIT_S)
-        row = definitions.standing.get((actor.tenant, rule_id))
-    if row is None and (actor.tenant, actor.project, rule_id) in definitions.asked:
-        raise Problem(Refusal.UNAVAILABLE, "this rule is being made: ask again", retry_after=1)
+        # Its id is in the answer to the decision; it comes into the log of definitions a moment later.
+        if not await gate.live.until(lambda: asked not in definitions.asked, MADE_WAIT_S):
+            raise Problem(Refusal.UNAVAILABLE, "this rule is being made: ask again", retry_after=1)
+    row = definitions.standing.get(name)
     if row is None or row["project"] != actor.project:
         raise not_found("standing rule")
     return row
