@@ -52,7 +52,9 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
 
     Faust seeks to the group's offsets after each recovery and whenever it loses its place. Those offsets may be
     ahead of what was seen; and where one is 0 or missing it seeks nowhere, although its fetcher has dropped
-    records meanwhile: while all partitions are paused, it is given those of every partition.
+    records meanwhile: while all partitions are paused, it is given those of every partition. Those of the table's
+    own topic are among them: a fetch that began before a rebalance may bring them after the recovery has told its
+    consumer where to read and before it lets the flow go on. Unless it seeks back, the recovery waits for ever.
     """
 
     class SeekingConsumer(driver.Consumer):
@@ -62,10 +64,19 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
         async def seek_to_committed(self) -> Mapping[TP, int]:
             assigned = self.assignment()
             starts = {tp: offset for tp, offset in positions().items() if tp in assigned}
-            await self.seek_wait(starts)
+            await self.seek_wait({**starts, **_being_recovered(self.app.tables, assigned)})
             return starts
 
     return SeekingConsumer
+
+
+def _being_recovered(tables: Any, assigned: set[TP]) -> dict[TP, int]:
+    """Where a recovery stands in each partition of the table's topic; a record that comes twice changes nothing.
+
+    A partition whose place faust has not looked up yet is left out: the recovery seeks there after it has.
+    """
+    seen: dict[TP, int | None] = {**tables.recovery.standby_offsets, **tables.recovery.active_offsets}
+    return {tp: max(0, offset) for tp, offset in seen.items() if offset is not None and tp in assigned}
 
 
 @dataclass(frozen=True)

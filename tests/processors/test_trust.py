@@ -3,6 +3,8 @@
 import asyncio
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -36,6 +38,24 @@ async def look(consumer):
     await looked(consumer)
     logging.info("looked at all partitions")
 app.faust_app, Consumer.verify_all_partitions_active = soon, look
+"""
+
+# A fetch that waits long, so that one is under way at each rebalance, and a flow that stands still for a second after
+# the recovery has told its consumer where to read: what that fetch brings meanwhile is thrown away.
+FETCH_OVER_A_REBALANCE = """
+import asyncio
+from faust.tables.recovery import Recovery
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread as Thread
+seek, fetch = Recovery._seek_offsets, Thread._fetch_records
+async def seek_and_wait(recovery, *args):
+    await seek(recovery, *args)
+    await asyncio.sleep(1.0)
+async def fetch_long(thread, consumer, active_partitions, timeout=None, max_records=None):
+    found = await fetch(thread, consumer, active_partitions, 30.0, max_records)
+    if not thread.consumer.flow_active:
+        logging.info("dropped what was read of %s", sorted({tp.topic for tp in found}))
+    return found
+Recovery._seek_offsets, Thread._fetch_records = seek_and_wait, fetch_long
 """
 
 
@@ -148,22 +168,48 @@ async def test_trust_partitions_shared_with_another_worker_that_dies_stay_exact(
     role: Role, tmp_path: Path, seed: int
 ) -> None:
     found = histories(role.partitions, 600, seed)
-    other = Role(role.bootstrap_servers, role.topics, role.partitions, tmp_path / "other", "other")
-    try:
-        role.start()
-        role.wait_ready()
-        await produce_all(role, found, 0, 200)
-        other.start()
-        other.wait_ready()
-        await produce_all(role, found, 200, 400)
-        await wait_more(role, 0)
-        role.kill()
-        await produce_all(role, found, 400)
+    with another_worker(role, tmp_path) as other:
+        await die_beside(role, other, found)
         raws = await until_counted(other, found)
         assert counts_of(newest_parts(raws)) == expected_of(found)
         assert other.stop() == 0
+
+
+async def test_trust_records_dropped_after_the_seek_of_a_recovery_are_read_again(
+    role: Role, tmp_path: Path, seed: int
+) -> None:
+    found = histories(role.partitions, 600, seed)
+    with another_worker(role, tmp_path, FETCH_OVER_A_REBALANCE) as other:
+        await die_beside(role, other, found)
+        raws = await until_counted(other, found)
+        assert counts_of(newest_parts(raws)) == expected_of(found)
+        dropped = [line for line in other.log.splitlines() if "dropped what was read of" in line]
+        assert any(role.topics.trust in line for line in dropped), (
+            "no recovery lost a record: nothing was tried"
+        )
+
+
+@contextmanager
+def another_worker(role: Role, tmp_path: Path, prelude: str = "") -> Iterator[Role]:
+    other = Role(role.bootstrap_servers, role.topics, role.partitions, tmp_path / "other", "other")
+    other.prelude = prelude
+    try:
+        yield other
     finally:
         other.end()
+
+
+async def die_beside(role: Role, other: Role, found: list[History]) -> None:
+    """Two workers share the partitions, and the first one is killed while it counts."""
+    role.start()
+    role.wait_ready()
+    await produce_all(role, found, 0, 200)
+    other.start()
+    other.wait_ready()
+    await produce_all(role, found, 200, 400)
+    await wait_more(role, 0)
+    role.kill()
+    await produce_all(role, found, 400)
 
 
 async def test_trust_part_overwritten_by_a_late_writer_is_noticed_and_counted_again(
