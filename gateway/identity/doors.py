@@ -215,7 +215,7 @@ class Admission:
             Problem: 401 unauthenticated, it has expired or is believed no longer; 503, that cannot be told now.
         """
         if self.door.clock() >= self.claims.expires_at_s:
-            raise Problem(Refusal.UNAUTHENTICATED, "the token has expired")
+            raise Problem(Refusal.UNAUTHENTICATED, "the token has expired: get a new one")
         self.believed = await self.door.believe(self.token, self.believed)
         if not self.door.still_stands(self.claims):
             raise RolesChanged

@@ -183,7 +183,7 @@ async def test_admission_expires_and_shows_that_roles_have_changed(tmp_path: Pat
     issuers.now_s += 1
     with pytest.raises(Problem) as caught:
         await admission.check()
-    assert caught.value.detail == "the token has expired"
+    assert caught.value.detail == "the token has expired: get a new one"
 
 
 @pytest.mark.parametrize("sent", ["", " ", "\t"])

@@ -103,7 +103,7 @@ async def test_socket_ends_when_the_providers_token_expires(site: Site) -> None:
             await socket.next("nothing more comes")
     received = closed.value.rcvd
     assert received is not None
-    assert (received.code, received.reason) == (4401, "the token has expired")
+    assert (received.code, received.reason) == (4401, "the token has expired: get a new one")
 
 
 async def test_provider_away_is_unavailable_at_every_door(site: Site) -> None:

@@ -247,7 +247,10 @@ async def test_token_that_expires_on_the_socket_closes_it(doors: Doors) -> None:
         with pytest.raises(ConnectionClosed) as closed:
             await socket.next("nothing that comes")
         assert closed.value.rcvd is not None
-        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4401, "the token has expired")
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (
+            4401,
+            "the token has expired: get a new one",
+        )
 
 
 async def test_giant_frame_closes_with_1009_and_others_go_on(bot: Caller) -> None:

@@ -302,7 +302,7 @@ async def test_case_12_token_that_expires_mid_socket_closes_it(site: Site, tenan
         await ws.send(json.dumps({"type": "subscribe", "channels": ["holds"]}))
         async with asyncio.timeout(20):
             await ws.wait_closed()
-        assert (ws.close_code, ws.close_reason) == (4401, "the token has expired")
+        assert (ws.close_code, ws.close_reason) == (4401, "the token has expired: get a new one")
 
 
 async def test_case_14_socket_without_authentication_is_closed_after_five_seconds(site: Site) -> None:
