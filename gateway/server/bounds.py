@@ -17,6 +17,9 @@ class Bounds:
         head_bytes: length of the request line and the headers with their line ends, without blanks; beyond it 431.
         headers: number of headers; beyond it 431.
         head_s: from a connection's or a head's first moment to the head's end; beyond it 408.
+        idle_s: from an answer's end to the next request's first byte. Longer than common clients and proxies keep a
+            connection that is not used (httpx 5 s, nginx and AWS's balancers 60 s): one that the server ends just as
+            a request is sent on it resets that request.
         body_s: from the head's end to the body's end; beyond it 408.
         framing_bytes: what the chunks of a body may cost beside as many bytes as they carry; beyond it 400.
         linger_bytes: of a refused body that are still read, so that the answer arrives and no reset.
@@ -35,6 +38,7 @@ class Bounds:
     head_bytes: int = 32 * KIB
     headers: int = 100
     head_s: float = 10.0
+    idle_s: int = 75
     body_s: float = 30.0
     framing_bytes: int = 16 * KIB
     linger_bytes: int = 32 * MIB

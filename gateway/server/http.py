@@ -59,6 +59,7 @@ class BoundedHttp(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.bounds = bounds
+        self.timeout_keep_alive = bounds.idle_s
         self.strangers = strangers
         self.visitor: Visitor | None = None
         self._in_body = False
