@@ -122,8 +122,10 @@ class ReportResult(Body):
 
     attempt_id: ClientId
     outcome: Outcome
-    output: Any = Field(default=None, description="What the tool put out: any JSON.")
-    error: Text | None = None
+    output: Any = Field(
+        default=None, description="What the tool put out: any JSON. Kept of one that succeeded."
+    )
+    error: Text | None = Field(default=None, description="Kept of one that did not succeed.")
     duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX)] | None = None
 
 
@@ -158,14 +160,14 @@ class CompleteExecution(Body):
 
 
 class FailExecution(Body):
-    """End the execution with an error; `reason` is another word for it."""
+    """End the execution with an error; `reason` is another word for it: one of the two."""
 
     error: Text = ""
     reason: Text = ""
 
 
 class FinishExecution(Body):
-    """End an execution, over the WebSocket: `result` of one that completed, `reason` of the others."""
+    """End an execution, over the WebSocket: with `result` where it completed, else with `reason`; never with both."""
 
     outcome: Literal["completed", "failed", "cancelled"]
     result: Any = Field(default=None, description="What it came to: any JSON.")

@@ -89,7 +89,13 @@ def plan_finish(gate: Gate, claims: Claims, execution_id: str, given: Given, key
     """End an execution, as the WebSocket says it; errors as `plan_change`."""
     body = read_body(bodies.FinishExecution, given())
     if body.outcome == "completed":
+        if body.reason:
+            raise Problem(Refusal.INVALID, "an execution that completed has no `reason`: say it in `result`")
         return plan_change(gate, claims, execution_id, "complete", lambda: {"result": body.result}, key)
+    if body.result is not None:
+        raise Problem(
+            Refusal.INVALID, "an execution that did not complete has no `result`: say it in `reason`"
+        )
     verb = "fail" if body.outcome == "failed" else "cancel"
     return plan_change(gate, claims, execution_id, verb, lambda: {"reason": body.reason}, key)
 
@@ -149,6 +155,8 @@ def _complete(given: Given) -> Message:
 
 def _fail(given: Given) -> Message:
     body = read_body(bodies.FailExecution, given())
+    if body.error and body.reason and body.error != body.reason:
+        raise Problem(Refusal.INVALID, "`error` and `reason` are two words for the same: leave one out")
     return k.FailExecution(error=body.error or body.reason)
 
 

@@ -246,11 +246,9 @@ async def test_token_that_expires_on_the_socket_closes_it(doors: Doors) -> None:
     async with open_socket(doors.url, token) as socket:
         with pytest.raises(ConnectionClosed) as closed:
             await socket.next("nothing that comes")
-        assert closed.value.rcvd is not None
-        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (
-            4401,
-            "the token has expired: get a new one",
-        )
+        told = closed.value.rcvd
+        assert told is not None
+        assert (told.code, told.reason) == (4401, "the token has expired: get a new one")
 
 
 async def test_giant_frame_closes_with_1009_and_others_go_on(bot: Caller) -> None:
