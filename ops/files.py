@@ -75,7 +75,10 @@ def read_json(path: Path) -> dict[str, Any] | None:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
+    except OSError as error:
+        # The file may be whole: rights, too many open files, a disk that fails.
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, TypeError, RecursionError) as error:
         raise damaged(path, error) from error
 
 

@@ -47,12 +47,17 @@ def test_read_json_returns_what_was_written_and_none_without_a_file(tmp_path: Pa
     assert read_json(tmp_path / "b.json") is None
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]", "3", "\udcff"])
+@pytest.mark.parametrize("content", ["", "{", "[1]", "3", "\udcff", "[" * 100_000])
 def test_read_json_of_a_damaged_file_names_it_and_what_to_do(tmp_path: Path, content: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(UsageError, match=r"/a\.json cannot be read \(.*\): remove it or mend it"):
         read_json(path)
+
+
+def test_read_json_of_what_cannot_be_opened_does_not_advise_to_remove_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot be read: Is a directory\.$"):
+        read_json(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"state": "ready", "components": [3]}'])
