@@ -21,6 +21,7 @@ from ops.kafka.child import KafkaChild
 from ops.kafka.log_files import METADATA, has_metadata, has_partitions, set_aside
 from ops.kafka.settings import Layout
 from ops.locks import lock_directory
+from ops.ports import broker_addresses
 from ops.status import FAILED, STOPPED, read_stack
 from schemas.topics import Topics
 
@@ -39,7 +40,10 @@ def reached(
 
     Raises:
         OpsError: The directory's Kafka cannot be started, or the configuration is another directory's.
+        UsageError: The servers that were given are no addresses.
     """
+    if given is not None:
+        broker_addresses(given)
     if given or not config.embedded_kafka:
         yield replace(config, bootstrap_servers=given or config.bootstrap_servers)
         return

@@ -9,7 +9,9 @@ from ops import process
 from ops.config import DataDir
 from ops.errors import DatabaseUnreachableError, UsageError
 from projections.store.port import ViewError, ViewOutdated, ViewUnavailable
-from projections.store.urls import exists, open_view
+from projections.store.urls import check_url, exists, open_view
+
+DATABASE_URL = "--database-url (DATABASE_URL)"
 
 
 def are_outdated(database_url: str) -> bool:
@@ -33,10 +35,25 @@ def check_database(database_url: str | None) -> None:
     """
     if database_url is None:
         return
+    check_url_given(database_url, DATABASE_URL)
     try:
         exists(database_url)
     except ViewUnavailable as error:
         raise DatabaseUnreachableError(str(error)) from error
+    except ViewError as error:
+        raise UsageError(str(error)) from error
+
+
+def check_url_given(url: str | None, setting: str) -> None:
+    """Refuse a URL of a database that was given and names none, by the option that it was given with.
+
+    Raises:
+        UsageError: It names none.
+    """
+    if url is None:
+        return
+    try:
+        check_url(url, setting)
     except ViewError as error:
         raise UsageError(str(error)) from error
 

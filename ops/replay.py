@@ -18,6 +18,7 @@ from ops.kafka.acl import READER
 from ops.own_log import reached
 from ops.private import hide_secrets
 from ops.progress import reading_the_log
+from ops.renewal import DATABASE_URL, check_url_given
 from placet.cli import safe
 from placet.cli.session import console
 from projections.audit.settings import AUDIT_ERRORS, signed_heads
@@ -32,6 +33,7 @@ from schemas.topics import Topics
 
 # What may hold a password, and the variable that says the same.
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--into": "PLACET_REPLAY_INTO"}
+INTO = "--into (PLACET_REPLAY_INTO)"
 EXIT_DIFFERS = 1
 EXIT_NOT_REACHABLE = 3
 
@@ -58,6 +60,8 @@ def replay(
     """Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in."""
     hide_secrets(SECRET_OPTIONS)
     try:
+        check_url_given(into, INTO)
+        check_url_given(database_url, DATABASE_URL)
         directory = DataDir(data_dir.expanduser().absolute())
         with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
             if database_url:

@@ -190,7 +190,7 @@ def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
             raise _unavailable(data_dir / VAULT_FILE, "cannot be opened", error) from error
     # The driver is loaded only where the vault is there.
     from gateway.vault.postgres import PostgresVaultDatabase
-    from projections.store.postgres import split_url
+    from projections.store.postgres_address import split_url
 
     plain, schema = split_url(database_url)
     statements = (*TABLES, f"ALTER TABLE {{prefix}}data_keys ADD COLUMN IF NOT EXISTS {PROJECT_OF_KEY}")

@@ -15,7 +15,8 @@ from projections.store.bounded import BoundedConnection, connect_timeout, networ
 from projections.store.encoding import ENCODING, check_encoding
 from projections.store.layout import check_layout
 from projections.store.port import ViewUnavailable
-from projections.store.postgres import DEFAULT_SCHEMA, as_sql, dialect_of
+from projections.store.postgres import as_sql, dialect_of
+from projections.store.postgres_address import DEFAULT_SCHEMA
 
 Connection = BoundedConnection[tuple[Any, ...]]
 TIMEOUT_S = 5.0

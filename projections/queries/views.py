@@ -103,7 +103,7 @@ def open_views(url: str, topics: Topics | None = None) -> Views:
     # The driver is loaded only where the views are there.
     from projections.queries.postgres_moments import PostgresMoments
     from projections.store.facade import data_schema
-    from projections.store.postgres import split_url
+    from projections.store.postgres_address import split_url
 
     plain, schema = split_url(url)
     return Views(PostgresMoments(plain, data_schema(schema), CONNECTIONS), topics or Topics())

@@ -17,6 +17,9 @@ from projections.folds.rows import Row
 from projections.store.tables import Table
 from schemas.term import NO_CLAIM
 
+# By what a URL of a database is given, where nothing else is said.
+SETTING = "DATABASE_URL"
+
 
 class ViewError(Exception):
     """What keeps a view from being written or read; `str()` says what to do."""

@@ -9,12 +9,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from eventsourcing.persistence import IntegrityError, PersistenceError, Tracking
 from eventsourcing.postgres import PostgresDatastore, PostgresTrackingRecorder
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
@@ -42,6 +40,7 @@ from projections.store.port import (
     ViewUnavailable,
     position_values,
 )
+from projections.store.postgres_address import DEFAULT_SCHEMA, read_url
 from projections.store.refused import is_refused
 from projections.store.statements import (
     Dialect,
@@ -54,17 +53,12 @@ from projections.store.statements import (
 )
 from projections.store.tables import POSITIONS, TABLES, Table
 
-DEFAULT_SCHEMA = "placet"
 # The session settings of a batch. A commit that a crash takes back takes its offsets back too.
 _BEGIN = "SET LOCAL synchronous_commit = off"
 _SHARED_LOCK = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _IDENTITY = "SELECT COALESCE(to_regnamespace(%s)::oid::bigint, -1) AS oid"
 FETCH_ROWS = 2000
-NO_ADDRESS = (
-    "DATABASE_URL is no address of a PostgreSQL database: give postgresql://USER:PASSWORD@HOST:PORT/NAME, "
-    "with %XX for what is special in a password."
-)
 KEYS_AT_ONCE = 500
 
 
@@ -81,20 +75,6 @@ def dialect_of(schema: str) -> Dialect:
     )
 
 
-def split_url(url: str) -> tuple[str, str]:
-    """The connection URL without the parameter `schema`, and the schema it names (`placet` by default).
-
-    Analysts read that one; the tables stand in its `facade.data_schema`.
-    """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise DatabaseUnfit(NO_ADDRESS) from None
-    parameters = dict(parse_qsl(parts.query))
-    schema = parameters.pop("schema", DEFAULT_SCHEMA)
-    return urlunsplit(parts._replace(query=urlencode(parameters))), schema
-
-
 def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tuple[Any, ...]]:
     """A connection; statements commit by themselves.
 
@@ -105,15 +85,9 @@ def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tu
     Raises:
         ViewUnavailable: nobody answers.
         DatabaseRefuses: it answers, and lets nobody in with this URL.
-        DatabaseUnfit: the database is not of the encoding UTF8.
+        DatabaseUnfit: the URL cannot be read, or the database is not of the encoding UTF8.
     """
-    try:
-        given = conninfo_to_dict(url)
-        for port in filter(None, str(given.get("port") or "").split(",")):
-            int(port)
-    except (psycopg.ProgrammingError, ValueError):
-        # Not chained: the reason may quote a part of the password.
-        raise DatabaseUnfit(NO_ADDRESS) from None
+    given = read_url(url)
     try:
         found = BoundedConnection[tuple[Any, ...]].connect(
             url,
@@ -381,7 +355,7 @@ def drop(url: str, schema: str) -> None:
 
 
 def _datastore(url: str, schema: str) -> PostgresDatastore:
-    info: dict[str, Any] = dict(conninfo_to_dict(url))
+    info = read_url(url)
     dbname, host, port, user, password = (
         str(info.pop(name, "") or "") for name in ("dbname", "host", "port", "user", "password")
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from projections.store import leftovers, sqlite
 from projections.store.generation import Generation, Identity, made
-from projections.store.port import ViewError, ViewStore
+from projections.store.port import SETTING, ViewError, ViewStore
 
 SQLITE = "sqlite:///"
 NOTHING = (-1, -1)
@@ -104,8 +104,12 @@ def exists(url: str) -> bool:
     return identity_of(url) != NOTHING
 
 
-def is_sqlite(url: str) -> bool:
+def is_sqlite(url: str, setting: str = SETTING) -> bool:
     """Whether the URL means a SQLite file.
+
+    Args:
+        url: of a database.
+        setting: what it was given by, as the error names it.
 
     Raises:
         UnknownDatabase: it means neither SQLite nor PostgreSQL.
@@ -114,10 +118,32 @@ def is_sqlite(url: str) -> bool:
         return True
     if url.startswith(POSTGRES):
         return False
-    kind = url.partition(":")[0][:40]
+    # Before `://` there is no password; a text without it may be one.
+    scheme, is_url, _ = url.partition("://")
+    kind = f", not {scheme[:40]}://…" if is_url else ""
     raise UnknownDatabase(
-        f"Views are kept in sqlite:///… or postgresql://…, not in {kind}: mend DATABASE_URL."
+        f"{setting} names no database for views: give sqlite:///PATH or "
+        f"postgresql://USER:PASSWORD@HOST:PORT/NAME{kind}."
     )
+
+
+def check_url(url: str, setting: str) -> None:
+    """Refuse a URL that names no database, before any database is asked.
+
+    Args:
+        url: as somebody gave it.
+        setting: what it was given by, as the error names it.
+
+    Raises:
+        UnknownDatabase: it names none.
+        DatabaseUnfit: PostgreSQL cannot read it.
+    """
+    if not is_sqlite(url, setting):
+        from projections.store import postgres_address
+
+        postgres_address.check_url(url, setting)
+    elif not sqlite_path(url).name:
+        raise UnknownDatabase(f"{setting} names no file: give sqlite:///PATH.")
 
 
 def sqlite_path(url: str) -> Path:

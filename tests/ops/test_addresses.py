@@ -10,6 +10,7 @@ import pytest
 
 from gateway.vault.postgres import PostgresVaultDatabase
 from gateway.vault.store import VaultUnavailable
+from ops.config import StackConfig, save_config
 from ops.errors import DatabaseUnreachableError, PortTakenError, UsageError
 from ops.options import UpOptions, check_addresses
 from ops.ports import broker_addresses, in_url
@@ -92,6 +93,56 @@ def test_up_with_a_database_that_cannot_be_used_says_so_before_kafka_is_started(
     assert SECRET not in told
     assert SECRET not in (tmp_path / "unused" / "logs" / "supervisor.log").read_text("utf-8")
     assert not (tmp_path / "unused" / "kafka").exists()
+
+
+UNREADABLE = f"postgresql://placet:{SECRET}/x@127.0.0.1:1/placet"
+NO_DATABASES = {
+    "nothing": ("", "give sqlite:///PATH or postgresql://"),
+    "a word": ("nonsense", "give sqlite:///PATH or postgresql://"),
+    "another kind": (f"mysql://placet:{SECRET}@db/placet", "not mysql://"),
+    "no file": ("sqlite:///", "give sqlite:///PATH"),
+    "no address": (UNREADABLE, "give postgresql://"),
+}
+
+
+@pytest.mark.parametrize(("url", "said"), NO_DATABASES.values(), ids=NO_DATABASES)
+@pytest.mark.parametrize("option", ["--into", "--database-url"])
+def test_replay_with_a_url_that_names_no_database_is_wrong_usage_and_names_the_option(
+    option: str, url: str, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What may hold a password is moved to the environment by a new process: here it stays.
+    monkeypatch.setattr("ops.replay.hide_secrets", lambda options: None)
+    assert run(["replay", option, url]) == 2
+    told = capfd.readouterr().err
+    assert told.startswith(f"{option} (")
+    assert said in told
+    assert SECRET not in told
+
+
+def test_up_with_a_word_for_a_database_names_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run([*UP, "--database-url", "nonsense"]) == 2
+    assert capfd.readouterr().err.startswith("--database-url (DATABASE_URL) names no database")
+
+
+@pytest.mark.parametrize("command", ["replay", "audit-log"])
+@pytest.mark.parametrize("servers", ["one:", ",", "localhost:99999"])
+def test_brokers_that_are_no_addresses_are_wrong_usage_of_what_reads_the_log(
+    command: str, servers: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = StackConfig(
+        data_dir=str(tmp_path),
+        bootstrap_servers="127.0.0.1:1",
+        embedded_kafka=False,
+        database_url=f"sqlite:///{tmp_path}/views.sqlite",
+        gateway_port=0,
+        url="",
+    )
+    save_config(config)
+    assert run([command, "--data-dir", str(tmp_path), "--bootstrap-servers", servers]) == 2
+    assert capfd.readouterr().err.startswith("--bootstrap-servers takes HOST:PORT")
 
 
 def test_database_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,15 +88,6 @@ def test_replay_without_a_stack_says_where_it_looked(tmp_path: Path) -> None:
     assert "placet.json does not exist" in result.stderr
 
 
-def test_replay_into_an_unknown_kind_of_database_is_refused(
-    kafka: str, topic_prefix: str, tmp_path: Path
-) -> None:
-    a_stack(kafka, topic_prefix, tmp_path / "data")
-    result = _run(tmp_path, "--into", "mysql://nowhere")
-    assert result.exit_code == 3
-    assert "not in mysql" in result.stderr
-
-
 @pytest.mark.parametrize("damage", ["a page", "half of it", "no header"])
 def test_replay_makes_a_damaged_view_anew_with_force_alone(
     kafka: str, topic_prefix: str, tmp_path: Path, damage: str

@@ -14,7 +14,7 @@ from projections.store.comments import is_json, is_moment
 from projections.store.facade import data_schema
 from projections.store.generation import Generation
 from projections.store.port import Batch, ViewHeld
-from projections.store.postgres import split_url
+from projections.store.postgres_address import split_url
 from projections.store.tables import EXECUTIONS, TABLES
 from projections.store.urls import identity_of, new_generation, open_view
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from projections.store.leftovers import UNLOCKED_FOR_S
-from projections.store.postgres import split_url
+from projections.store.postgres_address import split_url
 from projections.store.urls import (
     identity_of,
     is_sqlite,

@@ -18,7 +18,7 @@ from projections.cache import RowCache
 from projections.queries.views import open_views
 from projections.store import statements
 from projections.store.port import Batch, Move, Position, PositionConflict, ViewOutdated, ViewUnavailable
-from projections.store.postgres import split_url
+from projections.store.postgres_address import split_url
 from projections.store.statements import Dialect
 from projections.store.tables import AGENTS, DEFINITIONS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
 from projections.store.urls import UnknownDatabase, is_sqlite, open_view, sqlite_path
@@ -213,6 +213,12 @@ def test_sqlite_path_may_hold_any_character(tmp_path: Path) -> None:
 def test_unknown_kind_of_database_is_refused_by_name() -> None:
     with pytest.raises(UnknownDatabase, match="mysql"):
         open_view("mysql://nowhere/views")
+
+
+def test_what_is_no_url_of_a_database_is_refused_without_quoting_it() -> None:
+    with pytest.raises(UnknownDatabase) as refused:
+        open_view("s3cr3t@db/placet")
+    assert "s3cr3t" not in str(refused.value)
 
 
 def test_database_that_does_not_answer_is_said_so() -> None:
