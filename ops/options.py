@@ -22,6 +22,7 @@ from schemas.seals import OFF, REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 OIDC_VARIABLES = "PLACET_OIDC_"
+WEBHOOK = "--audit-webhook (PLACET_AUDIT_WEBHOOK)"
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def check_addresses(options: UpOptions) -> None:
 
 def _webhook(url: str) -> str:
     try:
-        return checked_address(url) if url else ""
+        return checked_address(url, WEBHOOK) if url else ""
     except WebhookRefused as error:
         raise UsageError(str(error)) from error
 

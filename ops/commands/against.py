@@ -11,9 +11,19 @@ from rich.table import Table
 
 from ops.commands.common import print_line
 from placet.cli.session import Settings, connect, console
+from placet.config import checked_address
 from placet.sync import Placet
 from schemas.policy_document import policy_value
 from schemas.policy_problems import PolicyRefused
+
+
+def a_server(url: str | None) -> str | None:
+    """What `--against` names, checked under its own name.
+
+    Raises:
+        SettingRefused: it is no address of a gateway.
+    """
+    return None if url is None else checked_address("--against", url)
 
 
 def server(context: typer.Context, against: str | None) -> Placet:

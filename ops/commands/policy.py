@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ops.commands.against import named, print_difference, server
+from ops.commands.against import a_server, named, print_difference, server
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
 from placet.cli import doubts
@@ -25,7 +25,11 @@ EXIT_REFUSED = 1
 
 AgainstOption = Annotated[
     str | None,
-    typer.Option(metavar="SERVER", help="A gateway's URL: compare with what is in force there."),
+    typer.Option(
+        metavar="SERVER",
+        help="A gateway's URL: compare with what is in force there.",
+        callback=a_server,
+    ),
 ]
 PolicyFile = Annotated[Path, typer.Argument(help="A policy document (YAML).", dir_okay=False)]
 

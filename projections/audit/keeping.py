@@ -21,13 +21,17 @@ class WebhookRefused(ValueError):
     """The address cannot be used; `str()` says what to do."""
 
 
-def checked_address(url: str) -> str:
+def checked_address(url: str, setting: str = "audit_webhook") -> str:
     """The address, where heads may be posted to it.
+
+    Args:
+        url: the address.
+        setting: what it was given by, as the error names it.
 
     Raises:
         WebhookRefused: it is no HTTP address, or has a password in it.
     """
-    refused = WebhookRefused("audit_webhook must be an address like https://keeper.example/heads.")
+    refused = WebhookRefused(f"{setting} must be an address like https://keeper.example/heads.")
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("https", "http") and parts.hostname and parts.port != 0
@@ -38,6 +42,6 @@ def checked_address(url: str) -> str:
         raise refused
     if parts.username or parts.password:
         raise WebhookRefused(
-            "audit_webhook must not hold a password: whoever takes heads knows them by their key."
+            f"{setting} must not hold a password: whoever takes heads knows them by their key."
         )
     return url

@@ -33,7 +33,7 @@ WRONG = {
     "brokers' port": (["--bootstrap-servers", "localhost:99999"], "--bootstrap-servers"),
     "brokers' port that is none": (["--bootstrap-servers", "localhost:9092,other:x"], "'other:x' is none"),
     "no broker": (["--bootstrap-servers", ","], "--bootstrap-servers"),
-    "webhook's port": (["--audit-webhook", "http://keeper.example:99999/"], "audit_webhook"),
+    "webhook's port": (["--audit-webhook", "http://keeper.example:99999/"], "--audit-webhook ("),
 }
 
 

@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from ops.commands.policy import cases_command, check_command, diff_command
+from placet.cli import run
 from placet.errors import NotFound
 
 DEFAULT = Path(__file__).parents[2] / "policies" / "default.yaml"
@@ -83,6 +84,17 @@ def test_check_file_that_is_not_utf_8_leaves_with_2(app: typer.Typer, good: Path
     good.write_bytes(b"policy: p # \xff")
 
     assert CliRunner().invoke(app, ["check", str(good)]).exit_code == 2
+
+
+@pytest.mark.parametrize("server", ["nonsense", "", "ftp://host", "http://host:99999"])
+@pytest.mark.parametrize("command", ["check", "diff"])
+def test_wrong_address_of_against_is_wrong_usage_of_against(
+    good: Path, command: str, server: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--token", "t", "policy", command, str(good), "--against", server]) == 2
+    said = capfd.readouterr().err
+    assert said.startswith("--against ")
+    assert "--url" not in said
 
 
 def test_check_missing_file_leaves_with_2(app: typer.Typer, tmp_path: Path) -> None:
