@@ -58,6 +58,68 @@ def test_empty_option_or_argument_is_wrong_usage(terminal: Terminal, command: tu
     assert terminal.script.asked == []
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show", "invoice-march/"),
+        ("show", "/c0ffee"),
+        ("show", "/"),
+        ("show", "invoice-march/ "),
+        ("show", "invoice-march/c0ffee/x"),
+        ("vault", "erase", "invoice-march/", "--yes"),
+        ("vault", "erase", "/c0ffee", "--yes"),
+        ("vault", "erase", "/"),
+    ],
+    ids=" ".join,
+)
+def test_call_without_an_id_on_a_side_of_the_slash_is_wrong_usage(
+    terminal: Terminal, command: tuple[str, ...]
+) -> None:
+    assert terminal(*command) == 2
+    assert "EXECUTION/CALL" in terminal.err
+    assert terminal.script.asked == []
+
+
+def test_execution_of_a_call_is_not_named_twice(terminal: Terminal) -> None:
+    assert terminal("vault", "erase", "invoice-march/c0ffee", "--yes", "--execution", "other") == 2
+    assert "--execution" in terminal.err
+    assert terminal.script.asked == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show", " "),
+        ("approve", "a/b", "--yes"),
+        ("approve", " ", "--yes", "--group"),
+        ("reject", "/", "--feedback", "no"),
+        ("answer", " ", "x"),
+        ("edit", "/", "--arguments", "{}", "--yes"),
+        ("state", "a/"),
+        ("pause", "/"),
+        ("cancel", " ", "--yes"),
+        ("revoke", "invoice-march", "/"),
+        ("revoke", " ", "c0ffee"),
+        ("claim", " "),
+        ("extend", "/", "1h"),
+        ("events", "--execution", "/"),
+        ("rules", "activate", " "),
+        ("rules", "revoke", "/"),
+        ("audit", "prove", ""),
+        ("audit", "prove", " "),
+        ("audit", "prove", "a/b"),
+        ("audit", "prove", "a?b=c"),
+        ("vault", "erase", " "),
+        ("vault", "destroy-key", "/"),
+    ],
+    ids=" ".join,
+)
+def test_what_no_id_can_begin_with_is_wrong_usage(terminal: Terminal, command: tuple[str, ...]) -> None:
+    assert terminal(*command) == 2
+    assert "must be 1 to 128 of A-Z a-z 0-9 . _ : -" in terminal.err or "it is empty" in terminal.err
+    assert terminal.sent() == []
+
+
 def test_empty_text_for_the_agent_is_none(terminal: Terminal) -> None:
     assert terminal("approve", ID, "--yes", "--feedback", "") == 0
 

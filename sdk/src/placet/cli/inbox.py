@@ -22,6 +22,7 @@ from placet.cli.session import (
     print_json,
     print_pretty,
     print_table,
+    split_call,
 )
 from placet.cli.viewing import decided, fetch_view, print_view, risk_of, until
 from placet.models import Hold, HoldGroup, ToolCall
@@ -138,9 +139,9 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a hold, or a call, in full."""
+    call = split_call(id)
     with connect(context) as placet:
-        execution_id, slash, call_id = id.partition("/")
-        shown: Hold | ToolCall = find_call(placet, execution_id, call_id) if slash else find_hold(placet, id)
+        shown: Hold | ToolCall = find_hold(placet, id) if call is None else find_call(placet, *call)
         view = fetch_view(placet, shown) if isinstance(shown, Hold) and not as_json else None
     if as_json:
         print_json(shown.raw)

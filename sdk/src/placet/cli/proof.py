@@ -23,6 +23,7 @@ from placet.cli.lists import audit_app
 from placet.cli.progress import bar
 from placet.cli.session import JsonFlag, connect, console, print_json
 from placet.errors import Unavailable
+from placet.ids import check_id, segment
 from placet.sync import Placet
 
 # These commands stand beside the list of the same name.
@@ -82,6 +83,7 @@ def prove(
             file=sys.stderr,
         )
         raise typer.Exit(USAGE)
+    check_id(event_id, "event id")
     with connect(context) as placet:
         proof = _once_signed(lambda: _proof(placet, event_id, since))
     text = json.dumps(proof, indent=1)
@@ -150,7 +152,7 @@ def _once_signed(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def _proof(placet: Placet, event_id: str, since: Sequence[int]) -> dict[str, Any]:
     for _ in range(TRIES):
-        proof = _only(PROOF_MEMBERS, placet.fetch(f"/audit/{event_id}/proof"))
+        proof = _only(PROOF_MEMBERS, placet.fetch(f"/audit/{segment(event_id)}/proof"))
         proof["keys"] = placet.fetch("/audit/keys")["keys"]
         if not since:
             return proof

@@ -12,6 +12,7 @@ from placet.cli.choices import RULE_STATUSES, completing, one_of, rule_ids
 from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json, print_table
 from placet.errors import NotAuthorised
+from placet.ids import check_id
 from placet.models import StandingRule
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def revoke(
 
 def _whole(placet: Placet, prefix: str) -> str:
     """A rule's id by its beginning; a whole id as it is, since not all who may change a rule may list the rules."""
-    if is_whole(prefix):
+    if is_whole(check_id(prefix, "rule id")):
         return prefix
     try:
         known = every(lambda cursor: placet.standing_rules.list(cursor=cursor))

@@ -18,6 +18,7 @@ from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
 from placet.cli.choices import hold_ids as hold_ids_of
 from placet.errors import NotFound, PlacetError
+from placet.ids import InvalidId, check_id
 from placet.parsing import parse_time
 
 # What a command needs is imported once it runs: its help and its completion must come at once.
@@ -175,7 +176,9 @@ def by_prefix(
     Raises:
         NotFound: none does.
         Ambiguous: several do.
+        InvalidId: no id begins so.
     """
+    check_id(prefix, f"the id of a {what}")
     fits = [item for item in items if any(one.startswith(prefix) for one in ids(item))]
     exact = [item for item in fits if prefix in ids(item)]
     chosen = exact if len(exact) == 1 else fits
@@ -201,6 +204,24 @@ def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
         ended = placet.holds.list(status=None, prefix=id_or_prefix).items
         found = by_prefix(ended, id_or_prefix, lambda hold: (hold.hold_id,), "hold", OTHER_IDS)
         return placet.holds.get(found.hold_id)
+
+
+def split_call(text: str, hint: str = "ID") -> tuple[str, str] | None:
+    """The two ids in `EXECUTION/CALL`; None of a text without a slash.
+
+    Raises:
+        typer.BadParameter: one of them is no id, nor the beginning of one.
+    """
+    execution_id, slash, call_id = text.partition("/")
+    if not slash:
+        return None
+    try:
+        return check_id(execution_id, "execution id"), check_id(call_id, "call id")
+    except InvalidId as error:
+        said = (
+            f"a call is named by EXECUTION/CALL, two ids with one slash between: {safe.escaped(str(error))}"
+        )
+        raise typer.BadParameter(said, param_hint=hint) from error
 
 
 def find_call(placet: Placet, execution_id: str, call_id: str) -> ToolCall:

@@ -8,7 +8,17 @@ import typer
 
 from placet.cli import safe
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, connect, console, is_interactive, local_time, print_json, print_table
+from placet.cli.session import (
+    JsonFlag,
+    connect,
+    console,
+    is_interactive,
+    local_time,
+    print_json,
+    print_table,
+    split_call,
+)
+from placet.ids import check_id
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is recorded.")]
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -47,6 +57,7 @@ def destroy_key(
     as_json: JsonFlag = False,
 ) -> None:
     """Destroy a data key: everything that was sealed under it is erased, in every copy of the vault."""
+    check_id(name, "key")
     _confirm(f"Erase everything that was sealed under {safe.escaped(name)}, for good?", yes)
     with connect(context) as placet:
         found = placet.vault.destroy_key(name, reason=reason)
@@ -65,13 +76,17 @@ def erase(
     as_json: JsonFlag = False,
 ) -> None:
     """Erase the sensitive values of a call or of a request; their commitments stay in the log."""
+    call = split_call(id)
+    if call is not None and execution:
+        raise typer.BadParameter("it is of a REQUEST: EXECUTION/CALL names its own", param_hint="--execution")
+    if call is None:
+        check_id(id, "request id")
     _confirm(f"Erase the sensitive values of {safe.escaped(id)}, for good?", yes)
-    execution_id, slash, call_id = id.partition("/")
     with connect(context) as placet:
-        if slash:
-            found = placet.vault.erase_call(execution_id, call_id, reason=reason)
-        else:
+        if call is None:
             found = placet.vault.erase_request(id, execution_id=execution or None, reason=reason)
+        else:
+            found = placet.vault.erase_call(*call, reason=reason)
     _say(dict(found), f"erased {found['erased']} values of {id}", as_json)
 
 
