@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ops.commands.common import DataDirOption, JsonOption, print_json, print_line
+from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, table
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
 from ops.kafka.acl import READER
@@ -150,12 +150,12 @@ def _print(outcome: Outcome, plan: Plan) -> None:
 
 
 def _table(outcome: Outcome) -> Table:
-    table = Table("table", "rows", "sha-256", "differing", "first differences")
+    made = table("table", "rows", "sha-256", "differing", "first differences")
     for found in [] if outcome.comparison is None else outcome.comparison.tables:
         first = "\n".join(f"{row.key} {row.problem} {' '.join(row.columns)}" for row in found.differences)
         shown = safe.text(first, lines=True)
-        table.add_row(found.name, f"{found.rows:,}", found.digest[:12], f"{found.differing:,}", shown)
-    return table
+        made.add_row(found.name, f"{found.rows:,}", found.digest[:12], f"{found.differing:,}", shown)
+    return made
 
 
 if __name__ == "__main__":

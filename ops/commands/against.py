@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import typer
-from rich.table import Table
 
-from ops.commands.common import print_line
+from ops.commands.common import print_line, table
 from placet.cli.session import Settings, connect, console
 from placet.config import checked_address
 from placet.sync import Placet
@@ -51,21 +50,21 @@ def named(text: str) -> str | None:
 
 def print_difference(title: str, found: Mapping[str, Any]) -> None:
     """A difference as a table, or that there is none."""
-    table = Table("what", "where", "how", title=title or None)
+    shown = table("what", "where", "how", title=title or None)
     for name in found["added"]:
-        table.add_row("added", name, "")
+        shown.add_row("added", name, "")
     for name in found["removed"]:
-        table.add_row("removed", name, "")
+        shown.add_row("removed", name, "")
     for rule in found["changed"]:
-        table.add_row("changed", rule["rule"], ", ".join(rule["fields"]))
+        shown.add_row("changed", rule["rule"], ", ".join(rule["fields"]))
     for name in found["reordered"]:
-        table.add_row("moved", name, "")
+        shown.add_row("moved", name, "")
     for field in found["fields"]:
-        table.add_row("changed", "(document)", field)
+        shown.add_row("changed", "(document)", field)
     for call in found.get("calls", ()):
         where = f"case {call['case']}: {call['tool']}"
-        table.add_row("judged otherwise", where, f"{call['before']} → {call['after']}")
-    if table.row_count:
-        console().print(table)
+        shown.add_row("judged otherwise", where, f"{call['before']} → {call['after']}")
+    if shown.row_count:
+        console().print(shown)
     else:
         print_line("no difference in meaning")

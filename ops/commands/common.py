@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ops.errors import OpsError
 from placet.cli.safe import escaped
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DataDirOption = Annotated[
     Path, typer.Option("--data-dir", envvar="PLACET_DATA_DIR", help="Where the stack keeps everything.")
@@ -32,6 +35,13 @@ def errors_as_exit_codes() -> Iterator[None]:
 def print_line(text: str, *, err: bool = False) -> None:
     """Print a sentence: never broken into lines, and what a log or a path brings into it steers no terminal."""
     typer.echo(escaped(text, lines=True), err=err)
+
+
+def table(*heads: str, title: str | None = None) -> Table:
+    """A table for `console()`; no cell is cut on a narrow terminal, as names and addresses are copied from it."""
+    from rich.table import Column, Table
+
+    return Table(*(Column(head, overflow="fold") for head in heads), title=title)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -6,9 +6,8 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, table
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir
 from ops.doctor import FAILED, OK, examine
 from ops.ports import HIGHEST
@@ -32,10 +31,10 @@ def doctor(
     if json:
         print_json({"healthy": healthy, "checks": [asdict(found) for found in findings]})
     else:
-        table = Table("check", "state", "detail")
+        shown = table("check", "state", "detail")
         for found in findings:
             colour = COLOURS.get(found.state, "yellow")
-            table.add_row(found.check, safe.text(found.state, style=colour), safe.text(found.detail))
-        console().print(table)
+            shown.add_row(found.check, safe.text(found.state, style=colour), safe.text(found.detail))
+        console().print(shown)
     if not healthy:
         raise typer.Exit(1)

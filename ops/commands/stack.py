@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from gateway.settings import (
     DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
-from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line, table
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import EXIT_UNREACHABLE, UsageError
@@ -218,10 +217,10 @@ def _print_table(stack: Stack, directory: DataDir) -> None:
     )
     if stack.message:
         print_line(stack.message)
-    table = Table("component", "pid", "state", "address", "restarts")
+    shown = table("component", "pid", "state", "address", "restarts")
     for part in stack.components:
-        table.add_row(part.name, str(part.pid or ""), part.state, part.address or "", str(part.restarts))
-    console().print(table)
+        shown.add_row(part.name, str(part.pid or ""), part.state, part.address or "", str(part.restarts))
+    console().print(shown)
     for part in stack.components:
         if part.reason:
             print_line(f"{part.name}: {part.reason}")

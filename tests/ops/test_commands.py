@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from importlib.metadata import entry_points
@@ -15,8 +16,14 @@ from typer.testing import CliRunner, Result
 from ops.checker.command import audit_log
 from ops.commands.doctor import doctor
 from ops.commands.stack import down, status, up
+from ops.doctor import OK, Finding
 from ops.ports import free_port
+from ops.replay import _print as print_outcome
+from ops.status import READY, Component, Stack
 from placet.cli import run as placet_run
+from projections.compare import Comparison, Difference, TableReport
+from projections.rebuild import Outcome, Plan
+from tests.sdk.terminal import on_a_screen, plain
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "up": up,
@@ -124,3 +131,39 @@ def test_status_says_where_it_looked_and_asks_no_gateway(
     said = capfd.readouterr().err
     assert str(tmp_path) in said
     assert "/readyz" in said
+
+
+def test_status_on_a_narrow_terminal_cuts_no_name_and_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, address = "projector-of-a-long-name", "http://a-host.of.a.cluster.example:43521"
+    stack = Stack(READY, url=address, components=(Component(name, os.getpid(), READY, address),))
+    monkeypatch.setattr("ops.commands.stack.read_stack", lambda directory: stack)
+    on_a_screen(monkeypatch, 40)
+    shown = run("status", "--data-dir", str(tmp_path)).stdout
+    lines = [line.split("│") for line in plain(shown).splitlines() if line.startswith("│")]
+    columns = ["".join(cell.strip() for cell in cells) for cells in zip(*lines, strict=True)]
+    assert "…" not in shown
+    assert name in columns
+    assert address in columns
+
+
+def test_doctor_on_a_narrow_terminal_cuts_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/{'p' * 60}"
+    monkeypatch.setattr("ops.commands.doctor.examine", lambda *_: [Finding("disk", OK, path)])
+    on_a_screen(monkeypatch, 40)
+    shown = plain(run("doctor", "--data-dir", str(tmp_path)).stdout)
+    assert "…" not in shown
+    assert shown.count("p") == path.count("p")
+
+
+def test_replay_on_a_narrow_terminal_cuts_no_digest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_a_screen(monkeypatch, 40)
+    difference = Difference(("acme", "main", "run-" + "7" * 40), "differs", ("agent",))
+    tables = [TableReport("executions", 5, "f" * 64, 1, [difference])]
+    print_outcome(Outcome(5, 1.0, Comparison({}, tables)), Plan("sqlite:///a", "sqlite:///a"))
+    shown = plain(capsys.readouterr().out)
+    assert "…" not in shown
+    assert shown.count("7") == 40

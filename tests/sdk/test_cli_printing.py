@@ -225,6 +225,42 @@ def test_json_on_a_narrow_terminal_is_json_when_it_is_copied(
     assert LONG_TEXT in json.loads(shown[shown.index("{") :]).values()
 
 
+def test_call_on_a_narrow_terminal_is_shown_with_its_whole_ids_and_digest(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = {**HOLD, "call_id": "c0ffee-" + "7" * 57, "digest": "f" * 64}
+    everything = terminal.script.on_http
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path.endswith("/tool-calls"):
+            return JSONResponse({"items": [call], "next_cursor": None})
+        return JSONResponse(call) if "/tool-calls/" in asked.path else await everything(asked)
+
+    terminal.script.on_http = answer
+    on_a_screen(monkeypatch, 40)
+    assert terminal("show", "invoice-march/c0ffee") == 0
+    facts = plain(terminal.out).partition("arguments")[0]
+    assert "…" not in facts
+    assert facts.count("7") >= 57
+    assert facts.count("f") >= 64
+
+
+def test_hold_on_a_narrow_terminal_is_shown_with_whom_it_was_handed_to(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = terminal.script.on_http
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path == f"/v1/holds/{HOLD['hold_id']}":
+            return JSONResponse({**HOLD, "assignee": "q" * 60})
+        return await everything(asked)
+
+    terminal.script.on_http = answer
+    on_a_screen(monkeypatch, 40)
+    assert terminal("show", str(HOLD["hold_id"])) == 0
+    assert plain(terminal.out).count("q") == 60
+
+
 def test_difference_of_an_edit_is_not_broken_within_a_line(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

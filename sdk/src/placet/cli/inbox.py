@@ -24,7 +24,7 @@ from placet.cli.session import (
     print_table,
     split_call,
 )
-from placet.cli.viewing import decided, fetch_view, print_view, risk_of, until
+from placet.cli.viewing import decided, facts_grid, fetch_view, print_view, risk_of, until
 from placet.models import Hold, HoldGroup, ToolCall
 
 if TYPE_CHECKING:
@@ -153,8 +153,6 @@ def show(
 
 def _print_call(call: ToolCall) -> None:
     """A call for a person: what it is, what became of it, and what it would run or ran with."""
-    from rich.table import Table
-
     raw = call.raw
     verdict = call.verdict
     facts = (
@@ -170,11 +168,7 @@ def _print_call(call: ToolCall) -> None:
         ("error", call.error if call.error != call.feedback else ""),
         ("digest", call.digest),
     )
-    grid = Table.grid(padding=(0, 2))
-    for name, value in facts:
-        if value:
-            grid.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
-    console().print(grid)
+    console().print(facts_grid(facts))
     for edit in call.edits:
         _print_value(f"edited by {edit.by}", list(edit.patch))
     if call.output is not None:

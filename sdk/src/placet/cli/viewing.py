@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -78,7 +78,7 @@ def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
         screen.print(Text(_inert(line), style="dim"), soft_wrap=True)
     if view.view_digest:
         screen.print(Text(f"view digest: {view.view_digest}", style="dim"), soft_wrap=True)
-    screen.print(_standing(hold))
+    screen.print(facts_grid(_facts(hold)))
     for line in asked:
         style = "bold red" if line.startswith("badges: ") else ""
         screen.print(Text(_inert(line), style=style), soft_wrap=True)
@@ -131,11 +131,12 @@ def _inert(line: str) -> str:
     return safe.escaped(line) if any(map(safe.is_hidden, line)) else line
 
 
-def _standing(hold: Hold) -> Table:
-    from rich.table import Table
+def facts_grid(facts: Iterable[tuple[str, Any]]) -> Table:
+    """Facts under each other, without those that say nothing; folded, as their ids and digests are copied."""
+    from rich.table import Column, Table
 
-    grid = Table.grid(padding=(0, 2))
-    for name, value in _facts(hold):
+    grid = Table.grid(Column(overflow="fold"), Column(overflow="fold"), padding=(0, 2))
+    for name, value in facts:
         if value not in (None, "", []):
             # What a person said may have several lines; a column of its own keeps them from looking like other facts.
             grid.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
