@@ -334,6 +334,25 @@ def test_proof_of_a_decision_holds_after_the_value_that_it_was_about_was_erased(
     assert (root.hex(), after["tree_size"]) == (tree["root"], tree["size"])
 
 
+@pytest.mark.parametrize(("key", "code"), [(None, "id_reused"), ("k", "idempotency_key_reused")])
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_call_proposed_again_after_its_values_were_erased_is_another_body(
+    bot: Caller, anna: Caller, olga: Caller, is_edited: bool, key: str | None, code: str
+) -> None:
+    execution_id = bot.execution()
+    path = f"/v1/executions/{execution_id}/tool-calls?wait=0"
+    key = key and f"{key}-{execution_id}"
+    body = {"call_id": "c", "tool": TOOL, "arguments": PLAIN}
+    call = bot.post(path, body, key=key).json()
+    if is_edited:
+        edited = {**call["arguments"], "token": "another-token-of-anna"}
+        assert decided(anna, call, decision="edit", edited_arguments=edited).status_code == 200
+    assert bot.post(path, body, key=key).json()["call_id"] == "c"
+    assert olga.post(f"{path_of(call)}/secrets/erase", {}).status_code == 200
+
+    assert refused(bot.post(path, body, key=key)) == (409, code)
+
+
 def test_call_id_made_of_a_sensitive_value_is_refused(bot: Caller) -> None:
     execution_id = bot.execution()
     path = f"/v1/executions/{execution_id}/tool-calls?wait=0"
