@@ -89,7 +89,10 @@ class Reading:
             )
         if events is not None and events.asked is not None:
             events.traces.check_answers(self._found.append)
-            events.traces.check_commands(events.asked.tp, self._at_rest_ms is not None, self._found.append)
+            at_rest = self._at_rest_ms is not None
+            waiting = events.traces.check_commands(events.asked.tp, at_rest, self._found.append)
+            if waiting and not at_rest:
+                self.notes.append(_unanswered(waiting, events.asked.tp, tp))
 
     def violations(self) -> list[Violation]:
         """Everything that was found, once all partitions were read."""
@@ -156,6 +159,15 @@ class _Events:
         self.traces = traces
         self.asked = asked
         self.counted = False
+
+
+def _unanswered(count: int, commands: TopicPartition, tp: TopicPartition) -> str:
+    # A log whose end was cut looks like one whose decider is away.
+    noun = "command has" if count == 1 else "commands have"
+    return (
+        f"{commands}: {count:,} {noun} no answer yet. That is so while a decider is at work or away; of a log that "
+        f"came to rest it says that the end of {tp} is lost"
+    )
 
 
 def _deleted(tp: TopicPartition, first: int, counted: bool) -> Violation:

@@ -116,7 +116,7 @@ class Traces:
         for _, traces in groupby(map(_decoded, rows), attrgetter("name")):
             self._check_bodies(list(traces), report)
 
-    def check_commands(self, commands: TopicPartition, at_rest: bool, report: Report) -> None:
+    def check_commands(self, commands: TopicPartition, at_rest: bool, report: Report) -> int:
         """Commands are dealt with in order, so before the newest that left events none may be without a trace.
 
         At rest, none at all may be. Nudges leave none when they come early; dead letters are traces as well.
@@ -125,20 +125,22 @@ class Traces:
             commands: the partition of the commands.
             at_rest: whether nothing is under way any more.
             report: takes what must not be.
+
+        Returns:
+            How many behind the newest have no trace.
         """
         self._keep()
-        values = (
-            str(commands),
-            NUDGE,
-            self.reached,
-            at_rest,
-            str(self._tp),
-            f"{commands.topic}/{commands.partition}/",
-        )
-        for offset, command_id, kind in self._scratch.rows(_PASSED_OVER, values):
-            number = "I3" if offset <= self.reached else "I12"
-            what = "a command was passed over" if number == "I3" else "a command was never dealt with"
-            report(Violation(number, f"{commands}@{offset}", what, (command_id, kind)))
+        waiting = 0
+        values = (str(commands), NUDGE, str(self._tp), f"{commands.topic}/{commands.partition}/")
+        for offset, command_id, kind in self._scratch.rows(_UNANSWERED, values):
+            where, evidence = f"{commands}@{offset}", (command_id, kind)
+            if offset <= self.reached:
+                report(Violation("I3", where, "a command was passed over", evidence))
+                continue
+            waiting += 1
+            if at_rest:
+                report(Violation("I12", where, "a command was never dealt with", evidence))
+        return waiting
 
     def _passes(self, fact: Fact, code: str) -> bool:
         if fact.type not in ("CommandRefused", "DecisionRefused"):
@@ -194,9 +196,9 @@ class Traces:
         return f"{self._tp}@{offset}"
 
 
-_PASSED_OVER = """
+_UNANSWERED = """
 SELECT c.place, c.id, c.type FROM commands c
-WHERE c.part = ? AND c.type <> ? AND (c.place <= ? OR ?)
+WHERE c.part = ? AND c.type <> ?
   AND NOT EXISTS (SELECT 1 FROM traces t WHERE t.part = ? AND t.name = c.name AND t.digest IN (c.digest, ''))
   AND NOT EXISTS (SELECT 1 FROM letters l WHERE l.id = ? || c.place)
 ORDER BY c.place

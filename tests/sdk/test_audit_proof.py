@@ -91,6 +91,12 @@ def test_proof_is_verified_against_all_heads_that_were_kept_elsewhere() -> None:
     assert "--since-head" in found.detail
 
 
+def test_proof_with_two_consistency_proofs_of_one_head_is_unreadable() -> None:
+    shown = [consistency_of(head) for head in TRAIL.heads[:2]]
+    with pytest.raises(Unreadable, match="two consistency proofs of one head"):
+        verify_proof(proof_of(20) | {"consistency": [*shown, shown[0]]}, KEYS, [])
+
+
 def rewritten() -> tuple[list[RawRecord], Head]:
     """What who has the key makes of the trail after its first head: another second head that links to the first."""
     records = [*TRAIL.records[:EVERY], *(record_at(index) for index in range(100, 100 + EVERY))]

@@ -32,12 +32,18 @@ async def test_log_of_a_call_that_two_deciders_carried_breaks_nothing(
         await lab.ask("x", k.ReportResult(call_id="c", attempt_id="a", outcome="succeeded"))
 
         records = await read_log(world.log)
-        violations = check(records, topics=world.log.topics)
+        notes: list[str] = []
+        violations = check(records, topics=world.log.topics, note=notes.append)
         shorter = {tp: raws if tp != lab.events_tp("x") else raws[:-1] for tp, raws in records.items()}
+        without_facts = {tp: raws if tp != lab.events_tp("x") else [] for tp, raws in records.items()}
         lost = {"at": 0, "client": "bot", "op": "ack", "tenant": "acme", "command_id": "r", "events": ["e"]}
         await lab.close()
 
-    assert violations == []
+    assert (violations, notes) == ([], [])
+    assert check(without_facts, topics=world.log.topics, note=notes.append) == []
+    (told,) = notes
+    assert "5 commands have no answer yet" in told
+    assert f"the end of {lab.events_tp('x')} is lost" in told
     assert [v.invariant for v in check(shorter, [lost], topics=world.log.topics)] == ["I3"]
 
 

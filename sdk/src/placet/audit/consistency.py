@@ -47,7 +47,10 @@ def consistencies_of(value: Any) -> list[Consistency]:
     Raises:
         ValueError: it is something else.
     """
-    return [consistency_of(one) for one in (items(value) if type(value) is list else [value])]
+    found = [consistency_of(one) for one in (items(value) if type(value) is list else [value])]
+    if len({one.first.line for one in found}) != len(found):
+        raise ValueError("two consistency proofs of one head")
+    return found
 
 
 def consistency_of(value: Any) -> Consistency:
