@@ -14,16 +14,9 @@ from projections.store.tables import AUDIT_ENTRIES, TOOL_CALLS
 
 _VERSION = re.compile(r"@[0-9]+/")
 _PLACE = '"execution_id" || \'/\' || "call_id"'
-# Of an audit entry `a`: it let the call `c` run, as it ran. An edit is decided on the old digest; its author has
-# proposed the revision that ran.
-_LET_RUN = (
-    'c."tenant" = a."tenant" AND c."project" = a."project" '
-    'AND c."execution_id" = a."execution_id" AND c."call_id" = a."call_id" '
-    'AND ((a."action" = \'approve\' AND a."digest" = c."grant_digest") '
-    'OR (a."action" = \'edit\' AND c."proposed_by" = a."subject"))'
-)
-# Of a delegation `d` before it: it is of the same hold.
-_SAME_HOLD = 'd."hold_id" = a."hold_id" AND d."at_ms" <= a."at_ms" AND d."log_offset" < a."log_offset"'
+# What an entry of the audit and the call that it let run have in common, by its action. An edit is decided on the
+# old digest; its author has proposed the revision that ran.
+_LET_RUN = {"approve": ("digest", "grant_digest"), "edit": ("subject", "proposed_by")}
 
 
 def effects_of_grant(
@@ -100,13 +93,17 @@ def effects_of_people(
     """
     owner = (tenant, project)
     hands_on = _hands_on(moment, owner, subjects)
-    parts, values = [_by_themselves(moment, subjects)], (*owner, *subjects)
-    if hands_on:
-        parts.append(_by_delegates(moment, subjects))
-        values += (*owner, *subjects, *owner)
-    # Found once for the whole question: asked of each call, it would have SQLite go through the audit for each.
-    # IS TRUE keeps PostgreSQL from making a join of it: without statistics it would find them anew for each call.
-    condition = f'(("execution_id", "call_id") IN ({" UNION ".join(parts)})) IS TRUE'
+    spoken = _spoken(moment, subjects, hands_on)
+    values = (*owner, *subjects) * (len(_LET_RUN) * (2 if hands_on else 1))
+    # The entries are found once for the whole question: asked of each call, it would have SQLite go through the audit
+    # for each. No call is joined to them, and IS TRUE keeps PostgreSQL from making a join of it: without statistics,
+    # as of new views, that goes through all calls for each entry.
+    parts = [
+        f'("execution_id", "call_id", "{mine}") IN (SELECT "execution_id", "call_id", "{theirs}" {spoken} '
+        f"AND \"action\" = '{action}')"
+        for action, (theirs, mine) in _LET_RUN.items()
+    ]
+    condition = f"({' OR '.join(parts)}) IS TRUE"
     page = _page(moment, owner, condition, values, cursor, limit)
     if not hands_on or not page.rows:
         return page
@@ -122,30 +119,17 @@ def _hands_on(moment: Moment, owner: tuple[str, str], subjects: Sequence[str]) -
     return bool(moment.select(AUDIT_ENTRIES, tail, (*owner, *subjects)))
 
 
-def _by_themselves(moment: Moment, subjects: Sequence[str]) -> str:
-    """Calls that one of them let run. Parameters: the owner and the subjects."""
-    return (
-        # CROSS JOIN gives SQLite the order: the entries first, then the call of each by its key.
-        f'SELECT a."execution_id", a."call_id" FROM {_audit(moment)} a CROSS JOIN {_calls(moment)} c '  # noqa: S608 – names of tables.py
-        f'WHERE a."tenant" = ? AND a."project" = ? AND a."subject" IN ({_marks(subjects)}) AND {_LET_RUN}'
-    )
+def _spoken(moment: Moment, subjects: Sequence[str], hands_on: bool) -> str:
+    """Where the entries are of what one of them said, or was said to a hold that one of them had handed on.
 
-
-def _by_delegates(moment: Moment, subjects: Sequence[str]) -> str:
-    """Calls that somebody else let run after one of them had handed the hold on; `_rests_on` says whether to them.
-
-    Parameters: the owner, the subjects, and the owner again.
+    `_rests_on` says whether to the latter. Parameters: the owner and the subjects, twice where one hands on.
     """
-    audit = _audit(moment)
-    # DISTINCT keeps SQLite from joining the table of `d` itself: it makes `d` once, with an index by the hold.
-    delegations = (
-        f'SELECT DISTINCT "hold_id", "at_ms", "log_offset" FROM {audit} '  # noqa: S608 – names of tables.py
-        f'WHERE "tenant" = ? AND "project" = ? AND "subject" IN ({_marks(subjects)}) AND "action" = \'delegate\''
-    )
-    return (
-        f'SELECT a."execution_id", a."call_id" FROM {audit} a CROSS JOIN ({delegations}) d '  # noqa: S608 – names of tables.py
-        f'CROSS JOIN {_calls(moment)} c WHERE a."tenant" = ? AND a."project" = ? AND {_SAME_HOLD} AND {_LET_RUN}'
-    )
+    by_one = f'"subject" IN ({_marks(subjects)})'
+    ours = f'FROM {_audit(moment)} WHERE "tenant" = ? AND "project" = ?'
+    if not hands_on:
+        return f"{ours} AND {by_one}"
+    handed_on = f'SELECT "hold_id" {ours} AND {by_one} AND "action" = \'delegate\''
+    return f'{ours} AND ({by_one} OR "hold_id" IN ({handed_on}))'
 
 
 def _words(moment: Moment, owner: tuple[str, str], rows: Sequence[Row]) -> list[Row]:
@@ -175,10 +159,6 @@ def _rests_on(
 
 def _audit(moment: Moment) -> str:
     return f"{moment.dialect.prefix}{AUDIT_ENTRIES.name}"
-
-
-def _calls(moment: Moment) -> str:
-    return f"{moment.dialect.prefix}{TOOL_CALLS.name}"
 
 
 def _marks(values: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -212,7 +213,32 @@ def test_plan_finds_deciding_entries_once_and_not_for_each_call(views: Views) ->
     assert "CORRELATED" not in told
 
 
-def handed_on_views(path: Path, count: int) -> None:
+@pytest.mark.postgres
+@pytest.mark.parametrize("reviewer", ["lea", "tom"])
+def test_effects_of_people_are_found_without_a_join_on_a_database_that_has_no_statistics_yet(
+    postgres_url: str, reviewer: str
+) -> None:
+    url = f"{postgres_url}?schema=v{uuid.uuid4().hex[:10]}"
+    handed_on_views(url, 20)
+    plan: list[str] = []
+
+    def explained(now: Moment) -> Page:
+        def execute(text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+            plan.extend(str(row) for row in now.execute(f"EXPLAIN {text}", values))
+            return now.execute(text, values)
+
+        return impact.effects_of_people(Moment(now.dialect, execute), *OURS, (reviewer,), None, 9)
+
+    with closing(open_views(url)) as views:
+        page = views.read_now(explained)[0]
+    told = "\n".join(plan)
+    assert len(page.rows) == 9
+    assert "hashed SubPlan" in told
+    assert "Nested Loop" not in told, told
+    assert "Join" not in told, told
+
+
+def handed_on_views(url: str, count: int) -> None:
     """Views of calls that lea approved, each in a run of its own; tom had handed every second one to her."""
     builder = LogBuilder(1).claim_all()
     for number in range(count):
@@ -225,7 +251,7 @@ def handed_on_views(path: Path, count: int) -> None:
         word = decided(hold, by="lea")
         builder.append(key, [word, released(call, word.decision_id)])
         builder.append(key, [consumed(call)])
-    with closing(open_view(f"sqlite:///{path}")) as store:
+    with closing(open_view(url)) as store:
         Filler(store).fill(builder)
 
 
@@ -235,7 +261,7 @@ def test_work_for_effects_of_people_grows_with_the_audit_and_not_with_its_square
 ) -> None:
     def work(count: int) -> int:
         path = tmp_path / f"{count}.db"
-        handed_on_views(path, count)
+        handed_on_views(f"sqlite:///{path}", count)
         steps = 0
 
         def step() -> int:
