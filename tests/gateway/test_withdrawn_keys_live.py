@@ -93,7 +93,8 @@ async def test_case_12_sockets_of_a_withdrawn_issuers_key_decide_propose_and_hea
             code, reason = await asyncio.wait_for(closed_as(socket), WITHIN_S)
             assert code == 4401
             assert "known issuer" in reason
-            assert [message["type"] for message in socket.kept] == []
+            # A call that another test left without a report may come to be asked about at any time.
+            assert [told for told in socket.kept if told.get("execution_id") == execution_id] == []
         await other.send(type="ping", ref="on")
         await other.next("pong", ref="on")
     hold = anna.get(f"/v1/holds/{held['hold_id']}").json()
