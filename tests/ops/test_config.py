@@ -93,7 +93,7 @@ def test_audit_heads_reach_the_projectors_settings_and_a_wrong_webhook_is_refuse
     assert settings["audit_heads_dir"] == str(tmp_path / "heads")
     assert settings["audit_webhook"] == "https://keeper/heads"
     assert (settings["audit_head_events"], settings["audit_head_seconds"]) == ("1000", "10.0")
-    with pytest.raises(UsageError, match="audit_webhook"):
+    with pytest.raises(UsageError, match="--audit-webhook"):
         settle(UpOptions(tmp_path, port=0, audit_webhook="keeper/heads"), "127.0.0.1:9092")
 
 
