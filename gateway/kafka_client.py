@@ -15,8 +15,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from log.kafka.voice import is_cancelled
 from schemas.topics import MAX_MESSAGE_BYTES
-from vitals.kafka_voice import is_cancelled
 
 logger = logging.getLogger(__name__)
 

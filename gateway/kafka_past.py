@@ -11,8 +11,8 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError, TopicAuthorizatio
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.live.past import PastGone
+from log.kafka.damage import damage, is_damage
 from schemas.record import RawRecord, raw_record
-from vitals.kafka_damage import damage, is_damage
 
 POLL_MS = 200
 # What is read ahead of a slow client is thrown away when another one has its turn.

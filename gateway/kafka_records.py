@@ -11,8 +11,8 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.kafka_tail import LogLost
+from log.kafka.damage import damage, is_damage
 from schemas.record import RawRecord, raw_record
-from vitals.kafka_damage import damage, is_damage
 
 POLL_MS = 200
 READ_TIMEOUT_S = 10.0

@@ -11,14 +11,14 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
+from log.kafka.damage import damage, is_damage
+from log.kafka.lag import progress
 from projections.log_errors import RESTORE
 from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM, TermRule, rule_of
 from schemas.topics import begins_late
-from vitals.kafka_damage import damage, is_damage
-from vitals.kafka_lag import progress
 
 logger = logging.getLogger(__name__)
 

@@ -65,6 +65,7 @@ from gateway.vault.vault import Vault
 from gateway.vault.wrapping import wrapper_of
 from gateway.views import Beginning, GatewayViews
 from gateway.work import Owner, Work
+from log.kafka.voice import KafkaVoice
 from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from projections.store.port import Position, ViewUnavailable
@@ -72,7 +73,6 @@ from schemas.audit import AUDIT_KEYS
 from schemas.envelope import Signer, Verifier
 from schemas.record import Event
 from vitals.heart import Heart
-from vitals.kafka_voice import KafkaVoice
 from vitals.pulse import Pulse
 from vitals.word import BEAT_S
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from gateway.identity.oidc_settings import OidcSettings, OidcSettingsRefused, read_oidc
 from gateway.server.bounds import Bounds
+from log.kafka.settings import KafkaSettingsRefused, client_settings
 from projections.audit.keeping import DEFAULT_SECONDS, heads_dir
-from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 

@@ -13,11 +13,11 @@ from gateway.settings import (
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
+from log.kafka.settings import settings_file
 from ops.errors import UsageError
 from ops.files import read_json, write_json
 from ops.kafka.acl import SNAPSHOTS
 from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
-from schemas.kafka_settings import settings_file
 from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 

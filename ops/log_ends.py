@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from log.kafka.log import KafkaLog
+from log.places import TopicPartition
+from log.port import Log
 from ops.config import StackConfig
 from ops.kafka.acl import INSTALLATION
 from ops.kafka.security import client_settings
 from schemas.topics import Topics
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import Log, TopicPartition
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Whether the log still holds what the views and the audit heads have of it, asked before anything is decided.
 
-Deciders know by `placet.trust` and their snapshots what is missing in the log (`services/runtime/log_whole`), and may
+Deciders know by `placet.trust` and their snapshots what is missing in the log (`log/whole`), and may
 depend on no view. Where those two were removed, or no trust processor ran, they would decide anew what was cut off,
 while the projector refuses the same log a moment later. So `placet up` looks at both first, and at where the facts
 begin.
@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from log.errors import LogError
+from log.places import TopicPartition
 from ops.config import StackConfig
 from ops.errors import LogCutError, OpsError
 from ops.log_ends import opened_log, topic_bounds
@@ -21,7 +23,6 @@ from projections.store.port import ViewError, ViewOutdated
 from projections.store.urls import exists, open_view
 from schemas.key_files import KeysUnreadable
 from schemas.topics import Topics, begins_late
-from services.runtime.log import LogError, TopicPartition
 
 Known = tuple[TopicPartition, int, str]
 

@@ -7,6 +7,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
+from log.errors import LogError
+from log.places import TopicPartition
+from log.port import Log
 from ops.config import StackConfig
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
@@ -24,7 +27,6 @@ from schemas.signed_from import (
     write_signed_from,
 )
 from schemas.topics import Topics
-from services.runtime.log import Log, LogError, TopicPartition
 
 
 def install_seals(config: StackConfig) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import uvloop
 
+from log.kafka.settings import KafkaSettingsRefused, client_settings
 from projections.audit.settings import AUDIT_ERRORS, Audit, opened_audit
 from projections.log_errors import LogError
 from projections.meters import Meters
@@ -17,7 +18,6 @@ from projections.store.port import ViewError
 from projections.store.sqlite_damage import look_ahead
 from projections.store.urls import check_sound, open_view, remove_leftovers
 from projections.tail_kafka import KafkaAddress, KafkaTail
-from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.seals import load_seals
 from schemas.topics import Topics
 from vitals.living import Living, living

@@ -14,10 +14,10 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from log.kafka.damage import damage, is_damage
+from log.kafka.lag import progress
 from projections.log_errors import LogChanged, LogDamaged, LogUnreachable, TopicMissing
 from schemas.record import RawRecord, raw_record
-from vitals.kafka_damage import damage, is_damage
-from vitals.kafka_lag import progress
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from schemas.kafka_settings import client_settings
+from log.kafka.settings import client_settings
+from log.kafka.voice import KafkaVoice
 from schemas.status_file import write_status
 from schemas.topics import Topics
-from vitals.kafka_voice import KafkaVoice
 from vitals.pulse import Pulse
 from vitals.word import BEAT_S, SILENT_AFTER_S, encode
 

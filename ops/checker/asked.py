@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from log.places import TopicPartition
 from ops.checker.facts import Fact
 from ops.checker.scratch import Scratch, short
 from ops.checker.violations import Violation
 from schemas import codec
 from schemas.record import RawRecord, UnreadableRecord
-from services.runtime.log import TopicPartition
 
 NUDGE = "ExpireDue"
 Report = Callable[[Violation], None]

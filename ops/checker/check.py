@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
+from log.places import TopicPartition
+from log.port import Log
 from ops.checker.clients import Line
 from ops.checker.facts import Fact, counting
 from ops.checker.reading import Reading
@@ -12,7 +14,6 @@ from ops.checker.violations import Violation
 from schemas.record import RawRecord
 from schemas.seals import LogSeals
 from schemas.topics import Topics
-from services.runtime.log import Log, TopicPartition
 
 Records = Mapping[TopicPartition, Sequence[RawRecord]]
 Bounds = Mapping[TopicPartition, tuple[int, int]]

@@ -11,6 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from log.errors import LogError
+from log.kafka.log import KafkaLog
+from log.kafka.settings import KafkaSettingsRefused, client_settings
+from log.port import Log
 from ops.checker.check import check_log
 from ops.checker.clients import missing_fields
 from ops.checker.violations import INVARIANTS, Violation
@@ -20,12 +24,9 @@ from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.own_log import reached
 from ops.progress import reading_the_log
-from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import KeysUnreadable
 from schemas.seals import LogSeals, load_seals
 from schemas.topics import Topics
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import Log, LogError
 
 EXIT_BROKEN = 1
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from log.places import TopicPartition
 from schemas import codec
 from schemas.record import RawRecord, UnreadableRecord
 from schemas.seals import TopicSeals
-from services.runtime.log import TopicPartition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from log.places import TopicPartition
 from ops.checker.asked import Asked
 from ops.checker.calls import Runs, RunSeen
 from ops.checker.clients import Heard, Line
@@ -18,7 +19,6 @@ from ops.checker.violations import Violation
 from schemas.record import RawRecord
 from schemas.seals import LogSeals
 from schemas.topics import Topics
-from services.runtime.log import TopicPartition
 
 
 class Reading:

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
+from log.places import TopicPartition
 from ops.checker.asked import NUDGE, name_of
 from ops.checker.facts import LOG_EVENTS, Fact
 from ops.checker.scratch import Scratch
 from ops.checker.violations import Violation
-from services.runtime.log import TopicPartition
 
 DEFINITIONS = ".definitions"
 WANT_OF_AUTHORITY = frozenset({"not_authorised", "own_request", "forbidden_role"})

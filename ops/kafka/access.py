@@ -68,7 +68,7 @@ class Access:
     """The principals of one broker.
 
     Attributes:
-        directory: where their settings are, a file each (`schemas.kafka_settings`).
+        directory: where their settings are, a file each (`log.kafka.settings`).
         topics: what they are let in for.
     """
 

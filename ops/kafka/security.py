@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from log.kafka import settings as kafka_settings
+from log.kafka.settings import KafkaSettingsRefused
 from ops.errors import UsageError
-from schemas import kafka_settings
-from schemas.kafka_settings import KafkaSettingsRefused
 
 
 def client_settings(path: Path | None) -> dict[str, Any]:

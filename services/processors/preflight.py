@@ -1,10 +1,11 @@
 """Before the worker starts: faust ignores a topic that does not exist, and then never reads it."""
 
+from log.errors import FactsDeleted, LogError
+from log.kafka.log import KafkaLog
+from log.port import Log
+from log.whole import check_begun
 from services.processors.errors import KafkaUnreachable, LogChanged, PartitionsDiffer
 from services.processors.settings import TrustSettings, client_settings
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import Log, LogError
-from services.runtime.log_whole import FactsDeleted, check_begun
 
 
 async def check_topics(settings: TrustSettings, written: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import faust
 
-from schemas import kafka_settings
-from schemas.kafka_settings import KafkaSettingsRefused
+from log.kafka import settings as kafka_settings
+from log.kafka.settings import KafkaSettingsRefused
 from schemas.key_files import KeysUnreadable
 from schemas.members import instance_id, member_name
 from schemas.seals import LogSeals, load_seals

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from faust.types import TP
 
+from log.kafka.damage import failure, is_failure
 from schemas.record import Headers, RawRecord, UnreadableRecord
 from schemas.seals import LogSeals
 from schemas.topics import Topics
@@ -26,7 +27,6 @@ from services.processors.errors import LogChanged, LogFails, PartsNotWhole
 from services.processors.fold import PartitionFold, group_by_partition
 from services.processors.meters import UNSEEN
 from services.processors.watchdog import Gauge, Lease
-from vitals.kafka_damage import failure, is_failure
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import faust
 
-from schemas.kafka_settings import KafkaSettingsRefused
+from log.kafka.damage import failure, is_failure
+from log.kafka.settings import KafkaSettingsRefused
 from services.processors.errors import EXIT_FAILED, LogFails, SettingsRefused, TrustError
 from services.processors.settings import TrustSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
-from vitals.kafka_damage import failure, is_failure
 from vitals.living import Living, living
 from vitals.probe import ProbeTaken
 from vitals.pulse import Pulse

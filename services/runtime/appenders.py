@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from services.runtime.log import Appender, Log
+from log.port import Appender, Log
 
 
 @dataclass(slots=True)

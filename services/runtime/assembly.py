@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from log.places import TopicPartition
+from log.port import Appender, CommandFeed, Log
 from schemas.envelope import Signer, Verifier
 from schemas.seals import LogSeals, Sealer
 from schemas.term import NO_CLAIM, rule_of
@@ -17,7 +19,6 @@ from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.large_commands import LargeCommands
 from services.runtime.ledger import Ledger
-from services.runtime.log import Appender, CommandFeed, Log, TopicPartition
 from services.runtime.log_time import LogTime, asking
 from services.runtime.meters import UNSEEN, Meters
 from services.runtime.rounds import Rounds

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from log.places import TopicPartition
 from schemas.actor import decider_actor
 from schemas.commands import MakeRule, ReserveRuleUse, SettleReservation, SuspendRule
 from schemas.envelope import Draft, Signer
@@ -35,7 +36,6 @@ from services.domain.standing_rules import StandingRules
 from services.domain.state import Call
 from services.runtime.errands import Errand
 from services.runtime.executions_partition import ExecutionsPartition
-from services.runtime.log import TopicPartition
 from services.runtime.rule_uses_partition import Answer
 
 RETRY_S = 1.0

@@ -3,6 +3,9 @@
 import asyncio
 from contextlib import aclosing
 
+from log.errors import ClaimUnknown
+from log.places import TopicPartition
+from log.port import Appender, Log
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import LOG_KEYS, derived_id
@@ -10,7 +13,6 @@ from schemas.record import EventMeta
 from schemas.seals import ANYWHERE, Sealer
 from schemas.term import NO_CLAIM
 from services.runtime.ledger import Ledger
-from services.runtime.log import Appender, ClaimUnknown, Log, TopicPartition
 
 # Some ten milliseconds of folding. A whole partition at once took longer than a group waits for its member.
 READ_TOGETHER = 64

@@ -3,9 +3,11 @@
 import hashlib
 import logging
 
+from log.errors import BatchTooLarge
+from log.places import TopicPartition
+from log.port import Log
 from schemas.dead_letters import letter_headers
 from schemas.record import Headers, OutRecord
-from services.runtime.log import BatchTooLarge, Log, TopicPartition
 from services.runtime.rounds import DeadLetter
 
 # Foreign headers are kept, but not without limit: a dead letter must fit where its original did.

@@ -6,6 +6,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from log.errors import LogTruncated
+from log.places import TopicPartition
+from log.port import Log
 from schemas.events.log import DefinitionsAdopted
 from schemas.principals import People
 from schemas.record import RawRecord
@@ -20,7 +23,6 @@ from services.runtime.apart import Apart, in_place
 from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import Log, LogTruncated, TopicPartition
 
 # What is known of a tenant's and project's agent with a tool; None while that is not complete.
 TrustFor = Callable[[str, str, str, str], Mapping[str, Any] | None]

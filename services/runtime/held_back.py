@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from services.runtime.log import TopicPartition
+from log.places import TopicPartition
 
 # A transaction that goes on is no trouble; one that stands still for so long is.
 HELD_AFTER_S = 3.0

@@ -5,8 +5,9 @@ import json
 import logging
 from pathlib import Path
 
+from log.errors import LogError, LogUnreachable
+from log.port import Log
 from schemas.key_files import write_private
-from services.runtime.log import Log, LogError, LogUnreachable
 
 WATCH_EVERY_S = 3.0
 

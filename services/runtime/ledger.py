@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from log.errors import LogFromNewerVersion
 from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
 from schemas.headers import read_event, read_meta
 from schemas.ids import LOG_KEYS
@@ -19,7 +20,6 @@ from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecor
 from schemas.term import TermRule
 from services.runtime.answered import Seen
 from services.runtime.apart import Apart, in_place
-from services.runtime.log import LogFromNewerVersion
 
 SPARED_MAX = 10
 # The keys of records about the log itself (`claim.log_key`).

@@ -18,12 +18,13 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from log.places import TopicPartition
+from log.port import Log
 from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.record import RawRecord
 from schemas.spans import span
 from schemas.time_question import time_question
 from services.runtime.clock import LogClock
-from services.runtime.log import Log, TopicPartition
 
 ASK_AGAIN_S = 1.0
 # Without a reason to doubt: so often some partition of a worker asks, each in its turn.

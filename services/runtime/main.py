@@ -14,9 +14,13 @@ from typing import Any
 
 import uvloop
 
+from log.errors import LogError
+from log.kafka.log import KafkaLog
+from log.kafka.settings import KafkaSettingsRefused, client_settings
+from log.port import Log
+from log.whole import check_whole
 from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
-from schemas.kafka_settings import KafkaSettingsRefused, client_settings
 from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable, load_published
 from schemas.members import member_name
 from schemas.public_keys import PublicKeyFile
@@ -29,11 +33,8 @@ from services.runtime.assembly import Assembly
 from services.runtime.cel_helper import CelHelper
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.identity import check_identity, watch_identity
-from services.runtime.kafka_log import KafkaLog
 from services.runtime.large_commands import LargeCommands
 from services.runtime.later import Later
-from services.runtime.log import Log, LogError
-from services.runtime.log_whole import check_whole
 from services.runtime.meters import Meters
 from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
 from services.runtime.trial import ForkedTrial

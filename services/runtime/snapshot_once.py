@@ -12,7 +12,11 @@ from collections.abc import Mapping
 
 import uvloop
 
-from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from log.errors import LogError
+from log.kafka.log import KafkaLog
+from log.kafka.settings import KafkaSettingsRefused, client_settings
+from log.places import TopicPartition
+from log.port import Log
 from schemas.key_files import KeysUnreadable
 from schemas.seals import LogSeals, Sealer, load_seals, sealer_of, signs
 from schemas.term import rule_of
@@ -21,9 +25,7 @@ from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.claim import read_up_to
 from services.runtime.executions_partition import ExecutionsPartition
-from services.runtime.kafka_log import KafkaLog
 from services.runtime.ledger import Ledger
-from services.runtime.log import Log, LogError, TopicPartition
 from services.runtime.snapshots import Manifest, Snapshots
 
 # Nobody waits for it, and those that somebody waits for run on the same cores.

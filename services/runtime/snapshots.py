@@ -20,12 +20,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from log.errors import FactsDeleted, LogError, LogTruncated
+from log.places import TopicPartition
+from log.port import Log
 from schemas.record import OutRecord
 from schemas.seals import PublicKeys, Sealer, SignedText
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import Log, LogError, LogTruncated, TopicPartition
-from services.runtime.log_whole import FactsDeleted
 from services.runtime.snapshot_state import FOLD_VERSION, encode_ledger, restore_ledger
 
 MANIFEST_CONTEXT = b"placet.snapshot-manifest.v1\x00"

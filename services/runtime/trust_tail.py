@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from log.places import TopicPartition
+from log.port import Log
 from schemas.record import RawRecord, UnreadableRecord
 from services.domain.trust import TrustBook
 from services.runtime.claim import READ_TOGETHER
-from services.runtime.log import Log, TopicPartition
 
 REMEMBERED_MAX = 10_000
 

@@ -10,23 +10,21 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schemas.record import RawRecord
-from services.runtime.appenders import Appenders
-from services.runtime.held_back import HeldBack
-from services.runtime.log import (
-    Appender,
+from log.errors import (
     AppendFailed,
     ClaimUnknown,
-    CommandFeed,
-    Log,
     LogDamaged,
     LogFromNewerVersion,
     LogRefused,
     LogTruncated,
     LogUnreachable,
     TopicMissing,
-    TopicPartition,
 )
+from log.places import TopicPartition
+from log.port import Appender, CommandFeed, Log
+from schemas.record import RawRecord
+from services.runtime.appenders import Appenders
+from services.runtime.held_back import HeldBack
 from services.runtime.meters import WriterEnd
 from services.runtime.writer import Deposed, PartitionWriter
 

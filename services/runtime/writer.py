@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from log.places import TopicPartition
+from log.port import Appender, Log
 from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
 from schemas.seals import Sealer
@@ -28,7 +30,6 @@ from services.runtime.claim import claim
 from services.runtime.dead_letters import send_dead_letters
 from services.runtime.deadlines import Deadlines
 from services.runtime.ledger import Ledger
-from services.runtime.log import Appender, Log, TopicPartition
 from services.runtime.log_time import LogTime
 from services.runtime.meters import UNSEEN, Meters
 from services.runtime.rounds import BURY_AFTER_DEATHS, Round, Rounds

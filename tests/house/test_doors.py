@@ -11,10 +11,9 @@ from tests.house.sources import imported_packages, name, room_files, tree
 
 DOORS = {
     "aiokafka": (
-        "services/runtime/kafka*.py",
+        "log/kafka/*.py",
         "gateway/kafka*.py",
         "projections/*kafka*.py",
-        "vitals/kafka*.py",
         "ops/*",
     ),
     "faust": ("services/processors/*.py",),

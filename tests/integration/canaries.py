@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
 
-from services.runtime.log import TopicPartition
+from log.places import TopicPartition
 from tests.integration.doors import SiteLog
 
 CHUNK = 8 * 1024 * 1024

@@ -17,15 +17,15 @@ import websockets
 
 from gateway.identity.issuer import issue
 from gateway.identity.keys import load_or_create
+from log.kafka.log import KafkaLog
+from log.kafka.settings import client_settings
+from log.places import TopicPartition
 from schemas.actor import Actor
 from schemas.envelope import Signer
 from schemas.headers import read_event
 from schemas.ids import execution_key
-from schemas.kafka_settings import client_settings
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.topics import Topics, partition_of
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import TopicPartition
 from tests.integration.site import PAY, READ, Site
 
 PROJECT = "default"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.identity.issuer import issue
+from log.places import TopicPartition
 from schemas import codec
 from schemas import commands as k
 from schemas.envelope import Draft, with_token
@@ -19,7 +20,6 @@ from schemas.message import Message
 from schemas.record import EventMeta, OutRecord
 from schemas.seals import HEADER
 from services.runtime.claim import log_key
-from services.runtime.log import TopicPartition
 from tests.integration.doors import (
     PROJECT,
     Caller,

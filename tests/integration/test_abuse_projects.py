@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from log.places import TopicPartition
 from schemas.actor import Actor
 from schemas.commands import CancelExecution, PublishPolicy, PublishPrincipal
 from schemas.envelope import Draft
 from schemas.ids import definition_key, execution_key
-from services.runtime.log import TopicPartition
 from tests.integration.doors import (
     PROJECT,
     Caller,

@@ -16,8 +16,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from log.places import TopicPartition
 from schemas.record import OutRecord
-from services.runtime.log import TopicPartition
 from tests.integration.canaries import (
     Canary,
     Finds,

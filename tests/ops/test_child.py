@@ -69,7 +69,7 @@ def test_last_words_are_of_this_run_and_not_of_an_earlier_one(directory: DataDir
 
 def test_last_words_are_the_last_that_tell_of_trouble(directory: DataDir) -> None:
     at, said = "2026-01-01 10:00:00,123", "Authenticated as decider via SCRAM-SHA-512"
-    at_ease, warning = f"{at} INFO aiokafka.conn {said}", f"{at} WARNING services.runtime.log Kafka is away"
+    at_ease, warning = f"{at} INFO aiokafka.conn {said}", f"{at} WARNING log.kafka.client Kafka is away"
     child = RoleChild("decider", (sys.executable, "-c", "import time; time.sleep(600)"), directory)
     child.start()
     try:

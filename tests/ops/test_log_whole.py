@@ -11,6 +11,8 @@ import pytest
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from log.kafka.log import KafkaLog
+from log.places import TopicPartition
 from ops import log_whole
 from ops.config import StackConfig
 from ops.errors import LogCutError, OpsError
@@ -22,8 +24,6 @@ from schemas.audit import AUDIT_KEY, AUDIT_KEYS, TopicRole, TreeHead, sign_head
 from schemas.key_files import load_published
 from schemas.record import OutRecord
 from schemas.topics import Topics
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import TopicPartition
 
 pytestmark = pytest.mark.broker
 HELD = 3

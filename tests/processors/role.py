@@ -16,12 +16,12 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
+from log.kafka.log import KafkaLog
+from log.places import TopicPartition
 from ops.process import spawn, stop
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, decode
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import TopicPartition
 
 PROGRAM = """
 import json, logging, sys

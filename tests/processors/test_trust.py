@@ -12,6 +12,7 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from log.kafka.log import KafkaLog
 from ops.kafka.broker import Broker
 from ops.topics import ensure_topics
 from schemas.record import OutRecord, RawRecord
@@ -19,7 +20,6 @@ from schemas.topics import Topics
 from schemas.trust import TrustPart, trust_record
 from services.domain.trust import KINDS, TrustBook, combine
 from services.processors.errors import EXIT_FAILED, EXIT_STALLED, EXIT_UNREACHABLE, EXIT_USAGE
-from services.runtime.kafka_log import KafkaLog
 from tests.processors.history import AGENTS, PROJECTS, TENANTS, TOOLS, History, histories
 from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_parts, produce, read_all
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from log.memory.log import MemoryLog
 from schemas.topics import Topics
-from services.runtime.memory_log import MemoryLog
+from tests.log.logs import PARTITIONS, KafkaWorld, World, kafka_world, memory_world
 from tests.runtime.lab import Lab
-from tests.runtime.logs import PARTITIONS, KafkaWorld, World, kafka_world, memory_world
 
 START_MS = 1_780_000_000_000
 

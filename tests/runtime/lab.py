@@ -12,6 +12,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from log.places import TopicPartition
+from log.port import Log
 from schemas.actor import Actor
 from schemas.commands import PublishPolicy, PublishTool
 from schemas.envelope import Draft, Signer, Verifier
@@ -29,7 +31,6 @@ from services.domain.policy import PolicySet
 from services.runtime.apart import Apart, in_place
 from services.runtime.assembly import Assembly
 from services.runtime.definitions_book import DefinitionsBook
-from services.runtime.log import Log, TopicPartition
 from services.runtime.trial import Trial
 from services.runtime.worker import Worker
 

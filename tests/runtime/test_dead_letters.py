@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
+from log.places import TopicPartition
 from schemas.record import RawRecord
 from services.runtime.dead_letters import dead_letter_record
-from services.runtime.log import TopicPartition
 from services.runtime.rounds import DeadLetter
 
 TOKEN = b"eyJhbGciOiJFZERTQSJ9.payload.signature"

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from log.memory.log import MemoryLog
 from schemas import commands as k
 from schemas import linear_patterns
 from schemas.linear_patterns import bounded_size, glob_size
@@ -17,7 +18,6 @@ from schemas.topics import Topics
 from services.domain.policy import cel, compiled, sql
 from services.domain.policy.programs import MATCHES_MAX, TOOLS_MAX, program_problems
 from services.runtime.apart import on_thread
-from services.runtime.memory_log import MemoryLog
 from tests.runtime.lab import Lab, types
 
 START_MS = 1_780_000_000_000

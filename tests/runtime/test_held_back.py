@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from log.places import TopicPartition
 from services.runtime.held_back import HELD_AFTER_S, HeldBack
-from services.runtime.log import TopicPartition
-from tests.runtime.logs import KafkaWorld, poll, polled_until, record
+from tests.log.logs import KafkaWorld, poll, polled_until, record
 
 TP = TopicPartition("placet.commands", 2)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from log.errors import TopicMissing
 from services.runtime import identity
 from services.runtime.identity import IdsUnreadable, OtherLog, check_identity, watch_identity
-from services.runtime.log import TopicMissing
-from tests.runtime.logs import World
+from tests.log.logs import World
 
 
 async def test_check_identity_same_log_passes_again(world: World, tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from gateway.kafka_past import KafkaPast
 from gateway.kafka_records import RecordReader
 from gateway.kafka_tail import KafkaTail as GatewayTail
 from gateway.kafka_tail import LogLost, Start
+from log.errors import LogDamaged, LogFailing
+from log.kafka.client import KafkaSettings
+from log.places import TopicPartition
 from ops.kafka.broker import Broker
 from projections import log_errors
 from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
-from services.runtime.kafka_client import KafkaSettings
-from services.runtime.log import LogDamaged, LogFailing, TopicPartition
 from services.runtime.worker import FATAL
-from tests.runtime.logs import KafkaWorld, kafka_world, read_all, records
+from tests.log.logs import KafkaWorld, kafka_world, read_all, records
 
 WITHIN_S = 20.0
 

@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from log.errors import AppendFailed
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
+from log.port import Appender
 from schemas import commands as k
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.events.log import WriterAlive, WriterClaimed
@@ -20,8 +24,6 @@ from schemas.topics import Topics
 from services.runtime import worker
 from services.runtime.claim import log_key
 from services.runtime.ledger import SPARED_MAX, Ledger
-from services.runtime.log import Appender, AppendFailed, TopicPartition
-from services.runtime.memory_log import MemoryLog
 from services.runtime.rounds import ABANDON_AFTER_DEATHS, BURY_AFTER_DEATHS, Round, Rounds
 from services.runtime.worker import Worker
 from services.runtime.writer import CAREFUL_AFTER_CLAIMS, PartitionWriter

@@ -19,9 +19,9 @@ from ops.checker import check, read_log
 from schemas import commands as k
 from schemas.record import Event
 from services.runtime.rounds import ABANDON_AFTER_DEATHS
+from tests.log.logs import PARTITIONS, KafkaWorld
 from tests.runtime.deadly import POISON
 from tests.runtime.lab import Lab, body_of, types
-from tests.runtime.logs import PARTITIONS, KafkaWorld
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from log.places import TopicPartition
 from ops.checker import check, read_log
 from schemas import commands as k
 from schemas.envelope import Draft
 from schemas.events.log import WriterAlive
 from schemas.ids import definition_key
 from services.domain import definitions, executions
-from services.runtime.log import TopicPartition
 from services.runtime.rounds import ABANDON_AFTER_DEATHS
 from services.runtime.trial import ForkedTrial
 from tests.runtime.lab import TENANT, TENANTS_OLGA, Lab, body_of, types

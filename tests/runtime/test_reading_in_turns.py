@@ -7,13 +7,14 @@ import itertools
 from collections.abc import AsyncGenerator, Sequence
 from typing import cast
 
+from log.places import TopicPartition
+from log.port import Log
 from schemas.record import RawRecord
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.claim import READ_TOGETHER, read_up_to
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import Log, TopicPartition
 
 RECORDS = 20 * READ_TOGETHER
 

@@ -10,6 +10,7 @@ from itertools import islice
 
 import pytest
 
+from log.places import TopicPartition
 from ops.checker import check, read_log
 from schemas import commands as k
 from schemas.actor import Actor
@@ -25,7 +26,6 @@ from services.domain.policy import PolicySet
 from services.runtime import executions_partition, snapshots
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import TopicPartition
 from services.runtime.snapshot_state import encode_ledger, restore_ledger
 from tests.runtime.lab import AGENT, PROJECT, Lab, types
 

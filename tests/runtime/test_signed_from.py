@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from log.places import TopicPartition
 from ops.config import StackConfig
 from ops.errors import UsageError
 from ops.install import install_keys
@@ -20,9 +21,8 @@ from schemas.headers import event_record
 from schemas.record import EventMeta
 from schemas.seals import OFF, load_seals, sealer_of
 from schemas.signed_from import COPY, SIGNED_FROM, read_signed_from
-from services.runtime.log import TopicPartition
+from tests.log.logs import PARTITIONS, KafkaWorld, installation
 from tests.runtime.lab import Lab
-from tests.runtime.logs import PARTITIONS, KafkaWorld, installation
 from tests.runtime.test_snapshots import some_history
 
 pytestmark = pytest.mark.broker

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from log.places import TopicPartition
 from ops.checker import check_log
 from ops.install import install_keys
 from ops.seals import install_seals
@@ -33,10 +34,9 @@ from services.domain.policy import PolicySet
 from services.runtime import snapshots
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import TopicPartition
 from services.runtime.snapshots import Snapshots
+from tests.log.logs import PARTITIONS, KafkaWorld, installation
 from tests.runtime.lab import Lab, said, types
-from tests.runtime.logs import PARTITIONS, KafkaWorld, installation
 from tests.runtime.test_snapshots import folded, restart, some_history
 from tests.runtime.test_writer_fencing import zombie_record
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.topics import Topics
-from services.runtime.log import TopicPartition
-from services.runtime.memory_log import MemoryLog
 from services.runtime.snapshot_keeper import SnapshotFailed, SnapshotKeeper, take_in_process
 from services.runtime.snapshot_once import take_snapshot
 from services.runtime.snapshots import Snapshots
+from tests.log.logs import PARTITIONS, KafkaWorld
 from tests.runtime.lab import Lab, types
-from tests.runtime.logs import PARTITIONS, KafkaWorld
 from tests.runtime.test_snapshots import empty, folded, some_history
 from tests.runtime.test_writer_fencing import zombie_record
 

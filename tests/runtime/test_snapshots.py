@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from log.errors import FactsDeleted, LogTruncated, LogUnreachable
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.record import OutRecord
 from schemas.topics import Topics
@@ -15,9 +18,6 @@ from services.runtime import snapshots
 from services.runtime.claim import read_up_to
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import LogTruncated, LogUnreachable, TopicPartition
-from services.runtime.log_whole import FactsDeleted
-from services.runtime.memory_log import MemoryLog
 from services.runtime.snapshots import Snapshots
 from tests.runtime.lab import Lab, body_of, types
 from tests.runtime.test_writer_fencing import zombie_record

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from ops.checker import check, read_log
 from schemas import codec
 from schemas import commands as k
@@ -19,8 +21,6 @@ from schemas.record import Event, OutRecord
 from schemas.topics import Topics, partition_of
 from services.runtime import snapshots
 from services.runtime.clock import wall_ms
-from services.runtime.log import TopicPartition
-from services.runtime.memory_log import MemoryLog
 from tests.runtime.lab import PAYMENT_SCHEMA, PROJECT, TENANT, Lab, body_of, said, types
 
 PARTITIONS = 12

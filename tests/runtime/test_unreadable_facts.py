@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from log.errors import LogFromNewerVersion
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.events.definitions import ToolPublished
 from schemas.events.executions import ExecutionPaused
@@ -22,7 +24,6 @@ from services.runtime import executions_partition, snapshots
 from services.runtime.claim import log_key
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import LogFromNewerVersion, TopicPartition
 from services.runtime.snapshot_state import encode_ledger, restore_ledger
 from tests.runtime.lab import TENANT, Lab, body_of, types
 

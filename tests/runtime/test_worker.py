@@ -5,12 +5,12 @@ import random
 
 import pytest
 
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.topics import Topics
 from services.runtime import worker
 from services.runtime.assembly import RECOVERED_TOGETHER
-from services.runtime.log import TopicPartition
-from services.runtime.memory_log import MemoryLog
 from services.runtime.rounds import Round
 from services.runtime.worker import Worker
 from services.runtime.writer import Deposed, PartitionWriter

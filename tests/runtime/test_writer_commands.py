@@ -6,12 +6,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.envelope import Draft, Signer
 from schemas.ids import definition_key
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.record import OutRecord
-from services.runtime.log import TopicPartition
 from tests.runtime.lab import AGENT, OLGA, PROJECT, TENANT, Lab, body_of, types
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from log.places import TopicPartition
+from log.port import Appender
 from schemas import commands as k
 from schemas.events.executions import ExecutionPaused
 from schemas.events.log import WriterClaimed
@@ -20,7 +22,6 @@ from services.domain.policy import PolicySet
 from services.runtime.claim import claim, log_key
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import Appender, TopicPartition
 from tests.runtime.lab import Lab, said, types
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from log.memory.log import MemoryLog
 from schemas import commands as k
 from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.topics import Topics
 from services.runtime.clock import wall_ms
-from services.runtime.memory_log import MemoryLog
 from tests.runtime.lab import Lab, Running, body_of, said, types
 
 START_MS = 1_780_000_000_000

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from log.errors import LogUnreachable
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.events.holds import HoldCancelled
 from schemas.events.log import WriterClaimed
@@ -19,8 +22,6 @@ from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.claim import log_key
 from services.runtime.definitions_book import Adoption, DefinitionsBook
-from services.runtime.log import LogUnreachable, TopicPartition
-from services.runtime.memory_log import MemoryLog
 from services.runtime.writer import PartitionWriter
 from tests.domain.world import BOT, OLGA, World, the
 from tests.runtime.lab import Lab, types

@@ -8,6 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from log.errors import LogUnreachable
+from log.places import TopicPartition
 from schemas.actor import Actor
 from schemas.envelope import Draft, Signer, command_digest
 from schemas.headers import read_event
@@ -16,7 +18,6 @@ from schemas.message import Message
 from schemas.record import Event, OutRecord, UnreadableRecord
 from schemas.term import TermRule
 from schemas.topics import partition_of
-from services.runtime.log import LogUnreachable, TopicPartition
 from tests.simulation.history import History
 from tests.simulation.process import ProcessLog
 

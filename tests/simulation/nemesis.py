@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from schemas.record import OutRecord
-from services.runtime.log import TopicPartition
-from services.runtime.memory_log import MemoryLog
 from tests.simulation.workers import SESSION_S, Machine
 
 CLOCK_STEP_MS = 3 * 3_600_000

@@ -8,6 +8,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from log.errors import LogUnreachable
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
@@ -15,7 +17,6 @@ from schemas.envelope import Draft
 from schemas.ids import definition_key, derived_id
 from schemas.message import Message
 from schemas.record import Event
-from services.runtime.log import LogUnreachable, TopicPartition
 from tests.simulation.definitions import (
     BOTH_ACCOUNTS,
     NEIGHBOUR,

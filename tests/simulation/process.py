@@ -12,12 +12,13 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from log.errors import AppendFailed, LogUnreachable
+from log.memory.feed import MemoryFeed
+from log.memory.log import MemoryLog
+from log.memory.storage import check_batch
+from log.places import TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from services.runtime.log import AppendFailed, LogUnreachable, TopicPartition
-from services.runtime.memory_feed import MemoryFeed
-from services.runtime.memory_log import MemoryLog
-from services.runtime.memory_storage import check_batch
 from tests.simulation.faults import Faults
 
 REWIND_MAX = 30
@@ -45,7 +46,7 @@ class Process:
 
 @dataclass
 class ProcessLog:
-    """The log as one process reaches it (`services.runtime.log.Log`)."""
+    """The log as one process reaches it (`log.port.Log`)."""
 
     log: MemoryLog
     process: Process
@@ -130,7 +131,7 @@ class ProcessLog:
 
 @dataclass
 class ProcessAppender:
-    """Batches of one process (`services.runtime.log.Appender`); some time out, and then nobody knows."""
+    """Batches of one process (`log.port.Appender`); some time out, and then nobody knows."""
 
     reached: ProcessLog
     spoiled: str = ""
@@ -171,7 +172,7 @@ class ProcessAppender:
 
 @dataclass
 class ProcessFeed:
-    """Commands as one member of the group gets them (`services.runtime.log.CommandFeed`), some of them again."""
+    """Commands as one member of the group gets them (`log.port.CommandFeed`), some of them again."""
 
     inner: MemoryFeed
     process: Process

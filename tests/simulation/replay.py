@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from log.places import TopicPartition
 from ops.checker import Violation
 from schemas.record import RawRecord
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
-from services.runtime.log import TopicPartition
 from tests.simulation.workers import Machine
 
 

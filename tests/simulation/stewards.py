@@ -6,12 +6,13 @@ import asyncio
 import random
 from dataclasses import dataclass
 
+from log.errors import LogUnreachable
+from log.places import TopicPartition
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.envelope import Draft
 from schemas.ids import definition_key
 from schemas.standing_rule import RULE_KIND
-from services.runtime.log import LogUnreachable, TopicPartition
 from tests.simulation.gateway import Gateway
 
 # Rules are let be used more often than they are stopped.

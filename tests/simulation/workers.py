@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from log.errors import LogError, MemberReplaced
+from log.memory.log import MemoryLog
 from schemas.envelope import Signer, Verifier
 from schemas.ids import derived_id
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.runtime.assembly import Assembly
 from services.runtime.definitions_book import DefinitionsBook
-from services.runtime.log import LogError, MemberReplaced
-from services.runtime.memory_log import MemoryLog
 from services.runtime.worker import Worker
 from tests.simulation.faults import Faults
 from tests.simulation.process import Process, ProcessLog

@@ -15,6 +15,8 @@ from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from ops.checker import Violation, check, check_view, counting_facts, read_log
 from ops.checker.facts import Fact
 from schemas.actor import Actor
@@ -23,8 +25,6 @@ from schemas.record import RawRecord
 from schemas.topics import Topics
 from services.domain import calls, verdicts
 from services.runtime import carrier, executions_partition, snapshots, writer
-from services.runtime.log import TopicPartition
-from services.runtime.memory_log import MemoryLog
 from tests.simulation import loop
 from tests.simulation.agents import Agent
 from tests.simulation.definitions import SHARED

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from log.kafka.voice import KafkaVoice
 from vitals.heart import JOIN_WITHIN_S, Heart
-from vitals.kafka_voice import KafkaVoice
 from vitals.pulse import Pulse
 
 pytestmark = pytest.mark.timeout(60)

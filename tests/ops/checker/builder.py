@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from log.places import TopicPartition
 from ops.checker.calls import digest_of
 from schemas.events import calls as c
 from schemas.events import executions as x
@@ -16,7 +17,6 @@ from schemas.headers import event_record
 from schemas.ids import event_id
 from schemas.message import Message
 from schemas.record import EventMeta, RawRecord
-from services.runtime.log import TopicPartition
 
 START_MS = 1_780_000_000_000
 EVENTS = TopicPartition("placet.executions", 0)

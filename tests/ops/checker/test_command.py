@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from ops.checker.command import audit_log
 from ops.config import StackConfig, save_config
 from schemas import commands as k
+from tests.log.logs import PARTITIONS, kafka_world
 from tests.runtime.lab import Lab
-from tests.runtime.logs import PARTITIONS, kafka_world
 
 NOWHERE = "127.0.0.1:1"
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
+from log.places import TopicPartition
 from ops.checker import check, check_log, read_log
 from schemas import commands as k
-from services.runtime.log import TopicPartition
+from tests.log.logs import PARTITIONS, kafka_world
 from tests.runtime.lab import Lab, body_of
-from tests.runtime.logs import PARTITIONS, kafka_world
 
 
 @pytest.mark.broker

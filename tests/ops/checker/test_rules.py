@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from log.places import TopicPartition
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
 from ops.checker.rules import RulesSeen
@@ -21,7 +22,6 @@ from schemas.events.rules import (
     RuleUseReserved,
 )
 from schemas.message import Message
-from services.runtime.log import TopicPartition
 
 RUN, USES = "acme/main/x", "acme/main/rule/r"
 EXPIRY_MS = 2_000

@@ -6,11 +6,11 @@ import tracemalloc
 
 import pytest
 
+from log.places import TopicPartition
 from ops.checker import check
 from ops.checker.reading import Reading
 from ops.checker.scratch import Part, Scratch, Shelf
 from schemas.topics import Topics
-from services.runtime.log import TopicPartition
 from tests.projections.histories import (
     LogBuilder,
     consumed,

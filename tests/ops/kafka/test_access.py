@@ -17,6 +17,7 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
 )
 
+from log.kafka.settings import client_settings
 from ops.kafka.access import Access
 from ops.kafka.acl import (
     DECIDER,
@@ -34,7 +35,6 @@ from ops.kafka.probe import brokers_alive
 from ops.kafka.wire import PLAIN, SCRAM, Connection, NotLetIn, SignIn
 from ops.ports import LOOPBACK
 from ops.topics import ensure_topics
-from schemas.kafka_settings import client_settings
 from schemas.topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]

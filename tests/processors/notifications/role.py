@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
+from log.kafka.log import KafkaLog
+from log.places import TopicPartition
 from ops.process import spawn
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import TopicPartition
 from tests.processors.history import History
 from tests.processors.notifications.receiver import SECRET
 from tests.processors.role import Role, produce

@@ -1,17 +1,18 @@
 """A log in memory: no broker, no clock, no chance. For simulations, trials and the behaviour suite.
 
-It keeps the promises of `services.runtime.log`. Whoever waits is woken by a future of the running loop, in
+It keeps the promises of `log.port`. Whoever waits is woken by a future of the running loop, in
 the order in which they began to wait: one seed on a loop with simulated time gives one history.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+from log.errors import AppendFailed, LogTruncated, LogUnreachable, TopicMissing
+from log.memory.feed import Group, MemoryFeed
+from log.memory.storage import Partition, Signal, Topic, check_batch
+from log.places import TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from services.runtime.log import AppendFailed, LogTruncated, LogUnreachable, TopicMissing, TopicPartition
-from services.runtime.memory_feed import Group, MemoryFeed
-from services.runtime.memory_storage import Partition, Signal, Topic, check_batch
 
 
 class MemoryLog:

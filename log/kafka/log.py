@@ -9,14 +9,15 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from log.errors import AppendFailed, LogUnreachable, TopicMissing
+from log.kafka.appender import KafkaAppender, Landed, open_appender
+from log.kafka.client import KafkaSettings
+from log.kafka.cluster import Cluster
+from log.kafka.feed import KafkaFeed, open_feed
+from log.kafka.reader import KafkaReader
+from log.places import TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from services.runtime.kafka_appender import KafkaAppender, Landed, open_appender
-from services.runtime.kafka_client import KafkaSettings
-from services.runtime.kafka_cluster import Cluster
-from services.runtime.kafka_feed import KafkaFeed, open_feed
-from services.runtime.kafka_reader import KafkaReader
-from services.runtime.log import AppendFailed, LogUnreachable, TopicMissing, TopicPartition
 
 SEND_FOR_S = 30.0
 SEND_AGAIN_AFTER_S = 0.1

@@ -7,10 +7,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError
 
+from log.places import TopicPartition
 from ops.topics import admin_client
 from schemas.topics import MAX_MESSAGE_BYTES
-from services.runtime.log import TopicPartition
-from tests.runtime.logs import KafkaWorld, poll, read_all, texts
+from tests.log.logs import KafkaWorld, poll, read_all, texts
 
 pytestmark = pytest.mark.broker
 

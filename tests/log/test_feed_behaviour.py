@@ -1,4 +1,4 @@
-"""What every command feed promises (services/runtime/log.py): the same tests for memory and Kafka."""
+"""What every command feed promises (log/port.py): the same tests for memory and Kafka."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from services.runtime.kafka_client import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
-from services.runtime.log import (
-    CommandFeed,
-    Log,
-    LogTruncated,
-    LogUnreachable,
-    MemberReplaced,
-    TopicMissing,
-    TopicPartition,
-)
-from tests.runtime.logs import PARTITIONS, World, poll, polled_until, record
+from log.errors import LogTruncated, LogUnreachable, MemberReplaced, TopicMissing
+from log.kafka.client import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from log.places import TopicPartition
+from log.port import CommandFeed, Log
+from tests.log.logs import PARTITIONS, World, poll, polled_until, record
 
 
 def commands(world: World, partition: int = 0) -> TopicPartition:

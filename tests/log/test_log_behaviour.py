@@ -1,4 +1,4 @@
-"""What every log promises (services/runtime/log.py): the same tests for memory and Kafka."""
+"""What every log promises (log/port.py): the same tests for memory and Kafka."""
 
 from __future__ import annotations
 
@@ -7,25 +7,10 @@ from contextlib import aclosing
 
 import pytest
 
+from log.errors import AppendFailed, BatchTooLarge, LogTruncated, LogUnreachable, TopicMissing
+from log.places import TopicPartition
 from schemas.topics import MAX_MESSAGE_BYTES
-from services.runtime.log import (
-    AppendFailed,
-    BatchTooLarge,
-    LogTruncated,
-    LogUnreachable,
-    TopicMissing,
-    TopicPartition,
-)
-from tests.runtime.logs import (
-    PARTITIONS,
-    World,
-    read,
-    read_all,
-    record,
-    records,
-    take,
-    texts,
-)
+from tests.log.logs import PARTITIONS, World, read, read_all, record, records, take, texts
 
 
 def executions(world: World, partition: int = 0) -> TopicPartition:

@@ -9,9 +9,9 @@ from aiokafka import errors as kafka_errors
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.offset import OffsetRequest
 
-from services.runtime.kafka_client import KafkaSettings, finish
-from services.runtime.kafka_metadata import TopicRequest
-from services.runtime.log import TopicPartition
+from log.kafka.client import KafkaSettings, finish
+from log.kafka.metadata import TopicRequest
+from log.places import TopicPartition
 
 READ_COMMITTED = 1
 EARLIEST, LATEST = -2, -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from services.runtime.kafka_metadata import MetadataResponseV10, TopicRequest
+from log.kafka.metadata import MetadataResponseV10, TopicRequest
 
 TOPIC_ID = uuid.UUID("01020304-0506-0708-090a-0b0c0d0e0f10")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.kafka_settings import KafkaSettingsRefused, client_settings
+from log.kafka.settings import KafkaSettingsRefused, client_settings
 
 
 def written(tmp_path: Path, value: object) -> Path:

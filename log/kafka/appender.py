@@ -21,11 +21,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerClosed
 from aiokafka.producer.message_accumulator import BatchBuilder
 
+from log.errors import AppendFailed, BatchTooLarge
+from log.kafka.client import KafkaSettings, finish, start, stop
+from log.kafka.damage import failure, is_failure
+from log.places import TopicPartition
 from schemas.record import OutRecord
 from schemas.topics import MAX_MESSAGE_BYTES
-from services.runtime.kafka_client import KafkaSettings, finish, start, stop
-from services.runtime.log import AppendFailed, BatchTooLarge, TopicPartition
-from vitals.kafka_damage import failure, is_failure
 
 SENDER_CANCELS = 10
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from log.errors import LogTruncated
+from log.memory.feed import share
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
 from schemas.topics import Topics
-from services.runtime.log import LogTruncated, TopicPartition
-from services.runtime.memory_feed import share
-from services.runtime.memory_log import MemoryLog
-from tests.runtime.logs import PARTITIONS, MemoryWorld, memory_world, poll, record, take
+from tests.log.logs import PARTITIONS, MemoryWorld, memory_world, poll, record, take
 
 
 @given(st.integers(0, 20), st.lists(st.integers(0, 4), min_size=1, max_size=4))

@@ -14,9 +14,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import errors as kafka_errors
 from aiokafka.client import AIOKafkaClient
 
+from log.errors import LogDamaged, LogError, LogFailing, LogRefused, LogUnreachable, TopicMissing
+from log.kafka.damage import damage, failure, is_damage, is_failure
 from schemas.topics import MAX_MESSAGE_BYTES
-from services.runtime.log import LogDamaged, LogError, LogFailing, LogRefused, LogUnreachable, TopicMissing
-from vitals.kafka_damage import damage, failure, is_damage, is_failure
 
 logger = logging.getLogger(__name__)
 

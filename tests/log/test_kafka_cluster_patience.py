@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from aiokafka import errors as kafka_errors
 
-from services.runtime import kafka_cluster
-from services.runtime.kafka_client import KafkaSettings
-from services.runtime.kafka_cluster import Cluster
-from services.runtime.log import LogUnreachable, TopicPartition
+from log.errors import LogUnreachable
+from log.kafka import cluster as kafka_cluster
+from log.kafka.client import KafkaSettings
+from log.kafka.cluster import Cluster
+from log.places import TopicPartition
 
 TP = TopicPartition("placet.executions", 0)
 

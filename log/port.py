@@ -1,7 +1,7 @@
 """The log as the writer needs it: a small port, so that another client can take Kafka's place.
 
-Two implementations, `memory_log.MemoryLog` and `kafka_log.KafkaLog`, run one behaviour suite
-(`tests/runtime/test_log_behaviour.py`, `test_feed_behaviour.py`). Whoever implements it promises:
+Two implementations, `memory.log.MemoryLog` and `kafka.log.KafkaLog`, run one behaviour suite
+(`tests/log/test_log_behaviour.py`, `test_feed_behaviour.py`). Whoever implements it promises:
 
 1. A batch is appended whole or not at all, at contiguous offsets.
 2. What `append` acknowledged is inside `bounds` and can be read at once.
@@ -10,184 +10,11 @@ Two implementations, `memory_log.MemoryLog` and `kafka_log.KafkaLog`, run one be
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from log.places import TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-
-
-class TopicPartition(NamedTuple):
-    """One partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}/{self.partition}"
-
-
-class LogError(Exception):
-    """What a log could not do; each kind says who has to act."""
-
-
-class BatchTooLarge(LogError):
-    """The records do not fit one batch; nothing was sent. The caller sends less.
-
-    Attributes:
-        tp: where they should have gone.
-        size_bytes: an upper bound of their size together.
-    """
-
-    def __init__(self, tp: TopicPartition, size_bytes: int) -> None:
-        super().__init__(f"{size_bytes} bytes do not fit one batch on {tp}: send fewer or smaller records.")
-        self.tp = tp
-        self.size_bytes = size_bytes
-
-
-class AppendFailed(LogError):
-    """The outcome of an append is unknown: the batch may be in the log, may land later, or never.
-
-    The appender is spoiled for every partition. The caller abandons it, takes a fresh one and claims again.
-
-    Attributes:
-        tp: where the batch should have gone.
-        reason: what happened, in a few words.
-    """
-
-    def __init__(self, tp: TopicPartition, reason: str) -> None:
-        super().__init__(
-            f"Whether the batch for {tp} was appended is unknown ({reason}): "
-            "abandon the appender and claim again."
-        )
-        self.tp = tp
-        self.reason = reason
-
-
-class LogUnreachable(LogError):
-    """Nobody answers for the log. The caller may try again; the operator starts Kafka or mends the address.
-
-    Attributes:
-        address: where it was looked for.
-        reason: what happened, in a few words.
-    """
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"The log at {address} cannot be reached ({reason}): start it, or mend the address.")
-        self.address = address
-        self.reason = reason
-
-
-class LogFailing(LogUnreachable):
-    """Kafka answers but cannot do what was asked; `reason` says where. The operator looks at its files."""
-
-    def __init__(self, address: str, reason: str) -> None:
-        LogError.__init__(self, reason)
-        self.address, self.reason = address, reason
-
-
-class LogDamaged(LogError):
-    """The log holds a record that is not as it was written. The operator restores it; nothing may be skipped."""
-
-
-class LogRefused(LogError):
-    """The log answers but does not let us: sign-in, rights or settings. The operator mends them.
-
-    Attributes:
-        address: where it was asked.
-        reason: what it said, in a few words.
-    """
-
-    def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"The log at {address} refused ({reason}): mend credentials, rights or settings.")
-        self.address = address
-        self.reason = reason
-
-
-class TopicMissing(LogError):
-    """A topic, or a partition of it, does not exist. The operator restores it, or creates it with `placet up`.
-
-    Attributes:
-        topic: its name.
-    """
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(
-            f"The topic {topic} or one of its partitions is missing: restore it if it was deleted; a new "
-            "installation's is created by placet up."
-        )
-        self.topic = topic
-
-
-class MemberReplaced(LogError):
-    """Another process joined a group under this one's name and has its partitions. The operator ends one of the two.
-
-    Attributes:
-        group: the group.
-        member: the name.
-    """
-
-    def __init__(self, group: str, member: str) -> None:
-        super().__init__(
-            f"Another process runs as {member} in {group} and took this one's place: end one of the two, or give "
-            "each a worker id of its own."
-        )
-        self.group = group
-        self.member = member
-
-
-class ClaimUnknown(LogError):
-    """A claim that others have counted does not count here. The operator acts; nothing may be decided anew.
-
-    Attributes:
-        tp, offset: where the claim stands.
-    """
-
-    def __init__(self, tp: TopicPartition, offset: int, doubt: str) -> None:
-        super().__init__(
-            f"The claim at {tp}@{offset} was counted before, but it {doubt}: everything under it would be "
-            "decided anew. Restore keys/deciders.json and keys/signed-from.json from a host or backup that has all "
-            "their lines; docs/identity.md says what to do where that is meant, or where an earlier version ran with "
-            "log_signatures off."
-        )
-        self.tp = tp
-        self.offset = offset
-
-
-class LogTruncated(LogError):
-    """A partition does not hold an offset that was asked for. The operator restores the log; nothing may be skipped.
-
-    `placet.trust` and the snapshots name what is missing: without them all behind it would be decided anew.
-
-    Attributes:
-        tp: the partition.
-        wanted: the offset that was asked for; it holds `first` up to `end`, its high watermark.
-    """
-
-    def __init__(self, tp: TopicPartition, wanted: int, first: int, end: int) -> None:
-        super().__init__(
-            f"Offset {wanted} of {tp} was asked for, but the log holds {first} up to {end}: it was truncated or "
-            "recreated. Restore all its topics from a backup of one moment, and remove nothing: what is missing "
-            "would be decided anew (docs/operations.md, Backup and restore)."
-        )
-        self.tp = tp
-        self.wanted = wanted
-        self.first = first
-        self.end = end
-
-
-class LogFromNewerVersion(LogError):
-    """A fact that all others depend on cannot be read by this version. The operator runs the one that wrote it.
-
-    Attributes:
-        where: partition and offset.
-    """
-
-    def __init__(self, where: str, detail: str) -> None:
-        super().__init__(
-            f"{where} is a fact of the log that this version cannot read ({detail}): run the version that wrote it, "
-            "or a newer one."
-        )
-        self.where = where
 
 
 class Appender(Protocol):

@@ -15,23 +15,16 @@ facts themselves are no evidence: who may only produce there could claim under a
 from collections.abc import Mapping
 from contextlib import aclosing
 
+from log.errors import ClaimUnknown, FactsDeleted, LogTruncated
+from log.places import TopicPartition
+from log.port import Log
 from schemas.record import UnreadableRecord
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM
-from schemas.topics import begins_late
 from schemas.trust import TrustCheckpoint, read_trust
-from services.runtime.log import ClaimUnknown, Log, LogError, LogTruncated, TopicPartition
 
 # A checkpoint closes every round of counting: one of the last records is one.
 LOOK_BACK = 1_000
-
-
-class FactsDeleted(LogTruncated):
-    """The first facts of a partition are gone. The operator restores the log."""
-
-    def __init__(self, tp: TopicPartition, first: int, end: int) -> None:
-        LogError.__init__(self, begins_late(str(tp), first))
-        self.tp, self.wanted, self.first, self.end = tp, 0, first, end
 
 
 async def check_begun(log: Log, *topics: str) -> None:

@@ -21,13 +21,14 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import ConsumerRecord
 
+from log.errors import LogError, LogUnreachable, MemberReplaced
+from log.kafka.client import KafkaSettings, start, stop
+from log.kafka.lag import held_back, progress
+from log.kafka.member import leave_at_close, watch
+from log.kafka.reader import Bounds, truncated
+from log.places import TopicPartition
 from schemas.members import instance_id
 from schemas.record import RawRecord, raw_record
-from services.runtime.kafka_client import KafkaSettings, start, stop
-from services.runtime.kafka_member import leave_at_close, watch
-from services.runtime.kafka_reader import Bounds, truncated
-from services.runtime.log import LogError, LogUnreachable, MemberReplaced, TopicPartition
-from vitals.kafka_lag import held_back, progress
 
 Fetched = Mapping[KafkaPartition, Sequence[ConsumerRecord]]
 

@@ -8,11 +8,12 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
 
+from log.errors import LogFailing, LogTruncated, LogUnreachable
+from log.kafka.client import KafkaSettings, start, stop
+from log.kafka.cluster import Cluster
+from log.kafka.damage import stalled
+from log.places import TopicPartition
 from schemas.record import RawRecord, raw_record
-from services.runtime.kafka_client import KafkaSettings, start, stop
-from services.runtime.kafka_cluster import Cluster
-from services.runtime.log import LogFailing, LogTruncated, LogUnreachable, TopicPartition
-from vitals.kafka_damage import stalled
 
 Bounds = Callable[[TopicPartition], Awaitable[tuple[int, int]]]
 

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from log.errors import LogUnreachable, MemberReplaced
+from log.memory.storage import Partition, Signal
+from log.places import TopicPartition
 from schemas.record import RawRecord
-from services.runtime.log import LogUnreachable, MemberReplaced, TopicPartition
-from services.runtime.memory_storage import Partition, Signal
 
 FindPartition = Callable[[TopicPartition], Partition]
 

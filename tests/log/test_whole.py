@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from log import whole
+from log.errors import ClaimUnknown, FactsDeleted, LogTruncated
+from log.places import TopicPartition
+from log.whole import check_whole
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
@@ -13,10 +17,7 @@ from schemas.public_keys import PublicKeyFile
 from schemas.record import EventMeta, OutRecord
 from schemas.seals import ANYWHERE, LogSeals, Sealer
 from schemas.trust import TrustCheckpoint, TrustPart, trust_record
-from services.runtime import log_whole
-from services.runtime.log import ClaimUnknown, LogTruncated, TopicPartition
-from services.runtime.log_whole import FactsDeleted, check_whole
-from tests.runtime.logs import World
+from tests.log.logs import World
 
 FACT = OutRecord(b"k", b"v", ())
 
@@ -107,7 +108,7 @@ async def test_count_of_another_log_says_nothing(world: World) -> None:
 
 
 async def test_checkpoint_is_found_behind_many_records(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_whole, "LOOK_BACK", 2)
+    monkeypatch.setattr(whole, "LOOK_BACK", 2)
     await counted(world, 5)
     part = TrustPart(
         tenant="acme",

@@ -14,13 +14,14 @@ from aiokafka import AIOKafkaProducer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from log.kafka.log import KafkaLog
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
+from log.port import CommandFeed, Log
 from ops.config import StackConfig
 from ops.topics import ensure_topics
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import CommandFeed, Log, TopicPartition
-from services.runtime.memory_log import MemoryLog
 
 PARTITIONS = 3
 PATIENCE_S = 30.0

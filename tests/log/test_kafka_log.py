@@ -10,23 +10,15 @@ from collections.abc import AsyncIterator
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from log.errors import AppendFailed, LogUnreachable
+from log.kafka.feed import KafkaFeed
+from log.kafka.log import KafkaLog
+from log.places import TopicPartition
+from log.port import CommandFeed
 from ops.kafka.broker import Broker
 from ops.ports import free_port
 from schemas.topics import Topics
-from services.runtime.kafka_feed import KafkaFeed
-from services.runtime.kafka_log import KafkaLog
-from services.runtime.log import AppendFailed, CommandFeed, LogUnreachable, TopicPartition
-from tests.runtime.logs import (
-    PATIENCE_S,
-    KafkaWorld,
-    kafka_world,
-    poll,
-    read_all,
-    record,
-    records,
-    take,
-    texts,
-)
+from tests.log.logs import PATIENCE_S, KafkaWorld, kafka_world, poll, read_all, record, records, take, texts
 
 pytestmark = pytest.mark.broker
 
@@ -171,7 +163,7 @@ async def test_send_broker_away_for_a_moment_lands(broker: Broker, own_world: Ka
 async def test_tail_topic_recreated_stops(
     kafka_log_world: KafkaWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.runtime.kafka_reader.SAME_TOPIC_EVERY_S", 0.0)
+    monkeypatch.setattr("log.kafka.reader.SAME_TOPIC_EVERY_S", 0.0)
     log = kafka_log_world.log
     tp = TopicPartition(log.topics.executions, 0)
     await log.send(tp, record("old"))

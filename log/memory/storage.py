@@ -5,9 +5,10 @@ import uuid
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from log.errors import BatchTooLarge, LogTruncated
+from log.places import TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import MAX_MESSAGE_BYTES
-from services.runtime.log import BatchTooLarge, LogTruncated, TopicPartition
 
 CHUNK_RECORDS = 1000
 
