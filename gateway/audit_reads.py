@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gateway.kafka_client import KafkaUnreachable
 from gateway.kafka_records import RecordReader
-from gateway.kafka_tail import LogLost
 from gateway.problems import Problem
+from log.errors import LogError, LogRefused, LogUnreachable
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from projections.audit.trees import TreeKey
 from projections.queries.proofs import Leaf
@@ -74,7 +73,11 @@ class AuditReads:
         topic = self.topics.definitions if tree.topic == "definitions" else self.topics.executions
         try:
             return await self.records.read(topic, tree.partition, offsets) if offsets else {}
-        except (KafkaUnreachable, LogLost) as error:
+        except (LogUnreachable, LogRefused) as error:
+            # Its sentence is for operators: it names the cluster's address.
+            detail = "the record could not be read from Kafka: try again"
+            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
+        except LogError as error:
             raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error
 
 

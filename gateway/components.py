@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable
 from gateway.kafka_cluster import broker_addresses
 from gateway.live.heard import Heard, Part
+from log.errors import LogError
+from log.kafka.client import KafkaSettings
 from schemas.headers import rfc3339
 from schemas.status_file import STALLED
 from vitals.status import read_word
@@ -34,7 +35,7 @@ class Components:
     waited for it.
     """
 
-    config: KafkaConfig
+    config: KafkaSettings
     directory: Path
     heard: Heard = field(default_factory=Heard)
     clock: Callable[[], float] = time.monotonic
@@ -58,11 +59,11 @@ class Components:
         self._found_at = self.clock()
 
 
-async def kafka_component(config: KafkaConfig) -> Component:
+async def kafka_component(config: KafkaSettings) -> Component:
     """The brokers of the cluster as one component; their process is not always on this machine."""
     try:
         addresses = await broker_addresses(config)
-    except KafkaUnreachable:
+    except LogError:
         addresses = []
     return {
         "name": "kafka",

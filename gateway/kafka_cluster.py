@@ -10,18 +10,14 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.errors import KafkaError
 
-from gateway.kafka_client import START_TIMEOUT_S, KafkaConfig, KafkaUnreachable, new_consumer, start, stop
-from gateway.kafka_tail import LogLost
+from log.errors import PartitionsDiffer, TopicMissing
+from log.kafka.client import START_TIMEOUT_S, KafkaSettings, start, stop
 from schemas.topics import Topics
 
 ASK_TIMEOUT_S = 2.0
 
 
-class PartitionsDiffer(RuntimeError):
-    """A topic has another partition count than the installation; the message says which to start with."""
-
-
-async def check_topics(config: KafkaConfig, topics: Topics, partitions: int) -> None:
+async def check_topics(config: KafkaSettings, topics: Topics, partitions: int) -> None:
     """Check that every topic that a gateway uses exists with its partition count; it may see no others.
 
     With another count a command would be sent where no decider looks for its key, and events would be missed.
@@ -32,8 +28,8 @@ async def check_topics(config: KafkaConfig, topics: Topics, partitions: int) -> 
         partitions: the installation's count, for topics whose specification leaves it open.
 
     Raises:
-        KafkaUnreachable: nobody answers.
-        LogLost: a topic does not exist.
+        LogUnreachable: nobody answers.
+        TopicMissing: a topic does not exist.
         PartitionsDiffer: one has another partition count.
     """
     written = topics.commands, topics.definition_commands
@@ -45,38 +41,30 @@ async def check_topics(config: KafkaConfig, topics: Topics, partitions: int) -> 
             found = len(cluster.partitions_for_topic(spec.name) or ())
             wanted = spec.partitions or partitions
             if not found:
-                raise LogLost(
-                    f"The topic {spec.name} does not exist: restore it if it was deleted; a new "
-                    "installation's is created by placet up."
-                )
+                raise TopicMissing(spec.name)
             if found != wanted:
-                raise PartitionsDiffer(
-                    f"The topic {spec.name} has {found} partitions and {wanted} were asked for: the count is "
-                    f"fixed for the life of the log, so start with --partitions {found}."
-                )
+                raise PartitionsDiffer(spec.name, found, wanted)
 
 
-async def broker_addresses(config: KafkaConfig) -> list[str]:
+async def broker_addresses(config: KafkaSettings) -> list[str]:
     """The brokers of the cluster, as `host:port`.
 
     Raises:
-        KafkaUnreachable: nobody answers now.
+        LogUnreachable: nobody answers now.
     """
     async with _metadata(config, ASK_TIMEOUT_S) as cluster:
         return [f"{broker.host}:{broker.port}" for broker in sorted(cluster.brokers())]
 
 
 @asynccontextmanager
-async def _metadata(config: KafkaConfig, timeout_s: float) -> AsyncIterator[ClusterMetadata]:
-    consumer: AIOKafkaConsumer = new_consumer(config)
+async def _metadata(config: KafkaSettings, timeout_s: float) -> AsyncIterator[ClusterMetadata]:
+    consumer: AIOKafkaConsumer = config.reader()
     try:
         async with asyncio.timeout(timeout_s):
             await start(consumer, config)
             cluster = await consumer._client.fetch_all_metadata()
     except (KafkaError, OSError, TimeoutError) as error:
-        raise KafkaUnreachable(
-            f"Kafka does not answer at {config.bootstrap_servers} ({type(error).__name__} {error})"
-        ) from error
+        raise config.translate(error) from error
     finally:
         await stop(consumer)
     yield cluster

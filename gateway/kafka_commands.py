@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_producer, start, stop
 from gateway.live.log_time import LogTime
+from log.errors import AppendFailed, LogError
+from log.kafka.client import KafkaSettings, start, stop
+from log.places import TopicPartition
 from schemas.record import OutRecord
 
 # Under the broker's ceiling; one command is at most its arguments, context and a few words.
 BATCH_MAX_BYTES = 1_000_000
 # What an acknowledgement says of its time: the broker's, where the topic has LogAppendTime.
 LOG_APPEND_TIME = 1
-
-
-class AppendFailed(RuntimeError):
-    """Whether the commands were appended is unknown; they may be sent again under their ids."""
 
 
 @dataclass(slots=True)
@@ -34,7 +32,7 @@ class KafkaCommandLog:
     `time` learns from each acknowledgement what time it was for the broker.
     """
 
-    config: KafkaConfig
+    config: KafkaSettings
     time: LogTime = field(default_factory=LogTime)
     _producer: AIOKafkaProducer | None = field(default=None, init=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -43,11 +41,11 @@ class KafkaCommandLog:
         """Connect, unless there is a good producer.
 
         Raises:
-            KafkaUnreachable: nobody answers.
+            LogUnreachable: nobody answers.
         """
         async with self._opening:
             if self._producer is None:
-                producer = new_producer(self.config)
+                producer = self.config.producer()
                 await start(producer, self.config)
                 self._producer = producer
             return self._producer
@@ -72,9 +70,11 @@ class KafkaCommandLog:
             producer = producer or await self.open()
             for batch in batches(records):
                 await self._append_batch(producer, topic, partition, batch)
-        except (KafkaError, KafkaUnreachable, OSError, TimeoutError) as error:
+        except (KafkaError, LogError, OSError, TimeoutError) as error:
             await self._discard(producer)
-            raise AppendFailed(f"{type(error).__name__} {error}".strip()) from error
+            raise AppendFailed(
+                TopicPartition(topic, partition), f"{type(error).__name__} {error}".strip()
+            ) from error
         except asyncio.CancelledError:
             await self._discard(producer)
             raise
@@ -87,7 +87,7 @@ class KafkaCommandLog:
             headers = list(record.headers)
             # A full builder answers None and forgets the record.
             if builder.append(timestamp=None, key=record.key, value=record.value, headers=headers) is None:
-                raise AppendFailed("a command does not fit a batch")
+                raise AppendFailed(TopicPartition(topic, partition), "a command does not fit a batch")
         builder.close()
         asked = self.time.moment()
         acknowledged = await producer.send_batch(builder, topic, partition=partition)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.live.heard import Heard
+from log.errors import LogError
+from log.kafka.client import KafkaSettings, start, stop
 from vitals.word import WordUnreadable, decode
 
 logger = logging.getLogger(__name__)
@@ -23,18 +24,18 @@ RETRY_S = 0.5
 class HeartbeatTail:
     """Keeps `heard` as the topic says; whatever breaks the reading off, it begins again at the end."""
 
-    config: KafkaConfig
+    config: KafkaSettings
     topic: str
     heard: Heard
 
     async def run(self) -> None:
         """Read until cancelled."""
         while True:
-            consumer = new_consumer(self.config, fetch_bytes=64 * 1024)
+            consumer = self.config.reader(64 * 1024)
             try:
                 await start(consumer, self.config)
                 await self._follow(consumer)
-            except (KafkaUnreachable, KafkaError, OSError) as error:
+            except (LogError, KafkaError, OSError) as error:
                 logger.warning("the heartbeats cannot be read (%s); beginning again", error)
             finally:
                 await stop(consumer)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, TopicAuthorizationFailedError
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.live.past import PastGone
-from log.kafka.damage import damage, is_damage
+from log.errors import LogRefused
+from log.kafka.client import KafkaSettings, start, stop
 from schemas.record import RawRecord, raw_record
 
 POLL_MS = 200
@@ -21,7 +21,7 @@ FETCH_BYTES = 256 * 1024
 Chunk = tuple[int, list[RawRecord]]
 
 
-class KafkaForbidden(KafkaUnreachable):
+class KafkaForbidden(LogRefused):
     """The cluster does not let this principal read the topic."""
 
 
@@ -29,7 +29,7 @@ class KafkaForbidden(KafkaUnreachable):
 class KafkaPast:
     """The past of some lanes. Each reading has a consumer of its own, kept for the next one."""
 
-    config: KafkaConfig
+    config: KafkaSettings
     lanes: Sequence[TopicPartition]
     _idle: list[AIOKafkaConsumer] = field(default_factory=list)
 
@@ -37,7 +37,7 @@ class KafkaPast:
         """Per lane, the first offset that is there and the one after the last.
 
         Raises:
-            KafkaUnreachable: nobody says so.
+            LogError: nobody says so.
         """
         tps = [self.lanes[lane] for lane in lanes]
         consumer = await self._taken()
@@ -46,7 +46,7 @@ class KafkaPast:
             end = await consumer.end_offsets(tps)
         except (KafkaError, OSError, TimeoutError) as error:
             await stop(consumer)
-            raise KafkaUnreachable(f"Kafka does not say what it holds ({error})") from error
+            raise self.config.translate(error) from error
         self._idle.append(consumer)
         return {lane: (first[tp], end[tp]) for lane, tp in zip(lanes, tps, strict=True)}
 
@@ -55,7 +55,7 @@ class KafkaPast:
 
         Raises:
             KafkaForbidden: this principal may not read them.
-            KafkaUnreachable: they do not come.
+            LogError: they do not come.
             PastGone: they were deleted.
         """
         consumer = await self._taken()
@@ -74,11 +74,11 @@ class KafkaPast:
             raise PastGone(str(error)) from error
         except TopicAuthorizationFailedError as error:
             await stop(consumer)
-            raise KafkaForbidden(f"Kafka does not let this principal read it ({error})") from error
+            raise KafkaForbidden(self.config.bootstrap_servers, str(error)) from error
         except (KafkaError, OSError, TimeoutError) as error:
-            said = damage(consumer, error) if is_damage(error) else type(error).__name__
+            told = self.config.translate(error, consumer=consumer)
             await stop(consumer)
-            raise KafkaUnreachable(f"the past could not be read from Kafka ({said})") from error
+            raise told from error
         except (GeneratorExit, asyncio.CancelledError):
             consumer.assign([])
             self._idle.append(consumer)
@@ -92,6 +92,6 @@ class KafkaPast:
     async def _taken(self) -> AIOKafkaConsumer:
         if self._idle:
             return self._idle.pop()
-        consumer = new_consumer(self.config, fetch_bytes=FETCH_BYTES)
+        consumer = self.config.reader(FETCH_BYTES)
         await start(consumer, self.config)
         return consumer

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
-from gateway.kafka_tail import LogLost
-from log.kafka.damage import damage, is_damage
+from log.errors import LogDamaged, LogError
+from log.kafka.client import KafkaSettings, start, stop
 from schemas.record import RawRecord, raw_record
 
 POLL_MS = 200
@@ -24,7 +23,7 @@ FETCH_BYTES = 64 * 1024
 class RecordReader:
     """One consumer, opened when it is first needed; one question at a time."""
 
-    config: KafkaConfig
+    config: KafkaSettings
     _consumer: AIOKafkaConsumer | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -37,22 +36,20 @@ class RecordReader:
             offsets: rising; at least one.
 
         Raises:
-            KafkaUnreachable: they did not come in time.
-            LogLost: the log does not hold one of them any more, or not as it was written.
+            LogError: they did not come in time; or the log does not hold one of them any more, or not as it was
+                written.
         """
         async with self._turn:
             try:
                 async with asyncio.timeout(READ_TIMEOUT_S):
                     return await self._read(TopicPartition(topic, partition), offsets)
             except OffsetOutOfRangeError as error:
-                raise LogLost(f"{topic}/{partition} does not hold offset {offsets[0]} any more") from error
+                raise _gone(TopicPartition(topic, partition), offsets[0]) from error
             except (KafkaError, OSError, TimeoutError) as error:
-                if is_damage(error) and self._consumer is not None:
-                    raise LogLost(damage(self._consumer, error)) from error
-                await self._drop()
-                raise KafkaUnreachable(
-                    f"the record could not be read from Kafka ({type(error).__name__}): try again"
-                ) from error
+                told = self.config.translate(error, consumer=self._consumer)
+                if not isinstance(told, LogDamaged):
+                    await self._drop()
+                raise told from error
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -61,7 +58,7 @@ class RecordReader:
 
     async def _read(self, tp: TopicPartition, offsets: Sequence[int]) -> dict[int, RawRecord]:
         if self._consumer is None:
-            consumer = new_consumer(self.config, fetch_bytes=FETCH_BYTES)
+            consumer = self.config.reader(FETCH_BYTES)
             await start(consumer, self.config)
             self._consumer = consumer
         consumer = self._consumer
@@ -76,10 +73,14 @@ class RecordReader:
         finally:
             consumer.assign([])
         if missing := wanted - found.keys():
-            raise LogLost(f"{tp.topic}/{tp.partition} does not hold offset {min(missing)} any more")
+            raise _gone(tp, min(missing))
         return found
 
     async def _drop(self) -> None:
         if self._consumer is not None:
             await stop(self._consumer)
             self._consumer = None
+
+
+def _gone(tp: TopicPartition, offset: int) -> LogError:
+    return LogError(f"{tp.topic}/{tp.partition} does not hold offset {offset} any more")

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
+from log import places
+from log.errors import FactsDeleted, LogChanged, LogDamaged, LogError, TopicMissing
+from log.kafka.client import KafkaSettings, start, stop
 from log.kafka.damage import damage, is_damage
 from log.kafka.lag import progress
-from projections.log_errors import RESTORE
 from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM, TermRule, rule_of
-from schemas.topics import begins_late
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +26,6 @@ POLL_MS = 1_000
 RETRY_S = 0.5
 
 Take = Callable[[int, Sequence[Event], int], None]
-
-
-class LogLost(RuntimeError):
-    """The log is not the one that was read before; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class KafkaTail:
     a decider signed; None where nothing is signed.
     """
 
-    config: KafkaConfig
+    config: KafkaSettings
     starts: Sequence[Start]
     take: Take
     seals: LogSeals | None = None
@@ -69,12 +65,14 @@ class KafkaTail:
         """Connect, check that every start is inside the log, and stand there.
 
         Raises:
-            KafkaUnreachable: nobody answers.
-            LogLost: a topic is missing, its first facts are, or the log is shorter than where a view stands.
+            LogUnreachable: nobody answers.
+            TopicMissing: a topic is missing.
+            FactsDeleted: its first facts are.
+            LogChanged: the log is shorter than where a view stands.
         """
-        self._consumer = consumer = new_consumer(self.config)
+        self._consumer = consumer = self.config.reader()
         # It only asks where the log ends: on the reader's connection that would wait behind a long fetch.
-        self._scout = scout = new_consumer(self.config)
+        self._scout = scout = self.config.reader()
         await start(consumer, self.config)
         await start(scout, self.config)
         tps = [begin.tp for begin in self.starts]
@@ -106,19 +104,19 @@ class KafkaTail:
         """Read until cancelled; a broker that is away is waited for.
 
         Raises:
-            LogLost: records were deleted that were still to be read, or one is damaged.
+            LogChanged: records were deleted that were still to be read.
+            LogDamaged: one is not as it was written.
         """
         consumer = _opened(self._consumer)
         while True:
             try:
                 polled = await consumer.getmany(timeout_ms=POLL_MS)
             except OffsetOutOfRangeError as error:
-                raise LogLost(
-                    f"The log no longer holds what comes next ({error}), since it was cut or made anew: {RESTORE}."
-                ) from error
+                (tp, offset), *_ = error.args[0].items()
+                raise LogChanged(_place(tp), f"no longer holds offset {offset}, which is next") from error
             except KafkaError as error:
                 if is_damage(error):
-                    raise LogLost(damage(consumer, error)) from error
+                    raise LogDamaged(damage(consumer, error)) from error
                 logger.warning("the tail could not read (%s); trying again", type(error).__name__)
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -129,13 +127,13 @@ class KafkaTail:
         """Per lane, the high watermark now.
 
         Raises:
-            KafkaUnreachable: it could not be read.
+            LogUnreachable: it could not be read.
         """
         tps = [begin.tp for begin in self.starts]
         try:
             ends = await _opened(self._scout).end_offsets(tps)
         except (KafkaError, OSError, TimeoutError) as error:
-            raise KafkaUnreachable(f"Kafka does not say where the log ends ({error})") from error
+            raise self.config.translate(error) from error
         return [ends[tp] for tp in tps]
 
     @property
@@ -160,14 +158,11 @@ class KafkaTail:
         ends: Mapping[TopicPartition, int] = await consumer.end_offsets(tps)
         for begin in self.starts:
             low, high = first[begin.tp], ends[begin.tp]
-            where = f"{begin.tp.topic}/{begin.tp.partition}"
             if low != 0:
-                raise LogLost(begins_late(where, low))
+                raise FactsDeleted(_place(begin.tp), low, high)
             if begin.offset > high:
-                raise LogLost(
-                    f"{where} ends at offset {high}, but the views stand at {begin.offset}, since the log was cut or "
-                    f"made anew: {RESTORE}."
-                )
+                what = f"ends at offset {high}, but the views stand at {begin.offset}"
+                raise LogChanged(_place(begin.tp), what)
 
     def _take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
         rule = self._rules[tp]
@@ -191,13 +186,14 @@ async def _check_exist(consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]
     cluster = await consumer._client.fetch_all_metadata()
     for tp in tps:
         if tp.partition not in (cluster.partitions_for_topic(tp.topic) or ()):
-            raise LogLost(
-                f"{tp.topic}/{tp.partition} does not exist: restore it if it was deleted; a new "
-                "installation's is created by placet up."
-            )
+            raise TopicMissing(tp.topic)
 
 
 def _opened(client: AIOKafkaConsumer | None) -> AIOKafkaConsumer:
     if client is None:
-        raise KafkaUnreachable("the tail is not open")
+        raise LogError("The tail is not open.")
     return client
+
+
+def _place(tp: TopicPartition) -> places.TopicPartition:
+    return places.TopicPartition(tp.topic, tp.partition)

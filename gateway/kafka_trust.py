@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable, new_consumer, start, stop
 from gateway.live.trust import TrustParts
+from log.errors import LogError
+from log.kafka.client import KafkaSettings, start, stop
 from schemas.record import raw_record
 
 logger = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ RETRY_S = 1.0
 class TrustTail:
     """Keeps `parts` as the topic says; whatever breaks the reading off, it begins again from the first record."""
 
-    config: KafkaConfig
+    config: KafkaSettings
     topic: str
     partitions: int
     parts: TrustParts
@@ -32,12 +33,12 @@ class TrustTail:
     async def run(self) -> None:
         """Read until cancelled. Trust is only shown here, so that the gateway goes on without it."""
         while True:
-            consumer = new_consumer(self.config)
+            consumer = self.config.reader()
             self.parts.forget()
             try:
                 await start(consumer, self.config)
                 await self._follow(consumer)
-            except (KafkaUnreachable, KafkaError, OSError) as error:
+            except (LogError, KafkaError, OSError) as error:
                 logger.warning("the trust statistics cannot be read (%s); beginning again", error)
             finally:
                 await stop(consumer)

@@ -20,9 +20,6 @@ import uvloop
 
 from gateway.app import create_app
 from gateway.identity.keys import KeysUnreadable
-from gateway.kafka_client import KafkaUnreachable
-from gateway.kafka_cluster import PartitionsDiffer
-from gateway.kafka_tail import LogLost
 from gateway.leaving import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.policy import GatewayPolicyRefused
 from gateway.readiness import own_problems
@@ -32,6 +29,7 @@ from gateway.service import Gateway, assemble
 from gateway.settings import GatewaySettings, SettingsRefused, read_settings
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from gateway.vault.store import VaultUnavailable
+from log.errors import LogError, PartitionsDiffer
 from projections.store.port import ViewError
 from schemas import key_files
 from vitals.word import READY, STOPPING
@@ -54,7 +52,7 @@ USAGE_ERRORS = (
     PartitionsDiffer,
     OSError,
 )
-UNREACHABLE_ERRORS = (KafkaUnreachable, LogLost, ViewError, VaultUnavailable)
+UNREACHABLE_ERRORS = (LogError, ViewError, VaultUnavailable)
 
 
 class PortTaken(OSError):
@@ -74,10 +72,10 @@ def run(settings: Mapping[str, str]) -> None:
         read = read_settings(settings)
         _allow_many_sockets()
         uvloop.run(serve(read))
-    except UNREACHABLE_ERRORS as error:
-        _exit(error, EXIT_UNREACHABLE)
     except USAGE_ERRORS as error:
         _exit(error, EXIT_USAGE)
+    except UNREACHABLE_ERRORS as error:
+        _exit(error, EXIT_UNREACHABLE)
 
 
 def _allow_many_sockets() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from gateway.kafka_commands import AppendFailed
+from log.errors import AppendFailed
 from schemas.envelope import Draft, Signer
 from schemas.record import OutRecord
 from schemas.topics import partition_of
@@ -87,9 +87,9 @@ class Outbox:
         try:
             await self.log.append(topic, partition, [record for _, record in part])
         except AppendFailed as error:
-            logger.warning("commands for %s/%d may not have been appended: %s", topic, partition, error)
+            logger.warning("commands for %s may not have been appended: %s", error.tp, error.reason)
             for outgoing, _ in part:
-                outgoing.failed(str(error))
+                outgoing.failed(error.reason)
             return
         for outgoing, _ in part:
             outgoing.left()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.kafka_client import KafkaUnreachable
 from gateway.live.heard import Finding
 from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.service import Gateway
+from log.errors import LogError
 
 # More unread records than this, and what is shown is not what is.
 LAG_MAX = 10_000
@@ -81,6 +81,6 @@ async def _can_send(gateway: Gateway) -> bool:
     try:
         async with asyncio.timeout(RECONNECT_S):
             await gateway.commands.open()
-    except (KafkaUnreachable, TimeoutError):
+    except (LogError, TimeoutError):
         return False
     return True

@@ -28,7 +28,6 @@ from gateway.identity.grants import Grants
 from gateway.identity.keys import GATEWAYS, ISSUERS, Keys, PublicKeyFile, load_or_create
 from gateway.identity.oidc import OidcIssuer
 from gateway.identity.oidc_settings import OidcSettings
-from gateway.kafka_client import KafkaConfig
 from gateway.kafka_cluster import check_topics
 from gateway.kafka_commands import KafkaCommandLog
 from gateway.kafka_heartbeats import HeartbeatTail
@@ -65,6 +64,7 @@ from gateway.vault.vault import Vault
 from gateway.vault.wrapping import wrapper_of
 from gateway.views import Beginning, GatewayViews
 from gateway.work import Owner, Work
+from log.kafka.client import KafkaSettings
 from log.kafka.voice import KafkaVoice
 from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
@@ -146,9 +146,9 @@ class Gateway:
         """Connect, read up to the end of the log, and be ready.
 
         Raises:
-            KafkaUnreachable: nobody answers.
+            LogUnreachable: nobody answers.
             PartitionsDiffer: a topic has another partition count than the gateway was configured for.
-            LogLost: a topic does not exist, or the views stand outside of the log.
+            LogError: a topic does not exist, or the views stand outside of the log.
             ViewOutdated: the views are of another version.
             VaultUnavailable: the vault's database lets nobody in.
         """
@@ -238,7 +238,7 @@ class Gateway:
         live.time = self.commands.time
         live.took = self._took
         _fill(live, beginning)
-        config = KafkaConfig(
+        config = KafkaSettings(
             self.settings.bootstrap_servers, read_kafka_settings(self.settings.kafka_settings)
         )
         begins = [
@@ -278,7 +278,7 @@ class Gateway:
             self._undecided(live, tail.config),
         )
 
-    def _undecided(self, live: Live, config: KafkaConfig) -> Undecided:
+    def _undecided(self, live: Live, config: KafkaSettings) -> Undecided:
         topic, partitions = self.settings.topics.commands, self.settings.partitions
         past = KafkaPast(config, [Start(topic, number).tp for number in range(partitions)])
         gateways = PublicKeyFile(self.settings.keys_dir / GATEWAYS)
@@ -329,7 +329,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
     load_gateway_policy(settings.policy_file)
     keys = load_or_create(settings.keys_dir)
     grants, issuers = Grants(settings.keys_dir), PublicKeyFile(settings.keys_dir / ISSUERS)
-    config = KafkaConfig(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
+    config = KafkaSettings(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     wrapper = wrapper_of(settings.keys_dir)
     heard, pulse = Heard(), Pulse("gateway", settings.name)

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from itertools import cycle
 
-from gateway.kafka_commands import AppendFailed
 from gateway.outbox import CommandLog
+from log.errors import AppendFailed
 from schemas.time_question import time_question
 
 logger = logging.getLogger(__name__)

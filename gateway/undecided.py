@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.asking import Answers
-from gateway.kafka_client import KafkaUnreachable
 from gateway.kafka_past import KafkaForbidden, KafkaPast
 from gateway.live.live import Live
 from gateway.live.past import PastGone
 from gateway.live.reader import Reader, Subject
 from gateway.live.waiters import Wanted
 from gateway.problems import Problem
+from log.errors import LogError
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.commands import ProposeToolCall
@@ -68,7 +68,7 @@ class Undecided:
             # A cluster whose ACLs are of an earlier version: what waits is told of once it is decided.
             logger.warning("this gateway may not read the commands (docs/log-contract.md): %s", error)
             return None
-        except (KafkaUnreachable, PastGone, TimeoutError) as error:
+        except (LogError, PastGone, TimeoutError) as error:
             raise _cannot_tell() from error
 
     async def close(self) -> None:

@@ -3,6 +3,11 @@
 from log.places import TopicPartition
 from schemas.topics import begins_late
 
+RESTORE = (
+    "restore the log from a backup; only where it is meant as it is now, all its topics from one moment, rebuild the "
+    "views with placet replay --force"
+)
+
 
 class LogError(Exception):
     """What a log could not do; each kind says who has to act."""
@@ -33,10 +38,7 @@ class AppendFailed(LogError):
     """
 
     def __init__(self, tp: TopicPartition, reason: str) -> None:
-        super().__init__(
-            f"Whether the batch for {tp} was appended is unknown ({reason}): "
-            "abandon the appender and claim again."
-        )
+        super().__init__(f"Whether the batch for {tp} was appended is unknown ({reason}).")
         self.tp = tp
         self.reason = reason
 
@@ -50,7 +52,10 @@ class LogUnreachable(LogError):
     """
 
     def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"The log at {address} cannot be reached ({reason}): start it, or mend the address.")
+        super().__init__(
+            f"Kafka does not answer at {address} ({reason}): start it, or give the right address and security "
+            "settings."
+        )
         self.address = address
         self.reason = reason
 
@@ -90,7 +95,7 @@ class TopicMissing(LogError):
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"The topic {topic} or one of its partitions is missing: restore it if it was deleted; a new "
+            f"The topic {topic} or one of its partitions does not exist: restore it if it was deleted; a new "
             "installation's is created by placet up."
         )
         self.topic = topic
@@ -151,6 +156,33 @@ class LogTruncated(LogError):
         self.wanted = wanted
         self.first = first
         self.end = end
+
+
+class LogChanged(LogError):
+    """The log is not the one that was read before, or not all of it: shorter, cut, or made anew.
+
+    Nothing is skipped. The operator restores the log, or rebuilds the views where this log is the one that is meant:
+    a view is a witness of what was cut off.
+
+    Attributes:
+        where: the partition.
+        what: what is wrong with it, in a few words that go on from its name.
+    """
+
+    def __init__(self, where: object, what: str) -> None:
+        super().__init__(f"{where} {what}: {RESTORE}.")
+        self.where = str(where)
+        self.what = what
+
+
+class PartitionsDiffer(LogError):
+    """A topic has another partition count than the installation; the message says which to start with."""
+
+    def __init__(self, topic: str, found: int, wanted: int) -> None:
+        super().__init__(
+            f"The topic {topic} has {found} partitions and {wanted} were asked for: the count is fixed for the life "
+            f"of the log, so start with --partitions {found}."
+        )
 
 
 class LogFromNewerVersion(LogError):

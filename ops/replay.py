@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from log.errors import LogError
+from log.kafka.client import KafkaSettings
 from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, table
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
@@ -22,12 +24,11 @@ from ops.renewal import DATABASE_URL, check_url_given
 from placet.cli import safe
 from placet.cli.session import console
 from projections.audit.settings import AUDIT_ERRORS, signed_heads
-from projections.log_errors import LogError
 from projections.main import GC_THRESHOLD, kafka_address
 from projections.rebuild import Outcome, Plan, rebuild
 from projections.rebuild_workers import with_processes
 from projections.store.port import ViewError
-from projections.tail_kafka import KafkaAddress, KafkaTail
+from projections.tail_kafka import KafkaTail
 from schemas.seals import load_seals
 from schemas.topics import Topics
 
@@ -114,14 +115,14 @@ def _topics(config: StackConfig) -> Topics:
     return Topics(config.topic_prefix)
 
 
-def _run(address: KafkaAddress, topics: Topics, plan: Plan, processes: int | None, *, show: bool) -> Outcome:
+def _run(address: KafkaSettings, topics: Topics, plan: Plan, processes: int | None, *, show: bool) -> Outcome:
     gc.set_threshold(GC_THRESHOLD)
     with reading_the_log(show=show) as told:
         return asyncio.run(_rebuild(address, topics, plan, processes, told))
 
 
 async def _rebuild(
-    address: KafkaAddress,
+    address: KafkaSettings,
     topics: Topics,
     plan: Plan,
     processes: int | None,

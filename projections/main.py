@@ -9,15 +9,16 @@ from collections.abc import Mapping
 
 import uvloop
 
+from log.errors import LogError
+from log.kafka.client import KafkaSettings
 from log.kafka.settings import KafkaSettingsRefused, client_settings
 from projections.audit.settings import AUDIT_ERRORS, Audit, opened_audit
-from projections.log_errors import LogError
 from projections.meters import Meters
 from projections.projector import Projector
 from projections.store.port import ViewError
 from projections.store.sqlite_damage import look_ahead
 from projections.store.urls import check_sound, open_view, remove_leftovers
-from projections.tail_kafka import KafkaAddress, KafkaTail
+from projections.tail_kafka import KafkaTail
 from schemas.seals import load_seals
 from schemas.topics import Topics
 from vitals.living import Living, living
@@ -87,6 +88,6 @@ async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> 
         await tail.close()
 
 
-def kafka_address(settings: Mapping[str, str]) -> KafkaAddress:
+def kafka_address(settings: Mapping[str, str]) -> KafkaSettings:
     """The cluster of a role's settings; `kafka_settings` is the path of a JSON file, or empty."""
-    return KafkaAddress(settings["bootstrap_servers"], client_settings(settings.get("kafka_settings")))
+    return KafkaSettings(settings["bootstrap_servers"], client_settings(settings.get("kafka_settings")))

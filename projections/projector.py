@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from log.errors import LogRefused, LogUnreachable, TopicMissing
 from projections.audit.heads import HeadKeeper
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
-from projections.log_errors import LogUnreachable
 from projections.meters import UNSEEN, Meters
 from projections.slices import slices
 from projections.standing import Standing, check_begun, find_standing, first_position
@@ -155,7 +155,7 @@ class Projector:
         facts = [at for at in standing.offsets if at.topic in self.topics.facts]
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            with suppress(LogUnreachable):
+            with suppress(LogUnreachable, LogRefused, TopicMissing):
                 check_begun(self.topics, await self.tail.bounds(facts))
 
 

@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from log.errors import LogError
 from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, Forgotten, compare
-from projections.log_errors import LogUnreachable
 from projections.projector import Writer, new_writer
 from projections.standing import check_begun
 from projections.store.port import ViewDamaged, ViewHeld, ViewOutdated, ViewReplaced, ViewStore
@@ -95,9 +95,7 @@ class Reading:
             if polled:
                 stalled_at = _now_s() + STALLED_AFTER_S
             elif _now_s() > stalled_at:
-                raise LogUnreachable(
-                    f"Nothing came from {min(left)} for {STALLED_AFTER_S:.0f} s: look at Kafka."
-                )
+                raise LogError(f"Nothing came from {min(left)} for {STALLED_AFTER_S:.0f} s: look at Kafka.")
 
     def _next(self, at: Partition) -> int:
         position, first = self.writer.positions.get(at), self.firsts.get(at, 0)

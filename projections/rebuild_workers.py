@@ -19,8 +19,9 @@ from typing import Any
 
 import uvloop
 
+from log.errors import LogError
+from log.kafka.client import KafkaSettings
 from projections.folds.rows import Row
-from projections.log_errors import LogError
 from projections.main import GC_THRESHOLD
 from projections.projector import new_writer
 from projections.queries.postgres_moments import PostgresMoments
@@ -31,7 +32,7 @@ from projections.store.port import Batch, Key, ViewError, ViewStore
 from projections.store.postgres import PostgresViewStore
 from projections.store.sqlite import SqliteViewStore
 from projections.store.tables import Table
-from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from projections.tail_kafka import KafkaTail, Partition
 from projections.wire import decode_batch, encode_batch
 from schemas.seals import LogSeals
 from schemas.topics import Topics
@@ -49,7 +50,7 @@ BATCH, DONE, FAILED = b"b", b"d", b"f"
 class Job:
     """What one worker reads, and where it finds rows that it no longer has at hand."""
 
-    address: KafkaAddress
+    address: KafkaSettings
     topics: Topics
     targets: Mapping[Partition, int]
     source: Callable[[], Source]
@@ -83,7 +84,7 @@ class PipeStore:
 
 
 def with_processes(
-    address: KafkaAddress, topics: Topics, processes: int | None = None, seals: LogSeals | None = None
+    address: KafkaSettings, topics: Topics, processes: int | None = None, seals: LogSeals | None = None
 ) -> Bulk:
     """A `Bulk` that reads with several processes where the log is long enough for that.
 

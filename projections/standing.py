@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from log.errors import FactsDeleted, LogChanged, TopicMissing
+from log.places import TopicPartition
 from projections.batching import record_id_of
-from projections.log_errors import FactsDeleted, LogChanged, TopicMissing
 from projections.store.port import Position, ViewStore
 from projections.tail_kafka import Bounds, Partition
 from schemas.record import RawRecord
@@ -66,7 +67,7 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
     partitions = [at for name in names for at in await _existing(log, name)]
     stored = {Partition(at.topic, at.partition): at for at in store.positions()}
     for partition in stored.keys() - set(partitions):
-        raise LogChanged(str(partition), "is not there any more")
+        raise LogChanged(partition, "is not there any more")
     bounds = await log.bounds(partitions)
     check_begun(topics, bounds)
     offsets: dict[Partition, int] = {}
@@ -90,7 +91,7 @@ def check_begun(topics: Topics, held: Mapping[Partition, Bounds]) -> None:
     """
     for partition, bounds in sorted(held.items()):
         if partition.topic in topics.facts and bounds.first != 0:
-            raise FactsDeleted(str(partition), bounds.first)
+            raise FactsDeleted(TopicPartition(*partition), bounds.first, bounds.end)
 
 
 def first_position(partition: Partition, first: RawRecord) -> Position:
@@ -114,7 +115,7 @@ async def _existing(log: LogReader, topic: str) -> list[Partition]:
 def _of_forgetful(partition: Partition, position: Position | None, bounds: Bounds) -> int:
     offset = bounds.first if position is None else max(position.next_offset, bounds.first)
     if offset > bounds.end:
-        raise LogChanged(str(partition), f"ends at offset {bounds.end}, but the view has read up to {offset}")
+        raise LogChanged(partition, f"ends at offset {bounds.end}, but the view has read up to {offset}")
     return offset
 
 
@@ -123,11 +124,11 @@ async def _check(
 ) -> None:
     offset = position.next_offset
     if offset > bounds.end:
-        raise LogChanged(str(partition), f"ends at offset {bounds.end}, but the view has read up to {offset}")
+        raise LogChanged(partition, f"ends at offset {bounds.end}, but the view has read up to {offset}")
     if record_id_of(await log.read_one(partition, 0)) != position.topic_id:
-        raise LogChanged(str(partition), "was made anew since the view was built")
+        raise LogChanged(partition, "was made anew since the view was built")
     last = await log.read_one(partition, offset - 1)
     if last.offset != offset - 1 or record_id_of(last) != position.record_id:
-        raise LogChanged(str(partition), f"has another record at offset {offset - 1} than the view has read")
+        raise LogChanged(partition, f"has another record at offset {offset - 1} than the view has read")
     if store.tracked(position) != offset:
-        raise LogChanged(str(partition), f"is tracked elsewhere than at offset {offset}")
+        raise LogChanged(partition, f"is tracked elsewhere than at offset {offset}")

@@ -7,22 +7,19 @@ set by name, for aiokafka 0.14.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from log.errors import LogChanged, LogDamaged, LogError, TopicMissing
+from log.kafka.client import KafkaSettings, start, stop
 from log.kafka.damage import damage, is_damage
 from log.kafka.lag import progress
-from projections.log_errors import LogChanged, LogDamaged, LogUnreachable, TopicMissing
 from schemas.record import RawRecord, raw_record
 
 logger = logging.getLogger(__name__)
 
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 30.0
 POLL_MS = 500
 RETRY_S = 0.5
@@ -54,55 +51,31 @@ class Bounds(NamedTuple):
 Polled = list[tuple[Partition, list[RawRecord]]]
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaAddress:
-    """Where the cluster is and how to sign in; `security` goes to the client as it is."""
-
-    bootstrap_servers: str
-    security: Mapping[str, Any] = field(default_factory=dict)
-
-
 class KafkaTail:
     """One consumer, of partitions that are named to it."""
 
-    def __init__(self, address: KafkaAddress) -> None:
-        self._address = address
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
         self._standing: tuple[Partition, ...] = ()
-        self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=address.bootstrap_servers,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            isolation_level="read_committed",
+        self._consumer = settings.consumer(
             fetch_min_bytes=FETCH_MIN_BYTES,
             fetch_max_wait_ms=FETCH_WAIT_MS,
             max_partition_fetch_bytes=FETCH_BYTES,
-            **address.security,
+            max_poll_records=None,
         )
 
     async def open(self) -> None:
         """Connect.
 
         Raises:
-            LogUnreachable: nobody answers, or we are not let in.
+            LogUnreachable: nobody answers.
+            LogRefused: we are not let in.
         """
-        try:
-            async with asyncio.timeout(START_TIMEOUT_S):
-                await self._consumer.start()
-        except (KafkaError, OSError, TimeoutError) as error:
-            await self.close()
-            raise self._unreachable(error) from error
+        await start(self._consumer, self._settings)
 
     async def close(self) -> None:
         """Let go of the connection within about two seconds. May be called again."""
-        connections = self._consumer._client
-        stopping = asyncio.ensure_future(self._consumer.stop())
-        # In a task of its own: where it never read, aiokafka ends its own cancelled task with that very error.
-        await asyncio.wait({stopping}, timeout=STOP_TIMEOUT_S)
-        if not stopping.done():
-            stopping.cancel()
-        elif not stopping.cancelled() and (error := stopping.exception()):
-            logger.info("the Kafka client did not stop by itself (%s)", type(error).__name__)
-        await connections.close()
+        await stop(self._consumer)
 
     async def partitions(self, topic: str) -> list[Partition]:
         """The partitions of a topic, in order.
@@ -118,10 +91,7 @@ class KafkaTail:
             raise self._unreachable(error) from error
         found = cluster.partitions_for_topic(topic)
         if not found:
-            raise TopicMissing(
-                f"The topic {topic} does not exist: restore it if it was deleted; a new installation's is created by "
-                "placet up."
-            )
+            raise TopicMissing(topic)
         return [Partition(topic, number) for number in sorted(found)]
 
     async def bounds(self, partitions: Sequence[Partition]) -> dict[Partition, Bounds]:
@@ -165,7 +135,7 @@ class KafkaTail:
         except OffsetOutOfRangeError as error:
             (partition, offset), *_ = error.args[0].items()
             raise LogChanged(
-                str(Partition(*partition)), f"no longer holds offset {offset}, which is next"
+                Partition(*partition), f"no longer holds offset {offset}, which is next"
             ) from error
         except KafkaError as error:
             if is_damage(error):
@@ -196,8 +166,5 @@ class KafkaTail:
             raise self._unreachable(error) from error
         return polled[0][1][0]
 
-    def _unreachable(self, error: Exception) -> LogUnreachable:
-        return LogUnreachable(
-            f"Kafka does not answer at {self._address.bootstrap_servers} ({type(error).__name__} {error}): start "
-            "it, or give the right address and security settings."
-        )
+    def _unreachable(self, error: Exception) -> LogError:
+        return self._settings.translate(error)

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from gateway.kafka_client import KafkaUnreachable
 from gateway.live.cache import Cache, key_of
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.problems import Problem, not_found
+from log.errors import LogError
 from projections.folds.rows import Row
 from schemas.ids import execution_key
 from schemas.refusals import Refusal
@@ -164,7 +164,7 @@ class Reader:
         try:
             async with asyncio.timeout(FETCH_TIMEOUT_S):
                 is_read = await self._read_to_the_end(lanes)
-        except (TimeoutError, KafkaUnreachable) as error:
+        except (TimeoutError, LogError) as error:
             raise _behind() from error
         if not is_read:
             raise _behind()

@@ -24,7 +24,6 @@ from itertools import islice
 from typing import Protocol
 
 from gateway.deciding import sees_hold
-from gateway.kafka_client import KafkaUnreachable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.live.past import Passed, PastGone, PastLane
@@ -33,6 +32,7 @@ from gateway.sockets.cursor import ALL_GIVEN, Position, Vector
 from gateway.sockets.hub import Hub, Receiver, project_of, unserved
 from gateway.sockets.messages import EVENTS, HOLDS, Push, frame, pushes_of
 from gateway.sockets.past_rows import PastRows, RowsAt
+from log.errors import LogError
 from schemas.ids import split_rule_uses_key
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
@@ -212,7 +212,7 @@ class _CatchUp:
             try:
                 await self._begin(lanes)
                 await self._read(set(lanes))
-            except KafkaUnreachable as error:
+            except LogError as error:
                 logger.info("a reader waits for its past: %s", error)
         if self._unread():
             # Whoever waits has its turn; and Kafka, where it was away, time to come back.

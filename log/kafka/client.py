@@ -98,6 +98,16 @@ class KafkaSettings:
         }
         return AIOKafkaConsumer(**{**defaults, **settings, **self.security})
 
+    def reader(self, fetch_bytes: int = 2 * MAX_MESSAGE_BYTES) -> AIOKafkaConsumer:
+        """A consumer of partitions that are named to it, which stands still where nothing comes.
+
+        Args:
+            fetch_bytes: about how much one answer of the broker brings of a partition, at least one batch.
+        """
+        return self.consumer(
+            fetch_max_wait_ms=500, max_partition_fetch_bytes=fetch_bytes, max_poll_records=None
+        )
+
     def group_consumer(self, group: str, instance: str, assignor: type) -> AIOKafkaConsumer:
         """A consumer for which a group chooses the partitions; see `kafka_member` for what its name does."""
         return self.consumer(

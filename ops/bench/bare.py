@@ -14,9 +14,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from log.kafka.client import KafkaSettings
 from ops.bench.site import Site
 from projections.projector import BATCH_RECORDS
-from projections.tail_kafka import KafkaAddress, KafkaTail
+from projections.tail_kafka import KafkaTail
 from schemas.headers import read_event
 from schemas.record import RawRecord
 from schemas.topics import Topics
@@ -42,7 +43,7 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _read_all(site: Site) -> list[RawRecord]:
-    tail = KafkaTail(KafkaAddress(site.bootstrap_servers, site.security))
+    tail = KafkaTail(KafkaSettings(site.bootstrap_servers, site.security))
     await tail.open()
     try:
         partitions = await tail.partitions(Topics(site.topic_prefix).executions)

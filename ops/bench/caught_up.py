@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from log.kafka.client import KafkaSettings
 from ops.bench.site import Site
 from projections.store.urls import open_view
-from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from projections.tail_kafka import KafkaTail, Partition
 from schemas.topics import Topics
 
 WITHIN_S = 900.0
@@ -19,7 +20,7 @@ async def until_projected(site: Site) -> None:
     Raises:
         TimeoutError: it did not get there.
     """
-    tail = KafkaTail(KafkaAddress(site.bootstrap_servers, site.security))
+    tail = KafkaTail(KafkaSettings(site.bootstrap_servers, site.security))
     await tail.open()
     view = open_view(site.database_url)
     try:

@@ -14,11 +14,11 @@ from typing import cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from log.errors import LogError
 from projections.audit.head_files import HeadFiles
 from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
 from projections.audit.tiles import Tiles
 from projections.audit.trees import TreeKey
-from projections.log_errors import LogError
 from projections.store.port import Batch, RowStore, Values, ViewStore
 from projections.store.tables import AUDIT_TILES, AUDIT_TREES
 from schemas.audit import AUDIT_KEYS, Head, TopicRole, TreeHead, sign_head, verify_head

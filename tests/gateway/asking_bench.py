@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gateway.asking import Ask, Asker, CommandIds, CommandName, name_of
-from gateway.kafka_commands import AppendFailed
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome
 from gateway.live.waiters import Wanted
 from gateway.outbox import Outbox
+from log.errors import AppendFailed
+from log.places import TopicPartition
 from schemas import codec
 from schemas.actor import Actor
 from schemas.commands import ConsumeGrant
@@ -43,7 +44,7 @@ class CommandTopic:
         if self.hangs:
             await asyncio.Event().wait()
         if self.fails:
-            raise AppendFailed("nobody answers")
+            raise AppendFailed(TopicPartition(topic, partition), "nobody answers")
         self.appended += records
 
     def ids(self) -> list[str]:

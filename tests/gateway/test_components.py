@@ -15,8 +15,8 @@ import pytest
 from gateway import resources as r
 from gateway.components import KEPT_S, Components, read_status_files
 from gateway.identity.issuer import issue
-from gateway.kafka_client import KafkaConfig
 from gateway.live.heard import Heard
+from log.kafka.client import KafkaSettings
 from schemas.status_file import STALLED, write_status
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
@@ -53,7 +53,7 @@ async def connections_of_one(directory: Path) -> int:
     """How often one look-up connects."""
     async with hanging_up() as broker:
         broker.may_end.set()
-        (kafka,) = await Components(KafkaConfig(broker.address), directory).now()
+        (kafka,) = await Components(KafkaSettings(broker.address), directory).now()
         assert kafka["state"] == "unreachable"
         return broker.connections
 
@@ -62,7 +62,7 @@ async def test_now_asked_by_many_at_once_is_looked_up_once(tmp_path: Path) -> No
     once = await connections_of_one(tmp_path)
     assert once > 0
     async with hanging_up() as broker:
-        components = Components(KafkaConfig(broker.address), tmp_path)
+        components = Components(KafkaSettings(broker.address), tmp_path)
         asking = [asyncio.create_task(components.now()) for _ in range(30)]
         await broker.came.wait()
         broker.may_end.set()
@@ -76,7 +76,7 @@ async def test_now_asked_again_is_the_same_for_a_second_and_then_looked_up_anew(
     now = [100.0]
     async with hanging_up() as broker:
         broker.may_end.set()
-        components = Components(KafkaConfig(broker.address), tmp_path, clock=lambda: now[0])
+        components = Components(KafkaSettings(broker.address), tmp_path, clock=lambda: now[0])
         await components.now()
         write_status(tmp_path / "decider.json", "ready")
         now[0] += KEPT_S * 0.9
@@ -89,7 +89,7 @@ async def test_now_asked_again_is_the_same_for_a_second_and_then_looked_up_anew(
 
 async def test_now_whose_first_asker_goes_away_still_answers_the_others(tmp_path: Path) -> None:
     async with hanging_up() as broker:
-        components = Components(KafkaConfig(broker.address), tmp_path)
+        components = Components(KafkaSettings(broker.address), tmp_path)
         first, second = (asyncio.create_task(components.now()) for _ in range(2))
         await broker.came.wait()
         first.cancel()
@@ -102,18 +102,18 @@ async def test_now_whose_first_asker_goes_away_still_answers_the_others(tmp_path
 async def test_now_after_a_look_up_that_failed_looks_anew_at_once(tmp_path: Path) -> None:
     async with hanging_up() as broker:
         broker.may_end.set()
-        components = Components(KafkaConfig(broker.address, {"no_such_setting": 1}), tmp_path)
+        components = Components(KafkaSettings(broker.address, {"no_such_setting": 1}), tmp_path)
         for _ in range(2):
             with pytest.raises(TypeError, match="no_such_setting"):
                 await components.now()
-        components.config = KafkaConfig(broker.address)
+        components.config = KafkaSettings(broker.address)
         assert [part["name"] for part in await components.now()] == ["kafka"]
 
 
 async def test_now_gives_each_asker_a_list_of_its_own(tmp_path: Path) -> None:
     async with hanging_up() as broker:
         broker.may_end.set()
-        components = Components(KafkaConfig(broker.address), tmp_path)
+        components = Components(KafkaSettings(broker.address), tmp_path)
         (mine,) = await components.now()
         mine["address"] = None
         (theirs,) = await components.now()
@@ -202,7 +202,7 @@ async def test_process_that_was_heard_of_long_ago_is_shown_by_its_own_word_or_as
     write_status(tmp_path / "decider.json", "ready", **mine)
     async with hanging_up() as broker:
         broker.may_end.set()
-        kafka, decider, far = await Components(KafkaConfig(broker.address), tmp_path, heard).now()
+        kafka, decider, far = await Components(KafkaSettings(broker.address), tmp_path, heard).now()
 
     assert (kafka["state"], decider["state"], far["state"]) == ("unreachable", STALLED, SILENT)
     assert "Kafka has not answered for 30.0 s" in decider["reason"]

@@ -9,9 +9,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from gateway.kafka_client import KafkaConfig, KafkaUnreachable
-from gateway.kafka_commands import AppendFailed, KafkaCommandLog
-from gateway.kafka_tail import KafkaTail, LogLost, Start
+from gateway.kafka_commands import KafkaCommandLog
+from gateway.kafka_tail import KafkaTail, Start
+from log.errors import AppendFailed, FactsDeleted, LogChanged, LogUnreachable
+from log.kafka.client import KafkaSettings
 from ops.ports import free_port
 from schemas.events.log import WriterAlive, WriterClaimed
 from schemas.headers import event_record
@@ -52,7 +53,7 @@ async def reading(kafka: str, start: Start) -> AsyncIterator[tuple[KafkaTail, li
         through[lane] = next_offset
 
     through = [start.offset]
-    tail = KafkaTail(KafkaConfig(kafka), [start], take)
+    tail = KafkaTail(KafkaSettings(kafka), [start], take)
     await tail.open()
     running = asyncio.create_task(tail.run())
     try:
@@ -102,8 +103,8 @@ async def test_run_from_the_middle_goes_on_with_the_claim_in_force(kafka: str, t
 
 
 async def test_open_views_beyond_the_log_is_an_error_that_says_what_to_do(kafka: str, topics: Topics) -> None:
-    tail = KafkaTail(KafkaConfig(kafka), [Start(topics.executions, 0, offset=5, claim=0)], lambda *_: None)
-    with pytest.raises(LogLost, match="placet replay"):
+    tail = KafkaTail(KafkaSettings(kafka), [Start(topics.executions, 0, offset=5, claim=0)], lambda *_: None)
+    with pytest.raises(LogChanged, match="placet replay"):
         await tail.open()
     await tail.close()
 
@@ -117,24 +118,24 @@ async def test_open_on_facts_whose_first_ones_were_deleted_is_an_error_though_th
     await admin.start()
     await admin.delete_records({TopicPartition(topics.executions, 0): RecordsToDelete(before_offset=1)})
     await admin.close()
-    tail = KafkaTail(KafkaConfig(kafka), [Start(topics.executions, 0, offset=3, claim=0)], lambda *_: None)
-    with pytest.raises(LogLost, match=r"begins at offset 1, .* Restore all topics from a backup"):
+    tail = KafkaTail(KafkaSettings(kafka), [Start(topics.executions, 0, offset=3, claim=0)], lambda *_: None)
+    with pytest.raises(FactsDeleted, match=r"begins at offset 1, .* Restore all topics from a backup"):
         await tail.open()
     await tail.close()
 
 
 async def test_append_nobody_answers_fails_in_time() -> None:
-    config = KafkaConfig(f"127.0.0.1:{free_port()}", append_timeout_ms=500)
+    config = KafkaSettings(f"127.0.0.1:{free_port()}", append_timeout_ms=500)
     log = KafkaCommandLog(config)
     with pytest.raises(AppendFailed):
         await log.append("commands", 0, [OutRecord(b"k", b"v", ())])
     assert not log.connected
-    with pytest.raises(KafkaUnreachable):
+    with pytest.raises(LogUnreachable):
         await log.open()
 
 
 async def test_append_tells_the_logs_time_where_the_broker_stamps(kafka: str, topics: Topics) -> None:
-    log = KafkaCommandLog(KafkaConfig(kafka))
+    log = KafkaCommandLog(KafkaSettings(kafka))
     await log.append(topics.executions, 0, [_record(started(), 1, 0, b"k")])
     assert not log.time.known, "its stamps are the writers'"
     await log.append(topics.commands, 0, [time_question(0, 3)])
@@ -144,7 +145,7 @@ async def test_append_tells_the_logs_time_where_the_broker_stamps(kafka: str, to
 
 
 async def test_append_records_stand_in_order(kafka: str, topics: Topics) -> None:
-    log = KafkaCommandLog(KafkaConfig(kafka))
+    log = KafkaCommandLog(KafkaSettings(kafka))
     keys = [b"%d" % number for number in range(50)]
     await log.append(topics.executions, 0, [_record(started(), 1, 0, key) for key in keys])
     await log.append(topics.executions, 0, [_record(started(), 1, 0, b"last")])

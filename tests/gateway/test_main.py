@@ -114,7 +114,9 @@ def test_run_with_another_partition_count_is_one_sentence_and_exit_2(
 def test_run_without_its_topics_is_one_sentence_and_exit_3(tmp_path: Path, kafka: str) -> None:
     done = _run(_settings(tmp_path, bootstrap_servers=kafka, topic_prefix="nobodys"))
     assert done.returncode == 3
-    assert "The topic nobodys.commands does not exist" in done.stderr.splitlines()[-1]
+    assert (
+        "The topic nobodys.commands or one of its partitions does not exist" in done.stderr.splitlines()[-1]
+    )
 
 
 @pytest.mark.broker

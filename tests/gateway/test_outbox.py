@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gateway.kafka_commands import BATCH_MAX_BYTES, AppendFailed, batches
+from gateway.kafka_commands import BATCH_MAX_BYTES, batches
 from gateway.outbox import Outbox, Outgoing
+from log.errors import AppendFailed
+from log.places import TopicPartition
 from schemas.actor import Actor
 from schemas.commands import PauseExecution
 from schemas.envelope import Draft, Signer, Verifier
@@ -31,7 +33,7 @@ class Appended:
     async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
         await self.gate.wait()
         if partition == self.fails_at:
-            raise AppendFailed("the broker is away")
+            raise AppendFailed(TopicPartition(topic, partition), "the broker is away")
         self.calls.append((topic, partition, list(records)))
 
 

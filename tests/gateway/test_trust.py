@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from gateway.kafka_client import KafkaConfig
 from gateway.kafka_trust import TrustTail
 from gateway.live.trust import TrustParts
+from log.kafka.client import KafkaSettings
 from schemas.record import RawRecord
 from schemas.topics import Topics
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, trust_record
@@ -129,7 +129,7 @@ async def _write(kafka: str, topic: str, *records: TrustRecord) -> None:
 @asynccontextmanager
 async def following(kafka: str, topics: Topics) -> AsyncIterator[TrustParts]:
     parts = TrustParts()
-    tail = TrustTail(KafkaConfig(kafka), topics.trust, TEST_PARTITIONS, parts)
+    tail = TrustTail(KafkaSettings(kafka), topics.trust, TEST_PARTITIONS, parts)
     running = asyncio.create_task(tail.run())
     try:
         yield parts

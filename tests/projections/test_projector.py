@@ -16,14 +16,15 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from log.errors import FactsDeleted, LogChanged, TopicMissing
+from log.kafka.client import KafkaSettings
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, check_all
-from projections.log_errors import FactsDeleted, LogChanged, TopicMissing
 from projections.projector import Projector
 from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view, sqlite_path
-from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from projections.tail_kafka import KafkaTail, Partition
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.key_files import load_published
 from schemas.topics import Topics
@@ -38,7 +39,7 @@ PARTITIONS = 4
 
 @asynccontextmanager
 async def projecting(kafka: str, prefix: str, url: str) -> AsyncIterator[Projector]:
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
     projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state: None)
     running = asyncio.create_task(projector.run())
@@ -225,7 +226,7 @@ async def test_facts_deleted_behind_a_projector_that_follows_the_log_stop_it(
     await produce(kafka, topics.executions, builder.records)
     await produce(kafka, topics.definitions, definitions.records)
     wanted = ends(topics, builder) | {(topics.definitions, 0): 2}
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
     running = asyncio.create_task(
         Projector(tail, lambda: open_view(database_url), Topics(topic_prefix), lambda state: None).run()
@@ -274,7 +275,7 @@ async def test_log_that_loses_what_comes_next_stops_the_projector_that_follows_i
     topics = await fresh_topics(kafka, topic_prefix)
     await produce(kafka, topics.executions, a_log().records)
     await delete_before(kafka, topics.executions, 3)
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
     try:
         tail.stand_at({Partition(topics.executions, 0): 1})
@@ -379,7 +380,7 @@ def _start(settings: dict[str, str], stderr: int | None = None) -> subprocess.Po
 
 
 async def _run_once(kafka: str, prefix: str, url: str) -> None:
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
     projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state: None)
     try:

@@ -11,6 +11,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from log.kafka.client import KafkaSettings
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, HeadsDisagree, SignedHeads
@@ -22,7 +23,7 @@ from projections.rebuild import Outcome, Plan, rebuild
 from projections.store.port import Batch, ViewReplaced
 from projections.store.tables import DEAD_LETTERS, EXECUTIONS, VIEW_TABLES
 from projections.store.urls import identity_of, new_generation, open_view
-from projections.tail_kafka import Bounds, KafkaAddress, KafkaTail, Partition
+from projections.tail_kafka import Bounds, KafkaTail, Partition
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.dead_letters import letter_headers
 from schemas.events.executions import CommandAbandoned
@@ -52,7 +53,7 @@ async def a_log_on(kafka: str, prefix: str) -> tuple[Topics, LogBuilder, LogBuil
 
 
 async def replay(kafka: str, topics: Topics, plan: Plan, told: list[int] | None = None) -> Outcome:
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
     try:
         return await rebuild(plan, tail, topics, lambda done, of: None if told is None else told.append(done))
@@ -155,7 +156,7 @@ async def test_replay_beside_a_running_projector_loses_nothing(
     kafka: str, topic_prefix: str, database_url: str, tmp_path: Path
 ) -> None:
     topics, builder, definitions = await a_log_on(kafka, topic_prefix)
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
     projector = Projector(tail, lambda: open_view(database_url), topics, lambda state: None)
     running = asyncio.create_task(projector.run())
@@ -202,7 +203,7 @@ def letters_of(topics: Topics, partition: int, count: int) -> list[RawRecord]:
 async def follow(kafka: str, topics: Topics, url: str, letters: int) -> None:
     """Let a projector read the log until the view has so many dead letters, and end it."""
     seen = Filler(open_view(url), topics)
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
     projector = Projector(tail, lambda: open_view(url), topics, lambda state: None)
     running = asyncio.create_task(projector.run())
@@ -216,7 +217,7 @@ async def follow(kafka: str, topics: Topics, url: str, letters: int) -> None:
 class WrittenMeanwhile(KafkaTail):
     """A log that has grown, and a live view that has read that, once its ends were told for the first time."""
 
-    def __init__(self, address: KafkaAddress, grow: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, address: KafkaSettings, grow: Callable[[], Awaitable[None]]) -> None:
         super().__init__(address)
         self._grow: Callable[[], Awaitable[None]] | None = grow
 
@@ -242,7 +243,7 @@ async def test_replay_while_the_log_is_written_to_takes_no_other_log_for_it(
         await produce(kafka, topics.executions, [records[count:] for records, count in fresh])
         live.fill(builder, definitions, topic_id=None)
 
-    tail = WrittenMeanwhile(KafkaAddress(kafka), grow)
+    tail = WrittenMeanwhile(KafkaSettings(kafka), grow)
     await tail.open()
     try:
         outcome = await rebuild(Plan(database_url, database_url), tail, topics, lambda done, of: None)

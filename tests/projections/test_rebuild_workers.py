@@ -14,9 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from log.errors import LogError
+from log.kafka.client import KafkaSettings
 from ops.process import is_alive
 from ops.topics import ensure_topics
-from projections.log_errors import LogError
 from projections.queries.sqlite_moments import SqliteMoments
 from projections.rebuild import Plan, rebuild
 from projections.rebuild_workers import BATCH, PipeStore, shares, with_processes
@@ -24,7 +25,7 @@ from projections.store.port import Batch
 from projections.store.sqlite import SqliteViewStore
 from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view
-from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from projections.tail_kafka import KafkaTail, Partition
 from schemas.topics import Topics
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, many_runs
@@ -36,7 +37,7 @@ async def test_rebuild_by_two_processes_makes_the_same_view(
     kafka: str, topic_prefix: str, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("projections.rebuild_workers.RECORDS_WORTH_IT", 1)
-    topics, address = Topics(topic_prefix), KafkaAddress(kafka)
+    topics, address = Topics(topic_prefix), KafkaSettings(kafka)
     await ensure_topics(kafka, topics=topics, partitions=3)
     builder = many_runs(LogBuilder(3).claim_all(), 40, seed=2)
     await produce(kafka, topics.executions, builder.records)
@@ -70,9 +71,9 @@ async def test_worker_that_cannot_read_ends_the_rebuild_with_its_sentence(
     await ensure_topics(kafka, topics=topics, partitions=1)
     await produce(kafka, topics.executions, many_runs(LogBuilder(1).claim_all(), 2).records)
     url = f"sqlite:///{tmp_path}/v.db"
-    tail = KafkaTail(KafkaAddress(kafka))
+    tail = KafkaTail(KafkaSettings(kafka))
     await tail.open()
-    bulk = with_processes(KafkaAddress("127.0.0.1:9"), topics, 2)
+    bulk = with_processes(KafkaSettings("127.0.0.1:9"), topics, 2)
     with pytest.raises(LogError, match=r"does not answer at 127\.0\.0\.1:9"):
         await rebuild(Plan(url, url), tail, topics, lambda done, of: None, bulk)
     await tail.close()

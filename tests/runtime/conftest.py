@@ -1,4 +1,4 @@
-"""One world in memory and one on Kafka, for the tests that both must pass."""
+"""Laboratories: workers on a log of each kind."""
 
 from __future__ import annotations
 
@@ -9,28 +9,13 @@ import pytest
 
 from log.memory.log import MemoryLog
 from schemas.topics import Topics
-from tests.log.logs import PARTITIONS, KafkaWorld, World, kafka_world, memory_world
+from tests.log.logs import PARTITIONS, World
+from tests.log.worlds import kafka_log_world, world
 from tests.runtime.lab import Lab
 
+__all__ = ["kafka_log_world", "world"]
+
 START_MS = 1_780_000_000_000
-
-
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.broker)])
-async def world(request: pytest.FixtureRequest, topic_prefix: str) -> AsyncIterator[World]:
-    """A fresh log of each kind."""
-    if request.param == "memory":
-        async with memory_world() as memory:
-            yield memory
-    else:
-        async with kafka_world(request.getfixturevalue("kafka"), topic_prefix) as kafka:
-            yield kafka
-
-
-@pytest.fixture
-async def kafka_log_world(kafka: str, topic_prefix: str) -> AsyncIterator[KafkaWorld]:
-    """A fresh log on the run's Kafka."""
-    async with kafka_world(kafka, topic_prefix) as world:
-        yield world
 
 
 @pytest.fixture

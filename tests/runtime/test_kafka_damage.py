@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 from aiokafka.errors import KafkaError, KafkaStorageError, UnknownError
 
-from gateway.kafka_client import KafkaConfig
 from gateway.kafka_past import KafkaPast
 from gateway.kafka_records import RecordReader
 from gateway.kafka_tail import KafkaTail as GatewayTail
-from gateway.kafka_tail import LogLost, Start
+from gateway.kafka_tail import Start
 from log.errors import LogDamaged, LogFailing
 from log.kafka.client import KafkaSettings
 from log.places import TopicPartition
 from ops.kafka.broker import Broker
-from projections import log_errors
-from projections.tail_kafka import KafkaAddress, KafkaTail, Partition
+from projections.tail_kafka import KafkaTail, Partition
 from services.runtime.worker import FATAL
 from tests.log.logs import KafkaWorld, kafka_world, read_all, records
 
@@ -60,10 +58,10 @@ async def test_every_reader_of_a_damaged_record_says_where_it_is(broker: Broker)
 
 
 async def _projector_says(broker: Broker, tp: TopicPartition, said: str) -> None:
-    tail = KafkaTail(KafkaAddress(broker.bootstrap_servers))
+    tail = KafkaTail(KafkaSettings(broker.bootstrap_servers))
     await tail.open()
     tail.stand_at({Partition(*tp): 0})
-    with pytest.raises(log_errors.LogDamaged, match=said):
+    with pytest.raises(LogDamaged, match=said):
         await _poll_on(tail)
     await tail.close()
 
@@ -74,18 +72,18 @@ async def _poll_on(tail: KafkaTail) -> None:
 
 
 async def _gateway_says(broker: Broker, tp: TopicPartition, said: str) -> None:
-    config = KafkaConfig(broker.bootstrap_servers)
+    config = KafkaSettings(broker.bootstrap_servers)
     tail = GatewayTail(config, [Start(tp.topic, 0)], lambda lane, events, next_offset: None)
     await tail.open()
-    with pytest.raises(LogLost, match=said):
+    with pytest.raises(LogDamaged, match=said):
         await tail.run()
     await tail.close()
     reader = RecordReader(config)
-    with pytest.raises(LogLost, match=said):
+    with pytest.raises(LogDamaged, match=said):
         await reader.read(tp.topic, 0, [1])
     await reader.close()
     past = KafkaPast(config, [tail.starts[0].tp])
-    with pytest.raises(RuntimeError, match=said):
+    with pytest.raises(LogDamaged, match=said):
         async for _ in past.read({0: 0}):
             pass
     await past.close()

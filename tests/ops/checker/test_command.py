@@ -65,7 +65,7 @@ def test_audit_log_without_its_kafka_is_not_reachable_and_shows_a_bar_to_people_
     monkeypatch.setenv("FORCE_COLOR", "1" if is_terminal else "")
     done = audit(stack(tmp_path), *arguments)
 
-    assert f"The log at {NOWHERE} cannot be reached" in sentence(done, 3)
+    assert f"Kafka does not answer at {NOWHERE}" in sentence(done, 3)
     assert ("reading the log" in done.stderr) == (is_terminal and arguments == ())
 
 

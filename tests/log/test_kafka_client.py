@@ -9,14 +9,15 @@ from typing import Any, cast
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from gateway.kafka_client import stop
+from log.kafka.client import CLOSE_TIMEOUT_S, stop
 
 
 class _Connections:
-    closed = False
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
 
     async def close(self) -> None:
-        self.closed = True
+        self.closed.set()
 
 
 class _Consumer:
@@ -38,10 +39,10 @@ async def _cancels_its_own() -> None:
 async def test_stop_of_a_client_that_cancels_its_own_tasks_is_no_cancellation_of_ours() -> None:
     consumer = _Consumer(_cancels_its_own)
     await stop(cast(AIOKafkaConsumer, consumer))
-    assert consumer._client.closed
+    assert consumer._client.closed.is_set()
 
 
-async def test_stop_that_is_cancelled_is_cancelled_and_cuts_the_connections() -> None:
+async def test_stop_that_is_cancelled_is_cancelled_and_cuts_the_connections_in_the_end() -> None:
     stops = asyncio.Event()
 
     async def never() -> None:
@@ -54,4 +55,5 @@ async def test_stop_that_is_cancelled_is_cancelled_and_cuts_the_connections() ->
     stopping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stopping
-    assert consumer._client.closed
+    async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
+        await consumer._client.closed.wait()
