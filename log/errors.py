@@ -161,16 +161,16 @@ class LogTruncated(LogError):
 class LogChanged(LogError):
     """The log is not the one that was read before, or not all of it: shorter, cut, or made anew.
 
-    Nothing is skipped. The operator restores the log, or rebuilds the views where this log is the one that is meant:
-    a view is a witness of what was cut off.
+    Nothing is skipped. The operator restores the log, or makes anew what was read from it where this log is the one
+    that is meant: a view is a witness of what was cut off.
 
     Attributes:
         where: the partition.
         what: what is wrong with it, in a few words that go on from its name.
     """
 
-    def __init__(self, where: object, what: str) -> None:
-        super().__init__(f"{where} {what}: {RESTORE}.")
+    def __init__(self, where: object, what: str, advice: str = RESTORE) -> None:
+        super().__init__(f"{where} {what}: {advice}.")
         self.where = str(where)
         self.what = what
 

@@ -1,4 +1,6 @@
-"""What stops a processor: one sentence each that says who has to act, with the exit code."""
+"""What stops a processor, beside the errors of the log: one sentence each, with the exit code."""
+
+from log.errors import FactsDeleted, LogChanged, LogError, PartitionsDiffer
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -16,32 +18,8 @@ class TrustError(Exception):
     exit_code = EXIT_FAILED
 
 
-class KafkaUnreachable(TrustError):
-    """Nobody answers at the bootstrap servers, or a topic is not there."""
-
-    exit_code = EXIT_UNREACHABLE
-
-
-class LogFails(TrustError):
-    """Kafka answers and fails by itself, or what it holds is damaged: an operator looks at its files and disk."""
-
-    exit_code = EXIT_UNREACHABLE
-
-
-class PartitionsDiffer(TrustError):
-    """A topic has another partition count than the log."""
-
-    exit_code = EXIT_USAGE
-
-
 class SettingsRefused(TrustError):
     """The settings of the process cannot be used."""
-
-    exit_code = EXIT_USAGE
-
-
-class LogChanged(TrustError):
-    """The log is shorter than what was counted, or another one: nothing is skipped, an operator acts."""
 
     exit_code = EXIT_USAGE
 
@@ -67,3 +45,10 @@ class PartsNotWhole(TrustError):
 
 class OutboxUnusable(TrustError):
     """The notifier's outbox is held by another process, damaged, or on a disk that takes no more."""
+
+
+def exit_code_of(error: TrustError | LogError) -> int:
+    """The exit code that says who has to act: 2, settings or a log that must be mended; 3, Kafka."""
+    if isinstance(error, TrustError):
+        return error.exit_code
+    return EXIT_USAGE if isinstance(error, LogChanged | FactsDeleted | PartitionsDiffer) else EXIT_UNREACHABLE

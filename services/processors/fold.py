@@ -12,6 +12,7 @@ record counted, whichever comes first:
 import logging
 from collections.abc import Iterable
 
+from log.errors import LogChanged
 from schemas.canonical import sha256_hex
 from schemas.headers import read_event
 from schemas.ids import split_execution_key
@@ -21,7 +22,7 @@ from schemas.term import NO_CLAIM, TermRule
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord
 from services.domain.trust import Evidence, PartKey, count
 from services.processors.attribution import OpenCalls
-from services.processors.errors import LogChanged, PartsNotWhole, PositionLost
+from services.processors.errors import PartsNotWhole, PositionLost
 
 logger = logging.getLogger(__name__)
 NOTHING = -1
@@ -212,8 +213,10 @@ def group_by_partition(
 
 def _changed_log(what: str) -> LogChanged:
     return LogChanged(
-        f"The log is not the one that trust was counted from ({what}): restore it from a backup; only where it is "
-        "meant as it is now, all its topics from one moment, recreate the trust topic as well."
+        "The log",
+        f"is not the one that trust was counted from ({what})",
+        "restore it from a backup; only where it is meant as it is now, all its topics from one moment, recreate the "
+        "trust topic as well",
     )
 
 

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 from faust.types import TP
 
+from log.errors import LogChanged, LogFailing
 from log.kafka.damage import failure, is_failure
 from schemas.record import Headers, RawRecord, UnreadableRecord
 from schemas.seals import LogSeals
 from schemas.topics import Topics
 from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
-from services.processors.errors import LogChanged, LogFails, PartsNotWhole
+from services.processors.errors import PartsNotWhole
 from services.processors.fold import PartitionFold, group_by_partition
 from services.processors.meters import UNSEEN
 from services.processors.watchdog import Gauge, Lease
@@ -153,8 +154,9 @@ class TrustProcessor:
         first = (await self._app.consumer.earliest_offsets(tp))[tp]
         if first > missing:
             raise LogChanged(
-                f"Partition {partition} begins at offset {first}, but its record {missing} was not counted yet: "
-                "records were deleted; restore them from a backup, since nothing can be counted without them."
+                f"Partition {partition}",
+                f"begins at offset {first}, but its record {missing} was not counted yet",
+                "records were deleted; restore them from a backup, since nothing can be counted without them",
             )
 
     async def _write(self, records: Iterable[TrustRecord]) -> None:
@@ -164,7 +166,7 @@ class TrustProcessor:
             await asyncio.gather(*[await self._send(to, out.key, out.value, out.headers) for to, out in outs])
         except Exception as error:
             if is_failure(error):
-                raise LogFails(failure(self._target, error)) from error
+                raise LogFailing(self._target, failure(self._target, error)) from error
             raise
 
     async def _drop_checkpoint(self, partition: int) -> None:
@@ -196,7 +198,8 @@ def _check_ends(counted: Mapping[int, int], ends: Mapping[int, int]) -> None:
     for partition, through in counted.items():
         if ends[partition] <= through:
             raise LogChanged(
-                f"Partition {partition} ends at offset {ends[partition]}, but trust was counted through "
-                f"{through}: the log is shorter. Restore it from a backup, and leave the trust topic: by it deciders "
-                "know what is missing, which they would decide anew."
+                f"Partition {partition}",
+                f"ends at offset {ends[partition]}, but trust was counted through {through}",
+                "the log is shorter. Restore it from a backup, and leave the trust topic: by it deciders know what "
+                "is missing, which they would decide anew",
             )

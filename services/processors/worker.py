@@ -9,9 +9,10 @@ from typing import Any
 
 import faust
 
+from log.errors import LogError, LogFailing
 from log.kafka.damage import failure, is_failure
 from log.kafka.settings import KafkaSettingsRefused
-from services.processors.errors import EXIT_FAILED, LogFails, SettingsRefused, TrustError
+from services.processors.errors import EXIT_FAILED, SettingsRefused, TrustError, exit_code_of
 from services.processors.settings import TrustSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
 from vitals.living import Living, living
@@ -26,9 +27,9 @@ def end_with(run: Callable[[], int]) -> None:
     """Run a processor, and end the process with its exit code."""
     try:
         code = run()
-    except TrustError as error:
+    except (TrustError, LogError) as error:
         logger.critical(str(error))
-        code = error.exit_code
+        code = exit_code_of(error)
     logging.shutdown()
     # Not sys.exit: after a crash faust's threads go on, and would keep the process from ending.
     os._exit(code)
@@ -64,7 +65,7 @@ def run_worker(
         The exit code.
 
     Raises:
-        TrustError: what the application crashed with.
+        TrustError, LogError: what the application crashed with.
     """
     worker = faust.Worker(
         app, quiet=True, override_logging=False, redirect_stdouts=False, loop=asyncio.new_event_loop()
@@ -77,7 +78,7 @@ def run_worker(
     try:
         worker.execute_from_commandline()
     except SystemExit as end:
-        return _exit_code(end, worker.crash_reason, settings.role)
+        return _exit_code(end, worker.crash_reason, settings)
     finally:
         watchdog.stop()
 
@@ -112,11 +113,11 @@ def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mappi
     return read
 
 
-def _exit_code(end: SystemExit, reason: BaseException | None, role: str) -> int:
-    if isinstance(reason, TrustError):
+def _exit_code(end: SystemExit, reason: BaseException | None, settings: TrustSettings) -> int:
+    if isinstance(reason, TrustError | LogError):
         raise reason
     if reason is not None and is_failure(reason):
-        raise LogFails(failure("what it reads or writes", reason))
+        raise LogFailing(settings.bootstrap_servers, failure("what it reads or writes", reason))
     if reason is not None:
-        logger.critical("the %s processor failed: %r", role, reason)
+        logger.critical("the %s processor failed: %r", settings.role, reason)
     return end.code if isinstance(end.code, int) else EXIT_FAILED

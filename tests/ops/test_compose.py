@@ -194,6 +194,7 @@ def test_dockerfile_copies_every_room_and_only_what_exists() -> None:
     copied = {line.split()[1] for line in lines if line.startswith("COPY ")}
     assert {
         "schemas",
+        "log",
         "vitals",
         "services",
         "projections",

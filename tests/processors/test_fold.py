@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from log.errors import LogChanged
 from schemas.record import RawRecord
 from schemas.trust import TrustCheckpoint, TrustPart
 from services.domain.trust import KINDS
-from services.processors.errors import LogChanged, PartsNotWhole, PositionLost
+from services.processors.errors import PartsNotWhole, PositionLost
 from services.processors.fold import PartitionFold, identity
 from services.processors.trust import _check_ends
 from tests.processors.history import History, PartKey

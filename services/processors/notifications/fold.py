@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from log.errors import LogChanged
 from schemas.canonical import sha256_hex
 from schemas.headers import read_event
 from schemas.record import RawRecord, UnreadableRecord
 from schemas.seals import TopicSeals
 from schemas.term import TermRule
-from services.processors.errors import LogChanged, PositionLost
+from services.processors.errors import PositionLost
 from services.processors.fold import identity
 from services.processors.notifications.facts import Facts
 from services.processors.notifications.notice import Notice, Source
@@ -100,7 +101,8 @@ def _with_digest(notice: Notice, raw: RawRecord) -> Notice:
 def changed_log(what: str) -> LogChanged:
     """The log is another one, or shorter."""
     return LogChanged(
-        f"The log is not the one that notifications were read from ({what}): restore it from a backup; only "
-        "where it is meant as it is now, move the notifier's outbox away: what waits in it is then not sent, and "
-        "only what happens from now on is told."
+        "The log",
+        f"is not the one that notifications were read from ({what})",
+        "restore it from a backup; only where it is meant as it is now, move the notifier's outbox away: what waits "
+        "in it is then not sent, and only what happens from now on is told",
     )

@@ -17,8 +17,8 @@ from typing import Any
 
 from faust.types import TP
 
+from log.errors import LogChanged
 from schemas.term import NO_CLAIM
-from services.processors.errors import LogChanged
 from services.processors.notifications.config import Endpoint
 from services.processors.notifications.facts import Facts
 from services.processors.notifications.fold import PartitionFold, changed_log
@@ -222,7 +222,8 @@ class Notifier:
 def _check_end(partition: int, through: int, end: int) -> None:
     if end <= through:
         raise LogChanged(
-            f"Partition {partition} ends at offset {end}, but was read through {through}: the log is shorter. "
-            "Restore it from a backup; only where it is meant as it is now, move the notifier's outbox away: what "
-            "waits in it is then not sent."
+            f"Partition {partition}",
+            f"ends at offset {end}, but was read through {through}",
+            "the log is shorter. Restore it from a backup; only where it is meant as it is now, move the notifier's "
+            "outbox away: what waits in it is then not sent",
         )

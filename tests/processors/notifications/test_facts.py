@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from log.errors import LogChanged
 from schemas.events.calls import (
     GrantConsumed,
     ToolCallCancelled,
@@ -19,7 +20,7 @@ from schemas.events.executions import ExecutionCancelled, ExecutionCompleted, Ex
 from schemas.events.holds import HoldExtended
 from schemas.message import Message
 from schemas.term import NO_CLAIM
-from services.processors.errors import LogChanged, OutboxUnusable, PositionLost
+from services.processors.errors import OutboxUnusable, PositionLost
 from services.processors.notifications.document import When
 from services.processors.notifications.facts import Facts
 from services.processors.notifications.fold import PartitionFold
