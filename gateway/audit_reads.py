@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from gateway.kafka_records import RecordReader
 from gateway.problems import Problem
-from log.errors import LogError, LogRefused, LogUnreachable
+from log.errors import LogError, LogRefused, LogUnreachable, OffsetGone
+from log.places import TopicPartition
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from projections.audit.trees import TreeKey
 from projections.queries.proofs import Leaf
@@ -72,10 +73,13 @@ class AuditReads:
         """
         topic = self.topics.definitions if tree.topic == "definitions" else self.topics.executions
         try:
-            return await self.records.read(topic, tree.partition, offsets) if offsets else {}
+            return await self.records.read(TopicPartition(topic, tree.partition), offsets) if offsets else {}
         except (LogUnreachable, LogRefused) as error:
             # Its sentence is for operators: it names the cluster's address.
             detail = "the record could not be read from Kafka: try again"
+            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
+        except OffsetGone as error:
+            detail = f"{error.tp} does not hold offset {error.offset} any more"
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
         except LogError as error:
             raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error

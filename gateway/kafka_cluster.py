@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
-from aiokafka import AIOKafkaConsumer
-from aiokafka.cluster import ClusterMetadata
-from aiokafka.errors import KafkaError
-
-from log.errors import PartitionsDiffer, TopicMissing
-from log.kafka.client import START_TIMEOUT_S, KafkaSettings, start, stop
+from log.kafka.client import KafkaSettings
+from log.kafka.cluster import Cluster
+from log.kafka.log import KafkaLog
+from log.whole import check_count
 from schemas.topics import Topics
 
 ASK_TIMEOUT_S = 2.0
@@ -34,16 +30,13 @@ async def check_topics(config: KafkaSettings, topics: Topics, partitions: int) -
     """
     written = topics.commands, topics.definition_commands
     used = {*written, topics.executions, topics.definitions, topics.trust}
-    async with _metadata(config, START_TIMEOUT_S) as cluster:
+    log = KafkaLog(config.bootstrap_servers, topics, config.security)
+    try:
         for spec in topics.specs():
-            if spec.name not in used:
-                continue
-            found = len(cluster.partitions_for_topic(spec.name) or ())
-            wanted = spec.partitions or partitions
-            if not found:
-                raise TopicMissing(spec.name)
-            if found != wanted:
-                raise PartitionsDiffer(spec.name, found, wanted)
+            if spec.name in used:
+                await check_count(log, spec.name, spec.partitions or partitions)
+    finally:
+        await log.close()
 
 
 async def broker_addresses(config: KafkaSettings) -> list[str]:
@@ -52,19 +45,11 @@ async def broker_addresses(config: KafkaSettings) -> list[str]:
     Raises:
         LogUnreachable: nobody answers now.
     """
-    async with _metadata(config, ASK_TIMEOUT_S) as cluster:
-        return [f"{broker.host}:{broker.port}" for broker in sorted(cluster.brokers())]
-
-
-@asynccontextmanager
-async def _metadata(config: KafkaSettings, timeout_s: float) -> AsyncIterator[ClusterMetadata]:
-    consumer: AIOKafkaConsumer = config.reader()
+    cluster = Cluster(config)
     try:
-        async with asyncio.timeout(timeout_s):
-            await start(consumer, config)
-            cluster = await consumer._client.fetch_all_metadata()
-    except (KafkaError, OSError, TimeoutError) as error:
+        async with asyncio.timeout(ASK_TIMEOUT_S):
+            return await cluster.brokers()
+    except TimeoutError as error:
         raise config.translate(error) from error
     finally:
-        await stop(consumer)
-    yield cluster
+        await cluster.close()

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
-
 from gateway.live.heard import Heard
-from log.errors import LogError
-from log.kafka.client import KafkaSettings, start, stop
+from log.kafka.client import KafkaSettings
+from log.kafka.follower import Fetch, Follower, follow_for_ever
+from log.places import TopicPartition
+from schemas.record import RawRecord
 from vitals.word import WordUnreadable, decode
 
 logger = logging.getLogger(__name__)
 
 POLL_MS = 1_000
-RETRY_S = 0.5
+FETCH = Fetch(size=64 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +28,17 @@ class HeartbeatTail:
 
     async def run(self) -> None:
         """Read until cancelled."""
-        while True:
-            consumer = self.config.reader(64 * 1024)
-            try:
-                await start(consumer, self.config)
-                await self._follow(consumer)
-            except (LogError, KafkaError, OSError) as error:
-                logger.warning("the heartbeats cannot be read (%s); beginning again", error)
-            finally:
-                await stop(consumer)
-            await asyncio.sleep(RETRY_S)
+        await follow_for_ever("the heartbeats", self._follow, self.config, FETCH)
 
-    async def _follow(self, consumer: AIOKafkaConsumer) -> None:
-        tp = TopicPartition(self.topic, 0)
-        consumer.assign([tp])
-        consumer.seek(tp, (await consumer.end_offsets([tp]))[tp])
+    async def _follow(self, follower: Follower) -> None:
+        follower.stand_at(await follower.ends([TopicPartition(self.topic, 0)]))
         while True:
-            for record in (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, ()):
-                try:
-                    self.heard.take(decode(record.value))
-                except WordUnreadable as error:
-                    logger.warning("a record of %s is no heartbeat: %s", self.topic, error)
+            for _, records in await follower.poll(POLL_MS):
+                for record in records:
+                    self._take(record)
+
+    def _take(self, raw: RawRecord) -> None:
+        try:
+            self.heard.take(decode(raw.value))
+        except WordUnreadable as error:
+            logger.warning("a record of %s is no heartbeat: %s", self.topic, error)

@@ -1,29 +1,23 @@
-"""The gateway's tail of the log: one consumer a process, without a group, each record decoded once."""
+"""The gateway's tail of the log: one follower a process, each record decoded once."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
-
-from log import places
-from log.errors import FactsDeleted, LogChanged, LogDamaged, LogError, TopicMissing
-from log.kafka.client import KafkaSettings, start, stop
-from log.kafka.damage import damage, is_damage
-from log.kafka.lag import progress
+from log.errors import FactsDeleted, LogChanged, LogError, TopicMissing
+from log.kafka.client import KafkaSettings
+from log.kafka.follower import Follower
+from log.places import TopicPartition
 from schemas.headers import read_event
-from schemas.record import Event, RawRecord, UnreadableRecord, raw_record
+from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM, TermRule, rule_of
 
 logger = logging.getLogger(__name__)
 
 POLL_MS = 1_000
-RETRY_S = 0.5
 
 Take = Callable[[int, Sequence[Event], int], None]
 
@@ -39,7 +33,7 @@ class Start:
 
     @property
     def tp(self) -> TopicPartition:
-        """Its partition as the client names it."""
+        """Its partition."""
         return TopicPartition(self.topic, self.partition)
 
 
@@ -56,8 +50,8 @@ class KafkaTail:
     take: Take
     seals: LogSeals | None = None
     unreadable: int = 0
-    _consumer: AIOKafkaConsumer | None = field(default=None, init=False)
-    _scout: AIOKafkaConsumer | None = field(default=None, init=False)
+    _follower: Follower | None = field(default=None, init=False)
+    _scout: Follower | None = field(default=None, init=False)
     _rules: dict[TopicPartition, TermRule] = field(default_factory=dict, init=False)
     _lanes: dict[TopicPartition, int] = field(default_factory=dict, init=False)
 
@@ -70,17 +64,14 @@ class KafkaTail:
             FactsDeleted: its first facts are.
             LogChanged: the log is shorter than where a view stands.
         """
-        self._consumer = consumer = self.config.reader()
-        # It only asks where the log ends: on the reader's connection that would wait behind a long fetch.
-        self._scout = scout = self.config.reader()
-        await start(consumer, self.config)
-        await start(scout, self.config)
-        tps = [begin.tp for begin in self.starts]
-        await _check_exist(scout, tps)
-        consumer.assign(tps)
-        await self._check(scout, tps)
+        self._follower = follower = Follower(self.config)
+        # It only asks where the log ends: on the follower's connection that would wait behind a long fetch.
+        self._scout = scout = Follower(self.config)
+        await follower.open()
+        await scout.open()
+        await self._check(scout)
+        follower.stand_at({begin.tp: begin.offset for begin in self.starts})
         for lane, begin in enumerate(self.starts):
-            consumer.seek(begin.tp, begin.offset)
             self._lanes[begin.tp] = lane
             self._rules[begin.tp] = rule_of(self.seals, begin.topic, begin.claim)
 
@@ -93,12 +84,12 @@ class KafkaTail:
         return [self._rules[begin.tp].claim for begin in self.starts if begin.tp in self._rules]
 
     async def close(self) -> None:
-        """Let go of the connection."""
-        clients = (self._consumer, self._scout)
-        self._consumer = self._scout = None
-        for client in clients:
-            if client is not None:
-                await stop(client)
+        """Let go of the connections."""
+        followers = (self._follower, self._scout)
+        self._follower = self._scout = None
+        for follower in followers:
+            if follower is not None:
+                await follower.close()
 
     async def run(self) -> None:
         """Read until cancelled; a broker that is away is waited for.
@@ -107,20 +98,9 @@ class KafkaTail:
             LogChanged: records were deleted that were still to be read.
             LogDamaged: one is not as it was written.
         """
-        consumer = _opened(self._consumer)
+        follower = _opened(self._follower)
         while True:
-            try:
-                polled = await consumer.getmany(timeout_ms=POLL_MS)
-            except OffsetOutOfRangeError as error:
-                (tp, offset), *_ = error.args[0].items()
-                raise LogChanged(_place(tp), f"no longer holds offset {offset}, which is next") from error
-            except KafkaError as error:
-                if is_damage(error):
-                    raise LogDamaged(damage(consumer, error)) from error
-                logger.warning("the tail could not read (%s); trying again", type(error).__name__)
-                await asyncio.sleep(RETRY_S)
-                continue
-            for tp, records in polled.items():
+            for tp, records in await follower.poll_on(POLL_MS):
                 self._take(tp, records)
 
     async def end_offsets(self) -> list[int]:
@@ -130,10 +110,7 @@ class KafkaTail:
             LogUnreachable: it could not be read.
         """
         tps = [begin.tp for begin in self.starts]
-        try:
-            ends = await _opened(self._scout).end_offsets(tps)
-        except (KafkaError, OSError, TimeoutError) as error:
-            raise self.config.translate(error) from error
+        ends = await _opened(self._scout).ends(tps)
         return [ends[tp] for tp in tps]
 
     @property
@@ -143,32 +120,33 @@ class KafkaTail:
 
     def lag(self, read_through: Sequence[int]) -> int:
         """Records that the broker is known to have and that were not read yet."""
-        consumer = self._consumer
-        if consumer is None:
+        if self._follower is None:
             return 0
-        known = ((lane, consumer.highwater(begin.tp)) for lane, begin in enumerate(self.starts))
-        return sum(max(end - read_through[lane], 0) for lane, end in known if end is not None)
+        return self._follower.unread(zip((begin.tp for begin in self.starts), read_through, strict=True))
 
     def progress(self) -> tuple[int, int]:
         """Where it stands, as a sum of offsets, and how many the broker is known to have behind that."""
-        return (0, 0) if self._consumer is None else progress(self._consumer, [at.tp for at in self.starts])
+        return (0, 0) if self._follower is None else self._follower.progress()
 
-    async def _check(self, consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]) -> None:
-        first: Mapping[TopicPartition, int] = await consumer.beginning_offsets(tps)
-        ends: Mapping[TopicPartition, int] = await consumer.end_offsets(tps)
+    async def _check(self, scout: Follower) -> None:
+        # Asked for the offsets of a topic that is not there, the client tries again until its time is up.
+        for topic in dict.fromkeys(begin.topic for begin in self.starts):
+            there = await scout.partitions(topic)
+            if any(begin.topic == topic and begin.tp not in there for begin in self.starts):
+                raise TopicMissing(topic)
+        held = await scout.bounds([begin.tp for begin in self.starts])
         for begin in self.starts:
-            low, high = first[begin.tp], ends[begin.tp]
-            if low != 0:
-                raise FactsDeleted(_place(begin.tp), low, high)
-            if begin.offset > high:
-                what = f"ends at offset {high}, but the views stand at {begin.offset}"
-                raise LogChanged(_place(begin.tp), what)
+            first, end = held[begin.tp]
+            if first != 0:
+                raise FactsDeleted(begin.tp, first, end)
+            if begin.offset > end:
+                what = f"ends at offset {end}, but the views stand at {begin.offset}"
+                raise LogChanged(begin.tp, what)
 
-    def _take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
+    def _take(self, tp: TopicPartition, records: Sequence[RawRecord]) -> None:
         rule = self._rules[tp]
-        raws = map(raw_record, records)
         events = [
-            event for raw in raws if (event := self._read(tp, raw)) is not None and rule.admits(event, raw)
+            event for raw in records if (event := self._read(tp, raw)) is not None and rule.admits(event, raw)
         ]
         self.take(self._lanes[tp], events, records[-1].offset + 1)
 
@@ -177,23 +155,11 @@ class KafkaTail:
             return read_event(raw)
         except UnreadableRecord as error:
             self.unreadable += 1
-            logger.warning("%s/%d@%d cannot be read: %s", tp.topic, raw.partition, raw.offset, error)
+            logger.warning("%s@%d cannot be read: %s", tp, raw.offset, error)
             return None
 
 
-async def _check_exist(consumer: AIOKafkaConsumer, tps: Sequence[TopicPartition]) -> None:
-    # Asked for the offsets of a topic that is not there, the client tries again until its time is up.
-    cluster = await consumer._client.fetch_all_metadata()
-    for tp in tps:
-        if tp.partition not in (cluster.partitions_for_topic(tp.topic) or ()):
-            raise TopicMissing(tp.topic)
-
-
-def _opened(client: AIOKafkaConsumer | None) -> AIOKafkaConsumer:
-    if client is None:
+def _opened(follower: Follower | None) -> Follower:
+    if follower is None:
         raise LogError("The tail is not open.")
-    return client
-
-
-def _place(tp: TopicPartition) -> places.TopicPartition:
-    return places.TopicPartition(tp.topic, tp.partition)
+    return follower

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
-
 from gateway.live.trust import TrustParts
-from log.errors import LogError
-from log.kafka.client import KafkaSettings, start, stop
-from schemas.record import raw_record
-
-logger = logging.getLogger(__name__)
+from log.kafka.client import KafkaSettings
+from log.kafka.follower import Follower, follow_for_ever
+from log.places import TopicPartition
 
 POLL_MS = 1_000
-RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +23,18 @@ class TrustTail:
 
     async def run(self) -> None:
         """Read until cancelled. Trust is only shown here, so that the gateway goes on without it."""
-        while True:
-            consumer = self.config.reader()
-            self.parts.forget()
-            try:
-                await start(consumer, self.config)
-                await self._follow(consumer)
-            except (LogError, KafkaError, OSError) as error:
-                logger.warning("the trust statistics cannot be read (%s); beginning again", error)
-            finally:
-                await stop(consumer)
-            await asyncio.sleep(RETRY_S)
+        await follow_for_ever("the trust statistics", self._follow, self.config)
 
-    async def _follow(self, consumer: AIOKafkaConsumer) -> None:
+    async def _follow(self, follower: Follower) -> None:
+        self.parts.forget()
         tps = [TopicPartition(self.topic, partition) for partition in range(self.partitions)]
-        consumer.assign(tps)
-        first: Mapping[TopicPartition, int] = await consumer.beginning_offsets(tps)
-        ends: Mapping[TopicPartition, int] = await consumer.end_offsets(tps)
-        for tp in tps:
-            consumer.seek(tp, first[tp])
+        held = await follower.bounds(tps)
+        follower.stand_at({tp: held[tp].first for tp in tps})
         while True:
-            for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
+            for _, records in await follower.poll(POLL_MS):
                 for record in records:
-                    self.parts.take(raw_record(record))
+                    self.parts.take(record)
             if not self.parts.complete:
                 # A compacted partition may end in offsets without a record: its position says how far it is.
-                reached = [await consumer.position(tp) for tp in tps]
-                self.parts.complete = all(at >= ends[tp] for at, tp in zip(reached, tps, strict=True))
+                reached = [await follower.position(tp) for tp in tps]
+                self.parts.complete = all(at >= held[tp].end for at, tp in zip(reached, tps, strict=True))

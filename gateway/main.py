@@ -103,7 +103,7 @@ async def serve(settings: GatewaySettings) -> None:
     gateway.heart.start()
     serving = asyncio.create_task(server.serve([listening]))
     starting = asyncio.create_task(_start(gateway, address))
-    failing = asyncio.create_task(gateway.wait_failed())
+    failing = asyncio.create_task(gateway.parts.wait_failed())
     try:
         await asyncio.wait({serving, failing, starting}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done() and starting.exception() is None:
@@ -120,8 +120,8 @@ async def serve(settings: GatewaySettings) -> None:
             settings.status_file.unlink(missing_ok=True)
     with suppress(asyncio.CancelledError):
         await starting
-    if gateway.failure is not None:
-        raise gateway.failure
+    if gateway.parts.failure is not None:
+        raise gateway.parts.failure
 
 
 def _stop(server: GatewayServer, settings: GatewaySettings) -> None:

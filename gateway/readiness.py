@@ -18,8 +18,8 @@ VIEWS_WITHIN_S = 2.0
 
 async def own_problems(gateway: Gateway) -> list[str]:
     """What keeps a gateway itself from serving; empty when it serves."""
-    if gateway.failure is not None:
-        return [str(gateway.failure)]
+    if gateway.parts.failure is not None:
+        return [str(gateway.parts.failure)]
     if not gateway.caught_up:
         return ["the log is still being read"]
     problems = []

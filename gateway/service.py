@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from gateway.asking import Asker, CommandIds
 from gateway.audit_reads import AuditReads
@@ -45,6 +44,7 @@ from gateway.looks import Looks
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.outbox import Outbox
+from gateway.parts import Parts
 from gateway.policy import load_gateway_policy
 from gateway.quotas import ProposalQuotas
 from gateway.rates import Buckets
@@ -110,14 +110,12 @@ class Gateway:
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
     leaving: Leaving = field(default_factory=Leaving)
-    failure: BaseException | None = None
+    parts: Parts = field(default_factory=Parts)
     caught_up: bool = False
     port: int = 0
     _gate: Gate | None = None
     _tail: KafkaTail | None = None
     _past: KafkaPast | None = None
-    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    _failed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def started(self) -> bool:
@@ -153,6 +151,7 @@ class Gateway:
             VaultUnavailable: the vault's database lets nobody in.
         """
         settings = self.settings
+        self.parts.on_failure(self.give_up)
         await check_topics(self.commands.config, settings.topics, settings.partitions)
         await self.commands.open()
         await self.desk.start()
@@ -163,17 +162,17 @@ class Gateway:
         self._past = KafkaPast(tail.config, [start.tp for start in tail.starts])
         self._gate = self._assemble(live, tail, self._past)
         ends = await tail.end_offsets()
-        self._spawn(tail.run())
-        self._spawn(self._gate.asker.outbox.run())
-        self._spawn(self._gate.asker.run())
-        self._spawn(self.keeper.run())
+        self.parts.spawn(tail.run())
+        self.parts.spawn(self._gate.asker.outbox.run())
+        self.parts.spawn(self._gate.asker.run())
+        self.parts.spawn(self.keeper.run())
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
-        self._spawn(trust.run())
-        self._spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
-        self._spawn(HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heard).run())
-        self._spawn(self._feel())
-        await until_read(live, ends, lambda: self.failure is not None)
-        self.caught_up = self.failure is None
+        self.parts.spawn(trust.run())
+        self.parts.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
+        self.parts.spawn(HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heard).run())
+        self.parts.spawn(self._feel())
+        await until_read(live, ends, lambda: self.parts.failure is not None)
+        self.caught_up = self.parts.failure is None
 
     def leave(self) -> None:
         """Answer long polls as things stand, and end the streams."""
@@ -188,9 +187,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """Answer who still waits, and let go of every connection."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.parts.stop()
         self.give_up()
         if self._gate is not None:
             await self._gate.undecided.close()
@@ -205,11 +202,6 @@ class Gateway:
             await self._past.close()
         await self.authenticator.close()
         self.views.views.close()
-
-    async def wait_failed(self) -> BaseException:
-        """Wait until a part has failed for good; the process should end then."""
-        await self._failed.wait()
-        return self.failure or RuntimeError("a part of the gateway ended")
 
     async def _feel(self) -> None:
         while True:
@@ -283,19 +275,6 @@ class Gateway:
         past = KafkaPast(config, [Start(topic, number).tp for number in range(partitions)])
         gateways = PublicKeyFile(self.settings.keys_dir / GATEWAYS)
         return Undecided(past, live, Verifier(gateways.get, no_tokens), self.views, partitions)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        task.add_done_callback(self._ended)
-        self._tasks.append(task)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
-            return
-        self.failure = task.exception() or RuntimeError("a part of the gateway ended")
-        logger.critical("the gateway cannot go on: %s", self.failure)
-        self._failed.set()
-        self.give_up()
 
 
 async def until_read(

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.asking import Answers
-from gateway.kafka_past import KafkaForbidden, KafkaPast
+from gateway.kafka_past import KafkaPast
 from gateway.live.live import Live
 from gateway.live.past import PastGone
 from gateway.live.reader import Reader, Subject
 from gateway.live.waiters import Wanted
 from gateway.problems import Problem
-from log.errors import LogError
+from log.errors import LogError, TopicForbidden
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.commands import ProposeToolCall
@@ -64,7 +64,7 @@ class Undecided:
         try:
             async with asyncio.timeout(TIMEOUT_S), self._turns:
                 return await self._find(partition_of(key, self.partitions), key, call_id)
-        except KafkaForbidden as error:
+        except TopicForbidden as error:
             # A cluster whose ACLs are of an earlier version: what waits is told of once it is decided.
             logger.warning("this gateway may not read the commands (docs/log-contract.md): %s", error)
             return None

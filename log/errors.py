@@ -86,6 +86,10 @@ class LogRefused(LogError):
         self.reason = reason
 
 
+class TopicForbidden(LogRefused):
+    """The cluster does not let this principal use a topic. The operator grants it the right."""
+
+
 class TopicMissing(LogError):
     """A topic, or a partition of it, does not exist. The operator restores it, or creates it with `placet up`.
 
@@ -173,6 +177,20 @@ class LogChanged(LogError):
         super().__init__(f"{where} {what}: {advice}.")
         self.where = str(where)
         self.what = what
+
+
+class OffsetGone(LogChanged):
+    """A partition no longer holds the offset that is read next, or does not hold it yet.
+
+    Attributes:
+        tp: the partition.
+        offset: the one that was asked for.
+    """
+
+    def __init__(self, tp: TopicPartition, offset: int) -> None:
+        super().__init__(tp, f"no longer holds offset {offset}, which is next")
+        self.tp = tp
+        self.offset = offset
 
 
 class PartitionsDiffer(LogError):

@@ -1,4 +1,4 @@
-"""Where a record stands."""
+"""Where a record stands, and what a partition holds."""
 
 from typing import NamedTuple
 
@@ -11,3 +11,10 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}"
+
+
+class Bounds(NamedTuple):
+    """The first offset of a partition, and one past the last; equal when it is empty."""
+
+    first: int
+    end: int

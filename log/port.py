@@ -12,7 +12,7 @@ Two implementations, `memory.log.MemoryLog` and `kafka.log.KafkaLog`, run one be
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
-from log.places import TopicPartition
+from log.places import Bounds, TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 
@@ -130,7 +130,7 @@ class Log(Protocol):
         """
         ...
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+    async def bounds(self, tp: TopicPartition) -> Bounds:
         """The first offset and the high watermark (one past the last offset); equal when it is empty.
 
         Raises:

@@ -15,7 +15,7 @@ facts themselves are no evidence: who may only produce there could claim under a
 from collections.abc import Mapping
 from contextlib import aclosing
 
-from log.errors import ClaimUnknown, FactsDeleted, LogTruncated
+from log.errors import ClaimUnknown, FactsDeleted, LogTruncated, PartitionsDiffer
 from log.places import TopicPartition
 from log.port import Log
 from schemas.record import UnreadableRecord
@@ -25,6 +25,19 @@ from schemas.trust import TrustCheckpoint, read_trust
 
 # A checkpoint closes every round of counting: one of the last records is one.
 LOOK_BACK = 1_000
+
+
+async def check_count(log: Log, topic: str, wanted: int) -> None:
+    """Check that a topic has as many partitions as the installation was set up with.
+
+    Raises:
+        PartitionsDiffer: it has another count.
+        TopicMissing: it does not exist.
+        LogUnreachable: nobody answers.
+    """
+    found = await log.partition_count(topic)
+    if found != wanted:
+        raise PartitionsDiffer(topic, found, wanted)
 
 
 async def check_begun(log: Log, *topics: str) -> None:

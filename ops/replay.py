@@ -13,6 +13,7 @@ from rich.table import Table
 
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
 from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, table
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
@@ -28,7 +29,6 @@ from projections.main import GC_THRESHOLD, kafka_address
 from projections.rebuild import Outcome, Plan, rebuild
 from projections.rebuild_workers import with_processes
 from projections.store.port import ViewError
-from projections.tail_kafka import KafkaTail
 from schemas.seals import load_seals
 from schemas.topics import Topics
 
@@ -128,7 +128,7 @@ async def _rebuild(
     processes: int | None,
     told: Callable[[int, int], None],
 ) -> Outcome:
-    tail = KafkaTail(address)
+    tail = Follower(address, BULK)
     await tail.open()
     try:
         bulk = with_processes(address, topics, processes, plan.seals)

@@ -11,6 +11,7 @@ import uvloop
 
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
 from log.kafka.settings import KafkaSettingsRefused, client_settings
 from projections.audit.settings import AUDIT_ERRORS, Audit, opened_audit
 from projections.meters import Meters
@@ -18,7 +19,6 @@ from projections.projector import Projector
 from projections.store.port import ViewError
 from projections.store.sqlite_damage import look_ahead
 from projections.store.urls import check_sound, open_view, remove_leftovers
-from projections.tail_kafka import KafkaTail
 from schemas.seals import load_seals
 from schemas.topics import Topics
 from vitals.living import Living, living
@@ -60,7 +60,7 @@ async def _serve(settings: Mapping[str, str], alive: Living) -> None:
 async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> None:
     url = settings["database_url"]
     looked = await look_ahead(lambda: check_sound(url))
-    tail = KafkaTail(kafka_address(settings))
+    tail = Follower(kafka_address(settings), BULK)
     await tail.open()
     await asyncio.to_thread(remove_leftovers, url)
     projector = Projector(

@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from log.errors import LogRefused, LogUnreachable, TopicMissing
+from log.kafka.follower import Follower
+from log.places import TopicPartition
 from projections.audit.heads import HeadKeeper
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
@@ -23,7 +25,6 @@ from projections.meters import UNSEEN, Meters
 from projections.slices import slices
 from projections.standing import Standing, check_begun, find_standing, first_position
 from projections.store.port import Batch, Position, RowStore, ViewReplaced, ViewStore
-from projections.tail_kafka import KafkaTail, Partition
 from schemas.record import RawRecord
 from schemas.seals import LogSeals
 from schemas.topics import Topics
@@ -42,13 +43,13 @@ class Writer:
     """Folds records into one view, partition by partition."""
 
     store: RowStore
-    positions: dict[Partition, Position]
+    positions: dict[TopicPartition, Position]
     batcher: Batcher
     batch_records: int = BATCH_RECORDS
     wrote: Callable[[Batch], None] = lambda batch: None
     meters: Meters = UNSEEN
 
-    def write(self, polled: Sequence[tuple[Partition, Sequence[RawRecord]]]) -> None:
+    def write(self, polled: Sequence[tuple[TopicPartition, Sequence[RawRecord]]]) -> None:
         """Write what came next of some partitions, in one transaction or more."""
         for round_ in _rounds(polled, self.batch_records):
             chunks = [Chunk(self._position(at, records), records) for at, records in round_]
@@ -59,16 +60,16 @@ class Writer:
             self.batcher.written()
             self.wrote(batch)
             for move in batch.moves:
-                self.positions[Partition(move.after.topic, move.after.partition)] = move.after
+                self.positions[move.after.tp] = move.after
 
-    def _position(self, at: Partition, records: Sequence[RawRecord]) -> Position:
+    def _position(self, at: TopicPartition, records: Sequence[RawRecord]) -> Position:
         return self.positions.get(at) or first_position(at, records[0])
 
 
 def new_writer(
     store: RowStore,
     topics: Topics,
-    positions: Mapping[Partition, Position],
+    positions: Mapping[TopicPartition, Position],
     batch_records: int = BATCH_RECORDS,
     seals: LogSeals | None = None,
 ) -> Writer:
@@ -92,7 +93,7 @@ class Projector:
         meters: count what it does.
     """
 
-    tail: KafkaTail
+    tail: Follower
     open_store: Callable[[], ViewStore]
     topics: Topics
     tell: Tell
@@ -139,7 +140,7 @@ class Projector:
         looking = asyncio.create_task(self._look_at_beginnings(standing))
         try:
             while not self.stopping and not looking.done():
-                if polled := await self.tail.poll():
+                if polled := await self.tail.poll_on():
                     writer.write(polled)
                     progress.moved(writer.positions)
                 if self.heads is not None:
@@ -173,7 +174,7 @@ class _Progress:
     def is_ready(self) -> bool:
         return self._state == "ready"
 
-    def moved(self, positions: dict[Partition, Position]) -> None:
+    def moved(self, positions: dict[TopicPartition, Position]) -> None:
         if self._state == "ready":
             return
         behind = sum(max(0, end - _offset(positions, at)) for at, end in self._ends.items())
@@ -187,13 +188,13 @@ class _Progress:
         self._tell(self._state)
 
 
-def _offset(positions: dict[Partition, Position], at: Partition) -> int:
+def _offset(positions: dict[TopicPartition, Position], at: TopicPartition) -> int:
     return positions[at].next_offset if at in positions else 0
 
 
 def _rounds(
-    polled: Sequence[tuple[Partition, Sequence[RawRecord]]], size: int
-) -> list[list[tuple[Partition, Sequence[RawRecord]]]]:
+    polled: Sequence[tuple[TopicPartition, Sequence[RawRecord]]], size: int
+) -> list[list[tuple[TopicPartition, Sequence[RawRecord]]]]:
     """Rounds of about `size` records at most, each with a piece of every partition that has one left."""
     if sum(len(records) for _, records in polled) <= size:
         return [list(polled)]

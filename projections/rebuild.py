@@ -13,20 +13,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from log.errors import LogError
+from log.kafka.follower import Follower
+from log.places import Bounds, TopicPartition
 from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, Forgotten, compare
 from projections.projector import Writer, new_writer
 from projections.standing import check_begun
 from projections.store.port import ViewDamaged, ViewHeld, ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view, remove_leftovers
-from projections.tail_kafka import Bounds, KafkaTail, Partition
 from schemas.seals import LogSeals
 from schemas.topics import Topics
 
 POLL_MS = 200
 STALLED_AFTER_S = 30.0
 
-Offsets = Mapping[Partition, int]
+Offsets = Mapping[TopicPartition, int]
 Progress = Callable[[int, int], None]
 Bulk = Callable[[ViewStore, Offsets, Progress], None]
 
@@ -68,7 +69,7 @@ class Reading:
     `firsts` says where the log begins, for partitions that do not begin at 0.
     """
 
-    tail: KafkaTail
+    tail: Follower
     writer: Writer
     progress: Progress
     firsts: Offsets = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Reading:
             self.tail.stand_at({at: offsets[at] for at in left})
         stalled_at = _now_s() + STALLED_AFTER_S
         while left:
-            polled = await self.tail.poll(POLL_MS)
+            polled = await self.tail.poll_on(POLL_MS)
             pieces = [(at, [raw for raw in records if raw.offset < targets[at]]) for at, records in polled]
             self.writer.write([(at, records) for at, records in pieces if records])
             reached = {at: await self.tail.position(at) for at in left}
@@ -97,7 +98,7 @@ class Reading:
             elif _now_s() > stalled_at:
                 raise LogError(f"Nothing came from {min(left)} for {STALLED_AFTER_S:.0f} s: look at Kafka.")
 
-    def _next(self, at: Partition) -> int:
+    def _next(self, at: TopicPartition) -> int:
         position, first = self.writer.positions.get(at), self.firsts.get(at, 0)
         return first if position is None else max(first, position.next_offset)
 
@@ -108,7 +109,7 @@ def count_records(targets: Offsets, firsts: Offsets) -> int:
 
 
 async def rebuild(
-    plan: Plan, tail: KafkaTail, topics: Topics, progress: Progress, bulk: Bulk | None = None
+    plan: Plan, tail: Follower, topics: Topics, progress: Progress, bulk: Bulk | None = None
 ) -> Outcome:
     """Rebuild, compare and swap, as the module says.
 
@@ -145,7 +146,7 @@ async def rebuild(
 
 
 async def _rebuild(
-    plan: Plan, store: ViewStore, tail: KafkaTail, topics: Topics, progress: Progress, bulk: Bulk | None
+    plan: Plan, store: ViewStore, tail: Follower, topics: Topics, progress: Progress, bulk: Bulk | None
 ) -> Outcome:
     began = _now_s()
     live, stands, note = _open_live(plan.live_url)
@@ -181,14 +182,14 @@ async def _rebuild(
 
 
 async def _compare(
-    live: ViewStore, store: ViewStore, reading: Reading, held: Mapping[Partition, Bounds], topics: Topics
+    live: ViewStore, store: ViewStore, reading: Reading, held: Mapping[TopicPartition, Bounds], topics: Topics
 ) -> tuple[Comparison | None, str]:
     """The comparison, or why there is none."""
-    of_letters = {at.number: bounds for at, bounds in held.items() if at.topic == topics.dead_letters}
+    of_letters = {at.partition: bounds for at, bounds in held.items() if at.topic == topics.dead_letters}
     forgetful = frozenset(number for number, bounds in of_letters.items() if bounds.first > 0)
     try:
         with live.snapshot() as moment:
-            stands = {Partition(at.topic, at.partition): at.next_offset for at in moment.positions()}
+            stands = {at.tp: at.next_offset for at in moment.positions()}
             await reading.up_to({at: stands.get(at, 0) for at in held})
             with store.snapshot() as rebuilt:
                 return compare(rebuilt, moment, Forgotten(forgetful, len(of_letters))), ""
@@ -196,7 +197,7 @@ async def _compare(
         return None, DAMAGED
 
 
-def _open_live(url: str) -> tuple[ViewStore | None, dict[Partition, int], str]:
+def _open_live(url: str) -> tuple[ViewStore | None, dict[TopicPartition, int], str]:
     """The live view and where it stands, or why there is none that could be compared."""
     if not exists(url):
         return None, {}, "there is no live view yet"
@@ -227,11 +228,11 @@ def _refusal(plan: Plan, comparison: Comparison | None, note: str) -> str:
     return ""
 
 
-def _offsets(store: ViewStore) -> dict[Partition, int]:
-    return {Partition(at.topic, at.partition): at.next_offset for at in store.positions()}
+def _offsets(store: ViewStore) -> dict[TopicPartition, int]:
+    return {at.tp: at.next_offset for at in store.positions()}
 
 
-async def _held(tail: KafkaTail, topics: Topics) -> dict[Partition, Bounds]:
+async def _held(tail: Follower, topics: Topics) -> dict[TopicPartition, Bounds]:
     """What each partition that the views are made of holds: the topics that a projector follows (`standing`)."""
     names = (topics.executions, topics.definitions, topics.dead_letters)
     partitions = [at for name in names for at in await tail.partitions(name)]
@@ -240,12 +241,12 @@ async def _held(tail: KafkaTail, topics: Topics) -> dict[Partition, Bounds]:
     return held
 
 
-def _firsts(held: Mapping[Partition, Bounds]) -> dict[Partition, int]:
+def _firsts(held: Mapping[TopicPartition, Bounds]) -> dict[TopicPartition, int]:
     return {at: bounds.first for at, bounds in held.items()}
 
 
 def _writer(store: ViewStore, topics: Topics, seals: LogSeals | None) -> Writer:
-    positions = {Partition(at.topic, at.partition): at for at in store.positions()}
+    positions = {at.tp: at for at in store.positions()}
     return new_writer(store, topics, positions, seals=seals)
 
 

@@ -21,6 +21,8 @@ import uvloop
 
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
+from log.places import TopicPartition
 from projections.folds.rows import Row
 from projections.main import GC_THRESHOLD
 from projections.projector import new_writer
@@ -32,7 +34,6 @@ from projections.store.port import Batch, Key, ViewError, ViewStore
 from projections.store.postgres import PostgresViewStore
 from projections.store.sqlite import SqliteViewStore
 from projections.store.tables import Table
-from projections.tail_kafka import KafkaTail, Partition
 from projections.wire import decode_batch, encode_batch
 from schemas.seals import LogSeals
 from schemas.topics import Topics
@@ -52,7 +53,7 @@ class Job:
 
     address: KafkaSettings
     topics: Topics
-    targets: Mapping[Partition, int]
+    targets: Mapping[TopicPartition, int]
     source: Callable[[], Source]
     seals: LogSeals | None = None
 
@@ -107,9 +108,9 @@ def with_processes(
     return bulk
 
 
-def shares(targets: Offsets, count: int) -> list[dict[Partition, int]]:
+def shares(targets: Offsets, count: int) -> list[dict[TopicPartition, int]]:
     """The partitions in at most `count` shares of about the same length, longest first."""
-    found: list[dict[Partition, int]] = [{} for _ in range(count)]
+    found: list[dict[TopicPartition, int]] = [{} for _ in range(count)]
     for partition, end in sorted(targets.items(), key=lambda item: (-item[1], item[0])):
         if end:
             min(found, key=lambda share: sum(share.values()))[partition] = end
@@ -197,7 +198,7 @@ def _check_writer_lives() -> None:
 
 
 async def _send_all(store: PipeStore, job: Job) -> None:
-    tail = KafkaTail(job.address)
+    tail = Follower(job.address, BULK)
     await tail.open()
     try:
         writer = new_writer(store, job.topics, {}, BATCH_RECORDS, job.seals)

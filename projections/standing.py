@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from log.errors import FactsDeleted, LogChanged, TopicMissing
-from log.places import TopicPartition
+from log.places import Bounds, TopicPartition
 from projections.batching import record_id_of
 from projections.store.port import Position, ViewStore
-from projections.tail_kafka import Bounds, Partition
 from schemas.record import RawRecord
 from schemas.topics import Topics
 
@@ -24,17 +23,17 @@ RETRY_S = 0.2
 
 
 class LogReader(Protocol):
-    """What a check has to ask of the log (`tail_kafka.KafkaTail`)."""
+    """What a check has to ask of the log (`log.kafka.follower.Follower`)."""
 
-    async def partitions(self, topic: str) -> list[Partition]:
+    async def partitions(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic."""
         ...
 
-    async def bounds(self, partitions: list[Partition]) -> dict[Partition, Bounds]:
+    async def bounds(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Bounds]:
         """What each partition holds."""
         ...
 
-    async def read_one(self, partition: Partition, offset: int) -> RawRecord:
+    async def read_one(self, partition: TopicPartition, offset: int) -> RawRecord:
         """The record at an offset."""
         ...
 
@@ -43,9 +42,9 @@ class LogReader(Protocol):
 class Standing:
     """Where a view stands: the next offset of every partition of its topics, and the positions behind them."""
 
-    offsets: Mapping[Partition, int]
-    positions: Mapping[Partition, Position]
-    ends: Mapping[Partition, int]
+    offsets: Mapping[TopicPartition, int]
+    positions: Mapping[TopicPartition, Position]
+    ends: Mapping[TopicPartition, int]
 
     def behind(self) -> int:
         """How many offsets lie between the view and the ends of the log."""
@@ -65,12 +64,12 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
     """
     names = (topics.executions, topics.definitions, topics.dead_letters)
     partitions = [at for name in names for at in await _existing(log, name)]
-    stored = {Partition(at.topic, at.partition): at for at in store.positions()}
+    stored = {at.tp: at for at in store.positions()}
     for partition in stored.keys() - set(partitions):
         raise LogChanged(partition, "is not there any more")
     bounds = await log.bounds(partitions)
     check_begun(topics, bounds)
-    offsets: dict[Partition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for partition in partitions:
         position, held = stored.get(partition), bounds[partition]
         if partition.topic == topics.dead_letters:
@@ -83,7 +82,7 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
     return Standing(offsets, stored, {at: bounds[at].end for at in partitions})
 
 
-def check_begun(topics: Topics, held: Mapping[Partition, Bounds]) -> None:
+def check_begun(topics: Topics, held: Mapping[TopicPartition, Bounds]) -> None:
     """Check that no first facts were deleted.
 
     Raises:
@@ -91,15 +90,15 @@ def check_begun(topics: Topics, held: Mapping[Partition, Bounds]) -> None:
     """
     for partition, bounds in sorted(held.items()):
         if partition.topic in topics.facts and bounds.first != 0:
-            raise FactsDeleted(TopicPartition(*partition), bounds.first, bounds.end)
+            raise FactsDeleted(partition, *bounds)
 
 
-def first_position(partition: Partition, first: RawRecord) -> Position:
+def first_position(partition: TopicPartition, first: RawRecord) -> Position:
     """The position of a partition that the view meets for the first time, by its first record."""
-    return Position(partition.topic, partition.number, record_id_of(first))
+    return Position(*partition, record_id_of(first))
 
 
-async def _existing(log: LogReader, topic: str) -> list[Partition]:
+async def _existing(log: LogReader, topic: str) -> list[TopicPartition]:
     # A topic that was created just now may not be known to every broker yet.
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + TOPIC_PATIENCE_S
@@ -112,7 +111,7 @@ async def _existing(log: LogReader, topic: str) -> list[Partition]:
             await asyncio.sleep(RETRY_S)
 
 
-def _of_forgetful(partition: Partition, position: Position | None, bounds: Bounds) -> int:
+def _of_forgetful(partition: TopicPartition, position: Position | None, bounds: Bounds) -> int:
     offset = bounds.first if position is None else max(position.next_offset, bounds.first)
     if offset > bounds.end:
         raise LogChanged(partition, f"ends at offset {bounds.end}, but the view has read up to {offset}")
@@ -120,7 +119,7 @@ def _of_forgetful(partition: Partition, position: Position | None, bounds: Bound
 
 
 async def _check(
-    log: LogReader, store: ViewStore, partition: Partition, position: Position, bounds: Bounds
+    log: LogReader, store: ViewStore, partition: TopicPartition, position: Position, bounds: Bounds
 ) -> None:
     offset = position.next_offset
     if offset > bounds.end:

@@ -33,6 +33,7 @@ from gateway.sockets.hub import Hub, Receiver, project_of, unserved
 from gateway.sockets.messages import EVENTS, HOLDS, Push, frame, pushes_of
 from gateway.sockets.past_rows import PastRows, RowsAt
 from log.errors import LogError
+from log.places import Bounds
 from schemas.ids import split_rule_uses_key
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
@@ -63,7 +64,7 @@ Chunk = tuple[int, list[RawRecord]]
 class Past(Protocol):
     """The log, lane by lane."""
 
-    async def bounds(self, lanes: Sequence[int]) -> dict[int, tuple[int, int]]:
+    async def bounds(self, lanes: Sequence[int]) -> dict[int, Bounds]:
         """Per lane, the first offset that is there and the one after the last."""
         ...
 

@@ -14,7 +14,15 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import errors as kafka_errors
 from aiokafka.client import AIOKafkaClient
 
-from log.errors import LogDamaged, LogError, LogFailing, LogRefused, LogUnreachable, TopicMissing
+from log.errors import (
+    LogDamaged,
+    LogError,
+    LogFailing,
+    LogRefused,
+    LogUnreachable,
+    TopicForbidden,
+    TopicMissing,
+)
 from log.kafka.damage import damage, failure, is_damage, is_failure
 from schemas.topics import MAX_MESSAGE_BYTES
 
@@ -37,7 +45,6 @@ REFUSALS = (
     kafka_errors.IncompatibleBrokerVersion,
     kafka_errors.InvalidGroupIdError,
     kafka_errors.InvalidSessionTimeoutError,
-    kafka_errors.TopicAuthorizationFailedError,
     kafka_errors.UnsupportedSaslMechanismError,
     kafka_errors.UnsupportedVersionError,
 )
@@ -98,16 +105,6 @@ class KafkaSettings:
         }
         return AIOKafkaConsumer(**{**defaults, **settings, **self.security})
 
-    def reader(self, fetch_bytes: int = 2 * MAX_MESSAGE_BYTES) -> AIOKafkaConsumer:
-        """A consumer of partitions that are named to it, which stands still where nothing comes.
-
-        Args:
-            fetch_bytes: about how much one answer of the broker brings of a partition, at least one batch.
-        """
-        return self.consumer(
-            fetch_max_wait_ms=500, max_partition_fetch_bytes=fetch_bytes, max_poll_records=None
-        )
-
     def group_consumer(self, group: str, instance: str, assignor: type) -> AIOKafkaConsumer:
         """A consumer for which a group chooses the partitions; see `kafka_member` for what its name does."""
         return self.consumer(
@@ -132,6 +129,8 @@ class KafkaSettings:
             return error
         if isinstance(error, kafka_errors.UnknownTopicOrPartitionError | kafka_errors.InvalidTopicError):
             return TopicMissing(topic)
+        if isinstance(error, kafka_errors.TopicAuthorizationFailedError):
+            return TopicForbidden(self.bootstrap_servers, reason)
         if isinstance(error, REFUSALS):
             return LogRefused(self.bootstrap_servers, reason)
         if consumer is not None and is_damage(error):

@@ -11,7 +11,7 @@ from aiokafka.protocol.offset import OffsetRequest
 
 from log.kafka.client import KafkaSettings, finish
 from log.kafka.metadata import TopicRequest
-from log.places import TopicPartition
+from log.places import Bounds, TopicPartition
 
 READ_COMMITTED = 1
 EARLIEST, LATEST = -2, -1
@@ -24,6 +24,7 @@ LEADERLESS = (kafka_errors.NotLeaderForPartitionError, kafka_errors.LeaderNotAva
 RETRY_EVERY_S = 0.1
 
 T = TypeVar("T")
+AskBounds = Callable[[TopicPartition], Awaitable[Bounds]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Cluster:
         """
         return await self._retried(name, lambda client: _ask_topic(client, name))
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+    async def bounds(self, tp: TopicPartition) -> Bounds:
         """The first offset and the high watermark of a partition.
 
         Raises:
@@ -59,6 +60,15 @@ class Cluster:
             LogUnreachable: nobody answers.
         """
         return await self._retried(tp.topic, lambda client: _ask_bounds(client, tp))
+
+    async def brokers(self) -> list[str]:
+        """The brokers as the cluster named them when it was first asked, as `host:port`.
+
+        Raises:
+            LogUnreachable: nobody answers.
+        """
+        client = await self._connected()
+        return [f"{broker.host}:{broker.port}" for broker in sorted(client.cluster.brokers())]
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -109,14 +119,14 @@ async def _ask_topic(client: AIOKafkaClient, name: str) -> TopicInfo:
     return TopicInfo(str(topic_id), {number: leader for _, number, leader, *_ in partitions})
 
 
-async def _ask_bounds(client: AIOKafkaClient, tp: TopicPartition) -> tuple[int, int]:
+async def _ask_bounds(client: AIOKafkaClient, tp: TopicPartition) -> Bounds:
     leader = (await _ask_topic(client, tp.topic)).leaders.get(tp.partition)
     if leader is None:
         raise kafka_errors.UnknownTopicOrPartitionError
     if leader < 0:
         raise kafka_errors.LeaderNotAvailableError
     first, end = await asyncio.gather(*(_ask_offset(client, leader, tp, at) for at in (EARLIEST, LATEST)))
-    return first, end
+    return Bounds(first, end)
 
 
 async def _ask_offset(client: AIOKafkaClient, node: int, tp: TopicPartition, at: int) -> int:

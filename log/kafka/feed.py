@@ -23,9 +23,11 @@ from aiokafka.structs import ConsumerRecord
 
 from log.errors import LogError, LogUnreachable, MemberReplaced
 from log.kafka.client import KafkaSettings, start, stop
+from log.kafka.cluster import AskBounds
+from log.kafka.follower import offset_gone
 from log.kafka.lag import held_back, progress
 from log.kafka.member import leave_at_close, watch
-from log.kafka.reader import Bounds, truncated
+from log.kafka.reader import truncated
 from log.places import TopicPartition
 from schemas.members import instance_id
 from schemas.record import RawRecord, raw_record
@@ -43,7 +45,7 @@ class KafkaFeed:
         self,
         consumer: AIOKafkaConsumer,
         settings: KafkaSettings,
-        bounds: Bounds,
+        bounds: AskBounds,
         forget: Callable[["KafkaFeed"], None],
     ) -> None:
         self._consumer = consumer
@@ -73,7 +75,7 @@ class KafkaFeed:
             self._changed.clear()
             return self._take(fetched)
         except OffsetOutOfRangeError as error:
-            raise await truncated(error, self._bounds) from error
+            raise await truncated(offset_gone(error), self._bounds) from error
         except (KafkaError, ConsumerStoppedError) as error:
             # For good: behind a corrupt batch aiokafka would go on after it, and nothing may be skipped.
             self._ended = self._ended or self._settings.translate(error, consumer=self._consumer)
@@ -209,7 +211,7 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 async def open_feed(
     settings: KafkaSettings,
-    bounds: Bounds,
+    bounds: AskBounds,
     group: str,
     member: str,
     topics: Sequence[str],

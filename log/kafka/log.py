@@ -15,7 +15,7 @@ from log.kafka.client import KafkaSettings
 from log.kafka.cluster import Cluster
 from log.kafka.feed import KafkaFeed, open_feed
 from log.kafka.reader import KafkaReader
-from log.places import TopicPartition
+from log.places import Bounds, TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 
@@ -67,7 +67,7 @@ class KafkaLog:
         self._check_open()
         return len((await self._cluster.topic(topic)).leaders)
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+    async def bounds(self, tp: TopicPartition) -> Bounds:
         """See `Log.bounds`."""
         self._check_open()
         return await self._cluster.bounds(tp)

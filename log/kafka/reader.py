@@ -1,35 +1,29 @@
 """Reading Kafka without a group: a range to its end, or a tail without end. Nothing is skipped."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from aiokafka import AIOKafkaConsumer
-from aiokafka import TopicPartition as KafkaPartition
-from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
-
-from log.errors import LogFailing, LogTruncated, LogUnreachable
-from log.kafka.client import KafkaSettings, start, stop
-from log.kafka.cluster import Cluster
+from log.errors import LogFailing, LogTruncated, LogUnreachable, OffsetGone
+from log.kafka.client import KafkaSettings
+from log.kafka.cluster import AskBounds, Cluster
 from log.kafka.damage import stalled
+from log.kafka.follower import SHARED, Follower
 from log.places import TopicPartition
-from schemas.record import RawRecord, raw_record
+from schemas.record import RawRecord
 
-Bounds = Callable[[TopicPartition], Awaitable[tuple[int, int]]]
-
-FETCH_MS = 500
 STALLED_AFTER_S = 30.0
 # A topic that is deleted and made anew under a running tail looks like the old one: look at its id so often.
 SAME_TOPIC_EVERY_S = 5.0
 
 
 class KafkaReader:
-    """Reads with a consumer of its own each time; closes those that are open when it is closed."""
+    """Reads with a follower of its own each time; closes those that are open when it is closed."""
 
     def __init__(self, settings: KafkaSettings, cluster: Cluster) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._open: set[AIOKafkaConsumer] = set()
+        self._open: set[Follower] = set()
         self._closed = False
 
     async def read(
@@ -39,15 +33,14 @@ class KafkaReader:
         await self._check(tp, start_at, stop_at)
         if start_at >= stop_at:
             return
-        partition = KafkaPartition(*tp)
-        async with self._consumer({tp: start_at}) as consumer:
+        async with self._following({tp: start_at}) as follower:
             position, progress_at = start_at, _now_s()
             while position < stop_at:
-                records = (await consumer.getmany(timeout_ms=FETCH_MS)).get(partition, [])
-                if chunk := [raw_record(record) for record in records if record.offset < stop_at]:
-                    yield chunk
+                for _, records in await follower.poll():
+                    if chunk := [record for record in records if record.offset < stop_at]:
+                        yield chunk
                 # Control records and what compaction removed show only as a position that moves on.
-                moved_to = await consumer.position(partition)
+                moved_to = await follower.position(tp)
                 if moved_to > position:
                     position, progress_at = moved_to, _now_s()
                 elif _now_s() - progress_at > STALLED_AFTER_S:
@@ -61,38 +54,33 @@ class KafkaReader:
         topic_id = (await self._cluster.topic(topic)).topic_id
         positions = {TopicPartition(topic, number): offset for number, offset in starts.items()}
         await asyncio.gather(*(self._check(tp, offset) for tp, offset in positions.items()))
-        async with self._consumer(positions) as consumer:
+        async with self._following(positions) as follower:
             checked_at = _now_s()
             while not self._closed:
-                for partition, records in (await consumer.getmany(timeout_ms=FETCH_MS)).items():
-                    yield partition.partition, [raw_record(record) for record in records]
+                for tp, records in await follower.poll():
+                    yield tp.partition, records
                 if _now_s() - checked_at > SAME_TOPIC_EVERY_S:
-                    await self._check_same(topic, topic_id, consumer)
+                    await self._check_same(topic_id, next(iter(positions)), follower)
                     checked_at = _now_s()
 
     async def close(self) -> None:
-        """Stop every consumer; tails end."""
+        """Close every follower; tails end."""
         self._closed = True
-        await asyncio.gather(*(stop(consumer) for consumer in self._open))
+        await asyncio.gather(*(follower.close() for follower in self._open))
 
     @asynccontextmanager
-    async def _consumer(self, positions: Mapping[TopicPartition, int]) -> AsyncIterator[AIOKafkaConsumer]:
-        consumer = self._settings.consumer()
-        self._open.add(consumer)
+    async def _following(self, positions: Mapping[TopicPartition, int]) -> AsyncIterator[Follower]:
+        follower = Follower(self._settings, SHARED)
+        self._open.add(follower)
         try:
-            await start(consumer, self._settings)
-            # No await in between: a partition that is assigned without a position asks for a committed one.
-            consumer.assign([KafkaPartition(*tp) for tp in positions])
-            for tp, offset in positions.items():
-                consumer.seek(KafkaPartition(*tp), offset)
-            yield consumer
-        except OffsetOutOfRangeError as error:
+            await follower.open()
+            follower.stand_at(positions)
+            yield follower
+        except OffsetGone as error:
             raise await truncated(error, self._cluster.bounds) from error
-        except (KafkaError, ConsumerStoppedError) as error:
-            raise self._settings.translate(error, consumer=consumer) from error
         finally:
-            self._open.discard(consumer)
-            await stop(consumer)
+            self._open.discard(follower)
+            await follower.close()
 
     async def _check(self, tp: TopicPartition, *wanted: int) -> None:
         first, end = await self._cluster.bounds(tp)
@@ -100,22 +88,18 @@ class KafkaReader:
             if not first <= offset <= end:
                 raise LogTruncated(tp, offset, first, end)
 
-    async def _check_same(self, topic: str, topic_id: str, consumer: AIOKafkaConsumer) -> None:
+    async def _check_same(self, topic_id: str, tp: TopicPartition, follower: Follower) -> None:
         try:
-            now = await self._cluster.topic(topic)
+            now = await self._cluster.topic(tp.topic)
         except LogUnreachable:
             return
         if now.topic_id != topic_id:
-            partition = next(iter(consumer.assignment()))
-            tp = TopicPartition(*partition)
-            raise LogTruncated(tp, await consumer.position(partition), *await self._cluster.bounds(tp))
+            raise LogTruncated(tp, await follower.position(tp), *await self._cluster.bounds(tp))
 
 
-async def truncated(error: OffsetOutOfRangeError, bounds: Bounds) -> LogTruncated:
-    """What an offset out of range means, with what the partition holds now."""
-    (partition, wanted), *_ = error.args[0].items()
-    tp = TopicPartition(*partition)
-    return LogTruncated(tp, wanted, *await bounds(tp))
+async def truncated(error: OffsetGone, bounds: AskBounds) -> LogTruncated:
+    """An offset that is not there, with what the partition holds now."""
+    return LogTruncated(error.tp, error.offset, *await bounds(error.tp))
 
 
 def _now_s() -> float:

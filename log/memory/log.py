@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from log.errors import AppendFailed, LogTruncated, LogUnreachable, TopicMissing
 from log.memory.feed import Group, MemoryFeed
 from log.memory.storage import Partition, Signal, Topic, check_batch
-from log.places import TopicPartition
+from log.places import Bounds, TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 
@@ -45,10 +45,10 @@ class MemoryLog:
         """See `Log.partition_count`."""
         return len(self._topic(topic).partitions)
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+    async def bounds(self, tp: TopicPartition) -> Bounds:
         """See `Log.bounds`."""
         partition = self.partition(tp)
-        return partition.first, partition.end
+        return Bounds(partition.first, partition.end)
 
     async def read(
         self, tp: TopicPartition, start: int, stop: int

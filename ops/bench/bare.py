@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
 from ops.bench.site import Site
 from projections.projector import BATCH_RECORDS
-from projections.tail_kafka import KafkaTail
 from schemas.headers import read_event
 from schemas.record import RawRecord
 from schemas.topics import Topics
@@ -43,7 +43,7 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _read_all(site: Site) -> list[RawRecord]:
-    tail = KafkaTail(KafkaSettings(site.bootstrap_servers, site.security))
+    tail = Follower(KafkaSettings(site.bootstrap_servers, site.security), BULK)
     await tail.open()
     try:
         partitions = await tail.partitions(Topics(site.topic_prefix).executions)
@@ -51,7 +51,7 @@ async def _read_all(site: Site) -> list[RawRecord]:
         tail.stand_at(dict.fromkeys(partitions, 0))
         found: list[RawRecord] = []
         while len(found) < count:
-            for _, records in await tail.poll():
+            for _, records in await tail.poll_on():
                 found += records
         return found
     finally:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
 from ops.bench.site import Site
 from projections.store.urls import open_view
-from projections.tail_kafka import KafkaTail, Partition
 from schemas.topics import Topics
 
 WITHIN_S = 900.0
@@ -20,7 +20,7 @@ async def until_projected(site: Site) -> None:
     Raises:
         TimeoutError: it did not get there.
     """
-    tail = KafkaTail(KafkaSettings(site.bootstrap_servers, site.security))
+    tail = Follower(KafkaSettings(site.bootstrap_servers, site.security), BULK)
     await tail.open()
     view = open_view(site.database_url)
     try:
@@ -28,7 +28,7 @@ async def until_projected(site: Site) -> None:
         async with asyncio.timeout(WITHIN_S):
             while True:
                 ends = {at: bounds.end for at, bounds in (await tail.bounds(partitions)).items()}
-                stands = {Partition(at.topic, at.partition): at.next_offset for at in view.positions()}
+                stands = {at.tp: at.next_offset for at in view.positions()}
                 if all(stands.get(at, 0) >= end for at, end in ends.items()):
                     return
                 await asyncio.sleep(POLL_S)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from log.places import TopicPartition
 from projections.folds.rows import Row
 from projections.store.tables import Table
 from schemas.term import NO_CLAIM
@@ -72,6 +73,11 @@ class Position:
     next_offset: int = 0
     claim: int = NO_CLAIM
     record_id: str = ""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def source(self) -> str:

@@ -1,9 +1,7 @@
 """Before the worker starts: faust ignores a topic that does not exist, and then never reads it."""
 
-from log.errors import PartitionsDiffer
 from log.kafka.log import KafkaLog
-from log.port import Log
-from log.whole import check_begun
+from log.whole import check_begun, check_count
 from services.processors.settings import TrustSettings, client_settings
 
 
@@ -21,14 +19,8 @@ async def check_topics(settings: TrustSettings, written: str) -> str:
     log = KafkaLog(settings.bootstrap_servers, settings.topics, client_settings(settings.kafka_settings))
     try:
         for topic in (settings.topics.executions, written):
-            await _check_count(log, topic, settings.partitions)
+            await check_count(log, topic, settings.partitions)
         await check_begun(log, settings.topics.executions)
         return await log.topic_id(settings.topics.executions)
     finally:
         await log.close()
-
-
-async def _check_count(log: Log, topic: str, wanted: int) -> None:
-    found = await log.partition_count(topic)
-    if found != wanted:
-        raise PartitionsDiffer(topic, found, wanted)

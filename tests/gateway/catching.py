@@ -12,6 +12,7 @@ import orjson
 from gateway.live.live import Live
 from gateway.sockets.catching_up import CatchUps
 from gateway.sockets.hub import Hub
+from log.places import Bounds
 from projections.queries.history import ExecutionState, fold_all
 from schemas.actor import Actor
 from schemas.events.log import WriterClaimed
@@ -79,9 +80,9 @@ class Remembered:
         for event in partition.events(key, "zombie", bodies):
             self._append(event._replace(meta=event.meta._replace(term=99)))
 
-    async def bounds(self, lanes: Sequence[int]) -> dict[int, tuple[int, int]]:
+    async def bounds(self, lanes: Sequence[int]) -> dict[int, Bounds]:
         await asyncio.sleep(0)
-        return {lane: (self.deleted, len(self.lanes[lane])) for lane in lanes}
+        return {lane: Bounds(self.deleted, len(self.lanes[lane])) for lane in lanes}
 
     async def read(self, places: Mapping[int, int]) -> AsyncGenerator[tuple[int, list[RawRecord]]]:
         self.readings += 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from log.places import TopicPartition
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache, Shelf
@@ -15,7 +16,6 @@ from projections.projector import new_writer
 from projections.store.port import Batch, Key, ViewStore
 from projections.store.tables import TOOL_CALLS, Table
 from projections.store.urls import open_view
-from projections.tail_kafka import Partition
 from schemas.events import calls as c
 from schemas.events import holds as h
 from tests.projections.filling import TOPICS, Filler
@@ -83,7 +83,7 @@ def test_rows_that_a_batch_needs_are_asked_for_together(filler: Filler) -> None:
     store = Counting(filler.store)
     writer = new_writer(store, TOPICS, {})
     records = builder.records[0]
-    at = Partition(TOPICS.executions, 0)
+    at = TopicPartition(TOPICS.executions, 0)
     for piece in (records[:earlier], records[earlier:]):
         store.asked.clear()
         writer.batcher = Batcher(TOPICS, RowCache(store), Trees(store))
@@ -101,7 +101,7 @@ def test_view_is_the_same_however_little_is_kept_at_hand(
     writer = new_writer(filler.store, TOPICS, {}, batch_records=7)
     writer.batcher = Batcher(TOPICS, RowCache(filler.store, capacity), Trees(filler.store))
     polled = [
-        (Partition(TOPICS.executions, number), records) for number, records in enumerate(builder.records)
+        (TopicPartition(TOPICS.executions, number), records) for number, records in enumerate(builder.records)
     ]
     writer.write(polled)
     expected = Filler(open_view(f"sqlite:///{tmp_path_factory.mktemp('expected')}/v.db"))

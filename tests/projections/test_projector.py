@@ -13,18 +13,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from log.errors import FactsDeleted, LogChanged, TopicMissing
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
+from log.places import TopicPartition
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, check_all
 from projections.projector import Projector
 from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view, sqlite_path
-from projections.tail_kafka import KafkaTail, Partition
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.key_files import load_published
 from schemas.topics import Topics
@@ -39,7 +40,7 @@ PARTITIONS = 4
 
 @asynccontextmanager
 async def projecting(kafka: str, prefix: str, url: str) -> AsyncIterator[Projector]:
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state: None)
     running = asyncio.create_task(projector.run())
@@ -80,7 +81,7 @@ def ends(topics: Topics, builder: LogBuilder) -> dict[tuple[str, int], int]:
 async def delete_before(kafka: str, topic: str, offset: int) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
     await admin.start()
-    await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=offset)})
+    await admin.delete_records({KafkaPartition(topic, 0): RecordsToDelete(before_offset=offset)})
     await admin.close()
 
 
@@ -226,7 +227,7 @@ async def test_facts_deleted_behind_a_projector_that_follows_the_log_stop_it(
     await produce(kafka, topics.executions, builder.records)
     await produce(kafka, topics.definitions, definitions.records)
     wanted = ends(topics, builder) | {(topics.definitions, 0): 2}
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     running = asyncio.create_task(
         Projector(tail, lambda: open_view(database_url), Topics(topic_prefix), lambda state: None).run()
@@ -275,10 +276,10 @@ async def test_log_that_loses_what_comes_next_stops_the_projector_that_follows_i
     topics = await fresh_topics(kafka, topic_prefix)
     await produce(kafka, topics.executions, a_log().records)
     await delete_before(kafka, topics.executions, 3)
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     try:
-        tail.stand_at({Partition(topics.executions, 0): 1})
+        tail.stand_at({TopicPartition(topics.executions, 0): 1})
         with pytest.raises(LogChanged, match="no longer holds offset 1"):
             await asyncio.wait_for(_poll_on(tail), 60)
     finally:
@@ -345,7 +346,7 @@ async def test_process_beside_heads_of_a_longer_log_ends_with_one_sentence_and_e
     assert [head.number for head in files.after("acme", 0, 9)] == [1]
 
 
-async def _poll_on(tail: KafkaTail) -> None:
+async def _poll_on(tail: Follower) -> None:
     while True:
         await tail.poll()
 
@@ -380,7 +381,7 @@ def _start(settings: dict[str, str], stderr: int | None = None) -> subprocess.Po
 
 
 async def _run_once(kafka: str, prefix: str, url: str) -> None:
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     projector = Projector(tail, lambda: open_view(url), Topics(prefix), lambda state: None)
     try:

@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
+from log.places import Bounds, TopicPartition
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, HeadsDisagree, SignedHeads
@@ -23,7 +25,6 @@ from projections.rebuild import Outcome, Plan, rebuild
 from projections.store.port import Batch, ViewReplaced
 from projections.store.tables import DEAD_LETTERS, EXECUTIONS, VIEW_TABLES
 from projections.store.urls import identity_of, new_generation, open_view
-from projections.tail_kafka import Bounds, KafkaTail, Partition
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.dead_letters import letter_headers
 from schemas.events.executions import CommandAbandoned
@@ -53,7 +54,7 @@ async def a_log_on(kafka: str, prefix: str) -> tuple[Topics, LogBuilder, LogBuil
 
 
 async def replay(kafka: str, topics: Topics, plan: Plan, told: list[int] | None = None) -> Outcome:
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     try:
         return await rebuild(plan, tail, topics, lambda done, of: None if told is None else told.append(done))
@@ -156,7 +157,7 @@ async def test_replay_beside_a_running_projector_loses_nothing(
     kafka: str, topic_prefix: str, database_url: str, tmp_path: Path
 ) -> None:
     topics, builder, definitions = await a_log_on(kafka, topic_prefix)
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     projector = Projector(tail, lambda: open_view(database_url), topics, lambda state: None)
     running = asyncio.create_task(projector.run())
@@ -203,7 +204,7 @@ def letters_of(topics: Topics, partition: int, count: int) -> list[RawRecord]:
 async def follow(kafka: str, topics: Topics, url: str, letters: int) -> None:
     """Let a projector read the log until the view has so many dead letters, and end it."""
     seen = Filler(open_view(url), topics)
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     projector = Projector(tail, lambda: open_view(url), topics, lambda state: None)
     running = asyncio.create_task(projector.run())
@@ -214,14 +215,14 @@ async def follow(kafka: str, topics: Topics, url: str, letters: int) -> None:
     await tail.close()
 
 
-class WrittenMeanwhile(KafkaTail):
+class WrittenMeanwhile(Follower):
     """A log that has grown, and a live view that has read that, once its ends were told for the first time."""
 
     def __init__(self, address: KafkaSettings, grow: Callable[[], Awaitable[None]]) -> None:
         super().__init__(address)
         self._grow: Callable[[], Awaitable[None]] | None = grow
 
-    async def bounds(self, partitions: Sequence[Partition]) -> dict[Partition, Bounds]:
+    async def bounds(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds]:
         found = await super().bounds(partitions)
         grow, self._grow = self._grow, None
         if grow is not None:
@@ -262,7 +263,7 @@ async def forget(kafka: str, topics: Topics, before: dict[int, int]) -> None:
     try:
         await admin.delete_records(
             {
-                TopicPartition(topics.dead_letters, at): RecordsToDelete(before_offset=offset)
+                KafkaPartition(topics.dead_letters, at): RecordsToDelete(before_offset=offset)
                 for at, offset in before.items()
             }
         )

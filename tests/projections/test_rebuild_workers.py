@@ -16,6 +16,8 @@ import pytest
 
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
+from log.places import TopicPartition
 from ops.process import is_alive
 from ops.topics import ensure_topics
 from projections.queries.sqlite_moments import SqliteMoments
@@ -25,7 +27,6 @@ from projections.store.port import Batch
 from projections.store.sqlite import SqliteViewStore
 from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view
-from projections.tail_kafka import KafkaTail, Partition
 from schemas.topics import Topics
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, many_runs
@@ -42,7 +43,7 @@ async def test_rebuild_by_two_processes_makes_the_same_view(
     builder = many_runs(LogBuilder(3).claim_all(), 40, seed=2)
     await produce(kafka, topics.executions, builder.records)
     told: list[tuple[int, int]] = []
-    tail = KafkaTail(address)
+    tail = Follower(address, BULK)
     await tail.open()
     bulk = with_processes(address, topics, 2)
     outcome = await rebuild(
@@ -71,7 +72,7 @@ async def test_worker_that_cannot_read_ends_the_rebuild_with_its_sentence(
     await ensure_topics(kafka, topics=topics, partitions=1)
     await produce(kafka, topics.executions, many_runs(LogBuilder(1).claim_all(), 2).records)
     url = f"sqlite:///{tmp_path}/v.db"
-    tail = KafkaTail(KafkaSettings(kafka))
+    tail = Follower(KafkaSettings(kafka), BULK)
     await tail.open()
     bulk = with_processes(KafkaSettings("127.0.0.1:9"), topics, 2)
     with pytest.raises(LogError, match=r"does not answer at 127\.0\.0\.1:9"):
@@ -147,8 +148,8 @@ def test_worker_whose_writer_was_killed_ends_without_a_word(tmp_path: Path) -> N
 
 
 def test_shares_are_of_about_the_same_length_and_leave_out_what_is_empty() -> None:
-    targets = {Partition("t", number): length for number, length in enumerate([10, 0, 7, 6, 5])}
+    targets = {TopicPartition("t", number): length for number, length in enumerate([10, 0, 7, 6, 5])}
     found = shares(targets, 2)
     assert sorted(sum(share.values()) for share in found) == [13, 15]
-    assert Partition("t", 1) not in {**found[0], **found[1]}
-    assert shares({Partition("t", 0): 3}, 4) == [{Partition("t", 0): 3}]
+    assert TopicPartition("t", 1) not in {**found[0], **found[1]}
+    assert shares({TopicPartition("t", 0): 3}, 4) == [{TopicPartition("t", 0): 3}]

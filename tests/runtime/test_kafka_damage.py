@@ -14,9 +14,9 @@ from gateway.kafka_tail import KafkaTail as GatewayTail
 from gateway.kafka_tail import Start
 from log.errors import LogDamaged, LogFailing
 from log.kafka.client import KafkaSettings
+from log.kafka.follower import BULK, Follower
 from log.places import TopicPartition
 from ops.kafka.broker import Broker
-from projections.tail_kafka import KafkaTail, Partition
 from services.runtime.worker import FATAL
 from tests.log.logs import KafkaWorld, kafka_world, read_all, records
 
@@ -58,15 +58,15 @@ async def test_every_reader_of_a_damaged_record_says_where_it_is(broker: Broker)
 
 
 async def _projector_says(broker: Broker, tp: TopicPartition, said: str) -> None:
-    tail = KafkaTail(KafkaSettings(broker.bootstrap_servers))
+    tail = Follower(KafkaSettings(broker.bootstrap_servers), BULK)
     await tail.open()
-    tail.stand_at({Partition(*tp): 0})
+    tail.stand_at({tp: 0})
     with pytest.raises(LogDamaged, match=said):
         await _poll_on(tail)
     await tail.close()
 
 
-async def _poll_on(tail: KafkaTail) -> None:
+async def _poll_on(tail: Follower) -> None:
     while True:
         await tail.poll()
 
@@ -80,7 +80,7 @@ async def _gateway_says(broker: Broker, tp: TopicPartition, said: str) -> None:
     await tail.close()
     reader = RecordReader(config)
     with pytest.raises(LogDamaged, match=said):
-        await reader.read(tp.topic, 0, [1])
+        await reader.read(tp, [1])
     await reader.close()
     past = KafkaPast(config, [tail.starts[0].tp])
     with pytest.raises(LogDamaged, match=said):

@@ -16,7 +16,7 @@ from log.errors import AppendFailed, LogUnreachable
 from log.memory.feed import MemoryFeed
 from log.memory.log import MemoryLog
 from log.memory.storage import check_batch
-from log.places import TopicPartition
+from log.places import Bounds, TopicPartition
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 from tests.simulation.faults import Faults
@@ -64,7 +64,7 @@ class ProcessLog:
         await self._over_the_network()
         return await self.log.partition_count(topic)
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+    async def bounds(self, tp: TopicPartition) -> Bounds:
         await self._over_the_network()
         found = await self.log.bounds(tp)
         await self._wait()

@@ -1,0 +1,250 @@
+"""Following named partitions of the log from named offsets, without a group. Nothing is skipped.
+
+Whoever reads Kafka without a group reads through a `Follower`: the port's reader (`log.kafka.reader`), the
+projector, the gateway's tails and the replay. aiokafka's defaults are unsafe (a group, auto-commit, `latest` for an
+offset that is gone), so whatever matters is set by name, for aiokafka 0.14.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from aiokafka import TopicPartition as KafkaPartition
+from aiokafka.errors import ConsumerStoppedError, KafkaError, OffsetOutOfRangeError
+
+from log.errors import LogChanged, LogDamaged, LogError, OffsetGone, TopicMissing
+from log.kafka.client import MAX_RECORDS, KafkaSettings, start, stop
+from log.kafka.lag import progress
+from log.places import Bounds, TopicPartition
+from schemas.record import RawRecord, raw_record
+from schemas.topics import MAX_MESSAGE_BYTES
+
+logger = logging.getLogger(__name__)
+
+ASK_TIMEOUT_S = 30.0
+POLL_MS = 500
+RETRY_S = 0.5
+BEGIN_AGAIN_S = 1.0
+
+Polled = list[tuple[TopicPartition, list[RawRecord]]]
+Follow = Callable[["Follower"], Awaitable[None]]
+
+
+class Fetch(NamedTuple):
+    """What one answer of the broker brings.
+
+    Attributes:
+        size: about so many bytes of each partition, at least one batch.
+        at_least: the broker waits for so many bytes in all,
+        wait_ms: but no longer than this, in milliseconds.
+        records: how many one poll hands out at most; None for as many as came.
+    """
+
+    size: int = 2 * MAX_MESSAGE_BYTES
+    at_least: int = 1
+    wait_ms: int = 500
+    records: int | None = None
+
+
+# For readers that do nothing else.
+ALONE = Fetch()
+# For readers that share their event loop with writers: little at a time. A fetch in flight names fixed partitions,
+# so that what is asked for meanwhile waits for its end.
+SHARED = Fetch(wait_ms=200, records=MAX_RECORDS)
+# For views, which may be a moment behind (people's answers come from the gateway's own tail): one event at a time
+# costs the broker and the reader several times as much.
+BULK = Fetch(size=1024 * 1024, at_least=128 * 1024, wait_ms=50)
+
+
+class Follower:
+    """One consumer, of partitions that are named to it."""
+
+    def __init__(self, settings: KafkaSettings, fetch: Fetch = ALONE) -> None:
+        self._settings = settings
+        self._standing: tuple[KafkaPartition, ...] = ()
+        self._consumer = settings.consumer(
+            max_partition_fetch_bytes=fetch.size,
+            fetch_min_bytes=fetch.at_least,
+            fetch_max_wait_ms=fetch.wait_ms,
+            max_poll_records=fetch.records,
+        )
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            LogUnreachable: nobody answers.
+            LogRefused: we are not let in.
+        """
+        await start(self._consumer, self._settings)
+
+    async def close(self) -> None:
+        """Let go of the connection within about two seconds. May be called again."""
+        await stop(self._consumer)
+
+    async def partitions(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic, in order.
+
+        Raises:
+            TopicMissing: there is no such topic.
+            LogUnreachable: nobody answers.
+        """
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT_S):
+                cluster = await self._consumer._client.fetch_all_metadata()
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._settings.translate(error) from error
+        found = cluster.partitions_for_topic(topic)
+        if not found:
+            raise TopicMissing(topic)
+        return [TopicPartition(topic, number) for number in sorted(found)]
+
+    async def bounds(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds]:
+        """What each partition holds now.
+
+        Raises:
+            LogUnreachable: nobody answers.
+        """
+        wanted = [KafkaPartition(*tp) for tp in partitions]
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT_S):
+                first = await self._consumer.beginning_offsets(wanted)
+                end = await self._consumer.end_offsets(wanted)
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._settings.translate(error) from error
+        return {TopicPartition(*tp): Bounds(first[tp], end[tp]) for tp in wanted}
+
+    async def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """One past the last offset of each partition now.
+
+        Raises:
+            LogUnreachable: it could not be read.
+        """
+        wanted = [KafkaPartition(*tp) for tp in partitions]
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT_S):
+                ends = await self._consumer.end_offsets(wanted)
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._settings.translate(error) from error
+        return {TopicPartition(*tp): ends[tp] for tp in wanted}
+
+    def stand_at(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions from these offsets on, and no others; none at all rests."""
+        self._standing = tuple(KafkaPartition(*tp) for tp in offsets)
+        # No await in between: a partition that is assigned without a position asks for a committed one.
+        self._consumer.assign(list(self._standing))
+        for tp, offset in zip(self._standing, offsets.values(), strict=True):
+            self._consumer.seek(tp, offset)
+
+    async def poll(self, timeout_ms: int = POLL_MS) -> Polled:
+        """What came next, by partition in offset order; waits for the first record up to a time.
+
+        Raises:
+            OffsetGone: an offset that comes next is not there.
+            LogDamaged: the record that comes next is not as it was written.
+            LogError: Kafka does not let us, fails, or the follower was closed.
+        """
+        try:
+            found = await self._consumer.getmany(timeout_ms=timeout_ms)
+        except OffsetOutOfRangeError as error:
+            raise offset_gone(error) from error
+        except (KafkaError, ConsumerStoppedError, OSError) as error:
+            raise self._settings.translate(error, consumer=self._consumer) from error
+        return [
+            (TopicPartition(*at), [raw_record(record) for record in records]) for at, records in found.items()
+        ]
+
+    async def poll_on(self, timeout_ms: int = POLL_MS) -> Polled:
+        """As `poll`, but a broker that is away or fails is waited for: then nothing came.
+
+        Raises:
+            OffsetGone: an offset that comes next is not there.
+            LogDamaged: the record that comes next is not as it was written.
+        """
+        try:
+            return await self.poll(timeout_ms)
+        except (LogChanged, LogDamaged):
+            raise
+        except LogError as error:
+            logger.warning("the log could not be read (%s); trying again", error)
+            await asyncio.sleep(RETRY_S)
+            return []
+
+    async def position(self, tp: TopicPartition) -> int:
+        """The offset that is read next; it also moves over what is no record.
+
+        Raises:
+            LogError: the follower was closed.
+        """
+        try:
+            found: int = await self._consumer.position(KafkaPartition(*tp))
+        except (KafkaError, ConsumerStoppedError) as error:
+            raise self._settings.translate(error, consumer=self._consumer) from error
+        return found
+
+    async def read_one(self, tp: TopicPartition, offset: int) -> RawRecord:
+        """The first record at an offset or behind it. Moves the follower away from where it stands.
+
+        Raises:
+            LogChanged: the offset is not there.
+            LogUnreachable: it did not come in time.
+        """
+        self.stand_at({tp: offset})
+        try:
+            async with asyncio.timeout(ASK_TIMEOUT_S):
+                while not (polled := await self.poll_on()):
+                    pass
+        except TimeoutError as error:
+            raise self._settings.translate(error) from error
+        return polled[0][1][0]
+
+    def progress(self) -> tuple[int, int]:
+        """Where it stands, as a sum of offsets, and how many the broker is known to have behind that."""
+        return progress(self._consumer, self._standing)
+
+    def unread(self, read_through: Iterable[tuple[TopicPartition, int]]) -> int:
+        """How many records the broker is known to have from some offsets on."""
+        known = ((self._consumer.highwater(KafkaPartition(*tp)), offset) for tp, offset in read_through)
+        return sum(max(end - offset, 0) for end, offset in known if end is not None)
+
+
+def offset_gone(error: OffsetOutOfRangeError) -> OffsetGone:
+    """What aiokafka's error says: of several partitions, the first."""
+    (partition, offset), *_ = error.args[0].items()
+    return OffsetGone(TopicPartition(*partition), offset)
+
+
+@asynccontextmanager
+async def opened(settings: KafkaSettings, fetch: Fetch = ALONE) -> AsyncIterator[Follower]:
+    """A follower that is connected, and is closed at the end.
+
+    Raises:
+        LogUnreachable: nobody answers.
+        LogRefused: we are not let in.
+    """
+    follower = Follower(settings, fetch)
+    await follower.open()
+    try:
+        yield follower
+    finally:
+        await follower.close()
+
+
+async def follow_for_ever(what: str, follow: Follow, settings: KafkaSettings, fetch: Fetch = ALONE) -> None:
+    """Follow until cancelled; whatever breaks it off, begin again with a new connection.
+
+    Args:
+        what: is read, in the plural, for the warning.
+        follow: reads on until something fails.
+        settings: where the cluster is.
+        fetch: what one answer of the broker brings.
+    """
+    while True:
+        try:
+            async with opened(settings, fetch) as follower:
+                await follow(follower)
+        except LogError as error:
+            logger.warning("%s cannot be read (%s); beginning again", what, error)
+        await asyncio.sleep(BEGIN_AGAIN_S)
