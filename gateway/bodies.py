@@ -71,7 +71,11 @@ class StartExecution(Body):
 
 
 class ProposeToolCall(Body):
-    """Ask to run a tool. `annotations` are the agent's own claims: they can raise a risk, never lower it."""
+    """Ask to run a tool. `annotations` are the agent's own claims: they can raise a risk, never lower it.
+
+    With an `attempt_id`, random per process and never derived from the call, a call that the policy lets through is
+    consumed by that attempt at once: the answer then says `consumed` and is its leave to run.
+    """
 
     call_id: ChosenId | None = None
     tool: ToolName
@@ -79,6 +83,7 @@ class ProposeToolCall(Body):
     context: JsonObject = Field(default_factory=dict)
     reason: Text = ""
     annotations: JsonObject = Field(default_factory=dict)
+    attempt_id: ClientId | None = None
 
 
 class ConsumeGrant(Body):

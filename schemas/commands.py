@@ -87,7 +87,9 @@ class FailExecution(Message):
 class ProposeToolCall(Message):
     """Ask to run a tool. `arguments`, `context` and `claims` are canonical JSON objects.
 
-    `claims` are the annotations that the agent itself gives; they can raise a risk, never lower it.
+    `claims` are the annotations that the agent itself gives; they can raise a risk, never lower it. With an
+    `attempt_id` the decision that lets the call run consumes its grant for that attempt; a call that is held, or has
+    sealed arguments, is consumed later.
     """
 
     call_id: ChosenId
@@ -96,6 +98,7 @@ class ProposeToolCall(Message):
     context: Json = "{}"
     reason: Text = ""
     claims: Json = "{}"
+    attempt_id: AttemptId | None = None
 
 
 class ConsumeGrant(Message):

@@ -59,6 +59,11 @@ class Marked(NamedTuple):
     schema: Mapping[str, Any]
 
 
+def may_have_placeholder(arguments: str | None) -> bool:
+    """Whether anything in canonical JSON could stand for a sealed value."""
+    return arguments is not None and '"commitment":' in arguments
+
+
 def has_marks(schema: Any) -> bool:
     """Whether anything in a schema is marked."""
     return any(True for _ in _marks(schema, reached=True))

@@ -152,7 +152,9 @@ AGENT_FLOW = """
 
 1. `start_execution` once. The same id and body again is the same execution.
 2. `propose`. The reply has the verdict: `status` 200 with `released` or `denied`, or 202 with `held` (a person
-   decides) or `proposed` (nobody has judged it yet; it stays in the log).
+   decides) or `proposed` (nobody has judged it yet; it stays in the log). With an `attempt_id`, random for each run,
+   a call that the policy lets through is `consumed` by that attempt at once: where the reply says so, with your
+   `attempt_id`, it is the leave to run on the terms of 4, and 4 is done.
 3. A held call's decision comes as `tool_call_decided` on the socket that proposed it, without a subscription; its end
    without one, too: `status` is then `expired`, and it does not run. After a
    reconnect propose again with the same `call_id` and body: the reply says how it stands, and the push follows.

@@ -12,7 +12,7 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
-from gateway.operations.delivery import deliver_to, may_have_secrets, never, secrets_of_call
+from gateway.operations.delivery import Deliver, deliver_to, never, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.executions import subject_of as subject_of_execution
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
@@ -24,7 +24,7 @@ from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
 from schemas.refusals import Refusal
-from schemas.sensitive import replaced
+from schemas.sensitive import may_have_placeholder, replaced
 from schemas.token import Claims
 
 PENDING = frozenset({"proposed", "held"})
@@ -44,7 +44,7 @@ def plan_propose(
     given: Given,
     key: str | None,
 ) -> Plan:
-    """Propose a call.
+    """Propose a call. Where an attempt is named and the call let through, the answer is its leave to run.
 
     Args:
         gate: what is needed.
@@ -102,9 +102,13 @@ def _plan_proposal(
         context=canonical_text(body.context, "context"),
         reason=body.reason,
         claims=canonical(gate.policy.claims(body.tool, body.annotations)),
+        attempt_id=body.attempt_id,
     )
-    name = name_of(actor, _route(execution_id), key, (call_id,) if body.call_id else None)
-    ask = gate.execution_ask(execution_id, command, actor, name)
+    # An attempt's id is no secret: another subject that says the same has its own answer.
+    own_ids = (call_id,) if body.attempt_id is None else (call_id, actor.subject)
+    name = name_of(actor, _route(execution_id), key, own_ids if body.call_id else None)
+    # With an attempt 200 may be the leave to run: a repeat asks the decider, as that of a consumption does.
+    ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=body.attempt_id is not None)
 
     def unanswered() -> Reply:
         return undecided_reply(gate, actor, agent, execution_id, command)
@@ -117,7 +121,20 @@ def _plan_proposal(
         known = gate.reader.at_hand(run)
         return row["status"] == "proposed" and known is not None and known["lifecycle"] != "paused"
 
-    return Plan(ask, subject, _render(gate, actor), unanswered, VERDICT_WAIT_S, is_early=is_early)
+    deliver = None if body.attempt_id is None else _deliver_proposed(gate, actor, body.attempt_id)
+    return Plan(
+        ask, subject, _render(gate, actor), unanswered, VERDICT_WAIT_S, deliver=deliver, is_early=is_early
+    )
+
+
+def _deliver_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
+    leave = deliver_to(gate, actor, attempt_id)
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        call = row or {}
+        return await leave(row, outcome) if call["status"] == "consumed" else call_reply(gate, call, actor)
+
+    return deliver
 
 
 def plan_consume(
@@ -150,7 +167,7 @@ def plan_consume(
     ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=True)
 
     plan = Plan(ask, subject, never, deliver=deliver_to(gate, actor, command.attempt_id))
-    if not may_have_secrets(row["arguments"]):
+    if not may_have_placeholder(row["arguments"]):
         return plan
 
     async def prepare() -> Plan:

@@ -22,15 +22,11 @@ from schemas import commands as k
 from schemas.actor import Actor
 from schemas.limits import SECRETS_LEASE_MS
 from schemas.refusals import Refusal
+from schemas.sensitive import may_have_placeholder
 from schemas.token import Claims
 
 Deliver = Callable[[Row | None, Outcome], Awaitable[Reply]]
 Secrets = list[dict[str, Any]]
-
-
-def may_have_secrets(arguments: str | None) -> bool:
-    """Whether anything in canonical JSON could stand for a sealed value."""
-    return arguments is not None and '"commitment":' in arguments
 
 
 async def secrets_of_call(gate: Gate, actor: Actor, row: Row) -> Secrets:
@@ -57,7 +53,7 @@ def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
         call = row or {}
         check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
-        if not may_have_secrets(call["arguments"]):
+        if not may_have_placeholder(call["arguments"]):
             return gate.json(gate.grants.call_json(call, actor))
         # While a call stands consumed, nothing has happened to it since.
         if gate.live.time.now_ms() >= call["updated_at_ms"] + SECRETS_LEASE_MS:

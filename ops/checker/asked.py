@@ -6,6 +6,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -26,9 +27,11 @@ TAKEN: dict[tuple[str, str], tuple[str, ...]] = {
     ("ConsumeGrant", "GrantConsumed"): ("call_id", "digest", "attempt_id"),
     ("RenewLease", "LeaseRenewed"): ("call_id", "attempt_id"),
     ("ProposeToolCall", "ToolCallProposed"): ("call_id", "tool", "arguments"),
+    ("ProposeToolCall", "GrantConsumed"): ("call_id", "attempt_id"),
     ("ReportResult", "ToolCallSucceeded"): ("call_id", "attempt_id", "output"),
 }
-_OF_COMMAND = {command: fields for (command, _), fields in TAKEN.items()}
+# Who alone may ask for an event.
+ASKED_BY = {"GrantConsumed": frozenset({"ConsumeGrant", "ProposeToolCall"})}
 # Longer values are compared by what stands for them.
 KEPT_CHARS = 64
 
@@ -131,6 +134,9 @@ class Asked:
         if fact.command_digest and fact.command_digest != command.digest:
             what = "the event names another body than the command's"
             report(Violation("I3", fact.where, what, (fact.command_id,)))
+        if command.type not in ASKED_BY.get(fact.type, (command.type,)):
+            what = f"a {command.type} asks for no {fact.type}"
+            report(Violation("I1", fact.where, what, (fact.command_id,)))
         if differing := _differs(command, fact):
             report(
                 Violation("I1", fact.where, f"decided on other {differing} than asked", (fact.command_id,))
@@ -156,9 +162,14 @@ def _command(raw: RawRecord) -> Command:
     text = command_id.decode(errors="replace")
     digest = hashlib.sha256(raw.value).hexdigest()[:32]
     kind = type(body).__name__
-    said = {name: _kept(getattr(body, name)) for name in _OF_COMMAND.get(kind, ())}
+    said = {name: _kept(getattr(body, name)) for name in _fields_of(kind)}
     name = name_of(raw.key.decode(errors="replace"), text)
     return Command(raw.offset, raw.timestamp_ms, name, digest, text, kind, said)
+
+
+@cache
+def _fields_of(kind: str) -> frozenset[str]:
+    return frozenset(name for (command, _), fields in TAKEN.items() if command == kind for name in fields)
 
 
 def _kept(value: Any) -> Any:

@@ -6,6 +6,7 @@ from schemas.events import calls as c
 from schemas.events.holds import HoldCancelled
 from schemas.message import Message
 from schemas.refusals import Refusal
+from schemas.sensitive import may_have_placeholder
 from services.domain.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
 from services.domain.evolve import proposal_digest, result_digest
@@ -26,7 +27,10 @@ ATTEMPTS_MAX = 1_000
 
 
 def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Events:
-    """ProposeToolCall: record the call and judge it; while the execution is paused only record it."""
+    """ProposeToolCall: record the call and judge it; while the execution is paused only record it.
+
+    Where it is let through at once, the attempt that the proposal names consumes the grant with the same decision.
+    """
     if (refused := _refuse_proposal(state, command, ctx)) is not None:
         return refused
     tool = ctx.tool(command.tool)
@@ -46,7 +50,17 @@ def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Event
     )
     if state.lifecycle == "paused":
         return [proposed]
-    return [proposed, *judged_events(state, call_of(proposed), ctx)]
+    call = call_of(proposed)
+    judged = judged_events(state, call, ctx)
+    return [proposed, *judged, *_consumed_at_once(call, judged[-1], command.attempt_id, ctx)]
+
+
+def _consumed_at_once(call: Call, outcome: Message, attempt_id: str | None, ctx: Context) -> Events:
+    """The consumption by the attempt that proposed; sealed values are handed over for a ConsumeGrant alone."""
+    is_released = isinstance(outcome, c.ToolCallReleased)
+    if attempt_id is None or not is_released or may_have_placeholder(call.arguments):
+        return []
+    return [_consumed(call, attempt_id, ctx)]
 
 
 def call_of(event: c.ToolCallProposed) -> Call:
@@ -67,20 +81,24 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
         # What an earlier attempt consumed cannot be taken back from it; another may not run it any more.
         taken_back = again if call.status == "released" else []
         return [*taken_back, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
-    tool = ctx.tool(call.tool)
     return [
         *_settle_hold(state, call, "the tool is idempotent, and another attempt runs the call again"),
         *allowed_meanwhile(state, call, ctx),
-        c.GrantConsumed(
-            call_id=call.call_id,
-            revision=call.revision,
-            digest=call.digest,
-            attempt_id=command.attempt_id,
-            run_deadline_at_ms=ctx.now_ms + (tool.run_timeout_ms if tool else RUN_TIMEOUT_MS),
-            by=ctx.actor.subject,
-            lease_ms=tool.lease_ms if tool else LEASE_MS,
-        ),
+        _consumed(call, command.attempt_id, ctx),
     ]
+
+
+def _consumed(call: Call, attempt_id: str, ctx: Context) -> c.GrantConsumed:
+    tool = ctx.tool(call.tool)
+    return c.GrantConsumed(
+        call_id=call.call_id,
+        revision=call.revision,
+        digest=call.digest,
+        attempt_id=attempt_id,
+        run_deadline_at_ms=ctx.now_ms + (tool.run_timeout_ms if tool else RUN_TIMEOUT_MS),
+        by=ctx.actor.subject,
+        lease_ms=tool.lease_ms if tool else LEASE_MS,
+    )
 
 
 def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
@@ -161,7 +179,7 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
             return refuse(ctx, command, *problem, command.call_id)
     earlier = state.calls.get(command.call_id)
     if earlier is not None and earlier.proposal_digest == proposal_digest(command):
-        return refuse(ctx, command, Refusal.DUPLICATE, "already proposed", command.call_id)
+        return refuse(ctx, command, *_proposed_before(earlier, command, ctx), command.call_id)
     if (misfit := arguments_misfit(command.tool, command.arguments, ctx)) is not None:
         return refuse(ctx, command, Refusal.INVALID_ARGUMENTS, misfit, command.call_id)
     if state.closed:
@@ -173,6 +191,13 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
         )
     full = open_problem(state) or parking_problem(state, command)
     return None if full is None else refuse(ctx, command, *full, command.call_id)
+
+
+def _proposed_before(call: Call, command: k.ProposeToolCall, ctx: Context) -> tuple[Refusal, str]:
+    """What a repeated proposal is told: who names an attempt takes the acceptance for a leave to run."""
+    runs_it = command.attempt_id is not None and call.status == "consumed"
+    foreign = _not_theirs(call, command.attempt_id or "", ctx) if runs_it else None
+    return (Refusal.DUPLICATE, "already proposed") if foreign is None else (Refusal.ALREADY_CONSUMED, foreign)
 
 
 def _refuse_consumption(state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context) -> Events | None:

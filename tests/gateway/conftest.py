@@ -17,7 +17,7 @@ PARTITIONS = 3
 POLICY = """
 policy: doors
 rules:
-  - {id: reads, match: {tools: [read_file]}, then: allow}
+  - {id: reads, match: {tools: [read_file, "read-*"]}, then: allow}
   - {id: payments, match: {tools: [send_money]}, then: hold, hold: {timeout_seconds: 3600}}
   - {id: shells, match: {tools: [shell]}, then: deny}
 """

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateway import quotas as q
+from gateway.asking import Ask
 from gateway.bodies import RequestHumanInput
 from gateway.live.definitions import Published
 from gateway.live.reader import at_hand
@@ -114,7 +115,7 @@ def gate_with(quotas: ProposalQuotas) -> Any:
         reader=reader,
         quotas=quotas,
         policy=GatewayPolicy(),
-        execution_ask=lambda *parts: parts,
+        execution_ask=lambda *parts: Ask(parts[1], parts[2], b"", "", 1, parts[3]),
     )
 
 

@@ -1,6 +1,6 @@
 """Test vectors of the wire for clients in other languages: `python -m tests.golden.wire_vectors` writes them once.
 
-`wire.2.json` holds inputs and what they must come to: partitions, derived ids, digests, an event's record and a
+`wire.3.json` holds inputs and what they must come to: partitions, derived ids, digests, an event's record and a
 batch of signed commands. docs/log-contract.md explains each. Once written it is never written over: where a message
 of it gains a field, a file of the next number is added, and the records of all of them stay readable.
 """
@@ -25,8 +25,8 @@ from schemas.message import Message
 from schemas.record import EventMeta, OutRecord
 from schemas.topics import murmur2, partition_of
 
-FILE = Path(__file__).parent / "wire.2.json"
-EVER_SHIPPED = (Path(__file__).parent / "wire.json", FILE)
+FILE = Path(__file__).parent / "wire.3.json"
+EVER_SHIPPED = (*(Path(__file__).parent / name for name in ("wire.json", "wire.2.json")), FILE)
 KEY = b"acme/default/invoice-march"
 KEYS = [KEY, "acme/default/größer".encode(), b"a", b"abcdefg"]
 ID_PARTS: list[list[str | int]] = [

@@ -54,6 +54,8 @@ class Desk:
     # What becomes of a call, one change for each time that it is read.
     then: list[Resource] = field(default_factory=list)
     tools: dict[str, Resource] = field(default_factory=dict)
+    # Whether what is let through is consumed by the attempt that the proposal names, as a gateway does.
+    at_once: bool = False
 
     def scripted(self) -> Scripted:
         return Scripted(on_http=self.http, on_frame=self.frame)
@@ -86,7 +88,8 @@ class Desk:
         return 200, {"execution_id": message["execution_id"], "state": message["body"]["outcome"]}
 
     def on_propose(self, message: Resource) -> tuple[int, Resource]:
-        body = message["body"]
+        body = dict(message["body"])
+        attempt_id = body.pop("attempt_id", None)
         call = {
             "tenant": "acme",
             "execution_id": message["execution_id"],
@@ -97,6 +100,11 @@ class Desk:
         }
         call["digest"] = digest_of(call, body["arguments"])
         call = self.judge(self, call)
+        if self.at_once and call["status"] == "released" and attempt_id is not None:
+            self.consumed.append(
+                {"call_id": call["call_id"], "digest": call["digest"], "attempt_id": attempt_id}
+            )
+            call |= {"status": "consumed", "attempt_id": attempt_id, "lease_seconds": self.lease_s}
         self.calls[call["call_id"]] = call
         return (202 if call["status"] in ("held", "proposed") else 200), call
 

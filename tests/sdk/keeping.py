@@ -36,14 +36,18 @@ class Keeping(Desk):
 
     def on_propose(self, message: Resource) -> tuple[int, Resource]:
         known = self.calls.get(message["body"]["call_id"])
-        return super().on_propose(message) if known is None else (200, known)
+        if known is None:
+            return super().on_propose(message)
+        named = message["body"].get("attempt_id")
+        is_others = known["status"] == "consumed" and named is not None and known.get("attempt_id") != named
+        return (409, {"code": "already_consumed"}) if is_others else (200, known)
 
     def on_consume(self, message: Resource) -> tuple[int, Resource]:
         call, attempt = self.calls[message["call_id"]], message["body"]["attempt_id"]
         if attempt in self.spent or (call["status"] != "released" and call.get("attempt_id") != attempt):
             return 409, {"code": "already_consumed"}
         status, body = super().on_consume(message)
-        call.update(status="consumed", attempt_id=attempt)
+        call.update(status="consumed", attempt_id=attempt, lease_seconds=self.lease_s)
         return status, body
 
     def on_result(self, message: Resource) -> tuple[int, Resource]:

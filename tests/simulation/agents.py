@@ -43,12 +43,14 @@ class Agent:
     races: random.Random = field(init=False)
     lies: random.Random = field(init=False)
     returns: random.Random = field(init=False)
+    hurry: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
         # Of its own, so that whether two of its processes race shifts nothing else in a world.
         self.races = random.Random(f"races {self.seed} {self.execution_id}")
         self.lies = random.Random(f"lies {self.seed} {self.execution_id}")
         self.returns = random.Random(f"returns {self.seed} {self.execution_id}")
+        self.hurry = random.Random(f"hurry {self.seed} {self.execution_id}")
 
     @property
     def key(self) -> bytes:
@@ -76,7 +78,11 @@ class Agent:
         name = self.pays if self.payments else self.rng.choice(usual)
         arguments = canonical({"amount": self.rng.randint(1, 99), "to": call_id})
         proposal = k.ProposeToolCall(call_id=call_id, tool=name, arguments=arguments)
-        await self._ask(proposal, call_id=call_id)
+        if not self.payments and self.hurry.random() < 0.2:
+            if await self._run_at_once(proposal):
+                return
+        else:
+            await self._ask(proposal, call_id=call_id)
         if self.rng.random() < 0.15:
             await self._misbehave(call_id, proposal)
         for _ in range(self.rng.randint(1, 3)):
@@ -84,6 +90,22 @@ class Agent:
                 return
             if await self._attempt(call_id):
                 return
+
+    async def _run_at_once(self, proposal: k.ProposeToolCall) -> bool:
+        """Propose with the attempt that would run it: whether the call is done with."""
+        attempt_id, call_id = derived_id("prompt", self.hurry.random()), proposal.call_id
+        named = proposal.model_copy(update={"attempt_id": attempt_id})
+        trace = await self._ask(named, call_id=call_id, attempt_id=attempt_id)
+        released = self.gateway.seen(self.key, call_id).events.get("ToolCallReleased")
+        if released is None or not any(_is_grant(event, attempt_id) for event in trace):
+            return False
+        if self.hurry.random() < 0.1:
+            return False
+        self._effect(call_id, released.body, attempt_id)
+        if self.hurry.random() < 0.15:
+            return self.hurry.random() < 0.3
+        await self._report(call_id, attempt_id)
+        return True
 
     async def _until_released(self, call_id: str) -> bool:
         seen = self.gateway.seen(self.key, call_id)

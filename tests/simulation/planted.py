@@ -247,6 +247,16 @@ def ignore_the_limit_of_a_rule(patch: Patch) -> None:
     patch.setattr(rule_uses, "_problem", unlimited)
 
 
+def consume_at_once_unasked(patch: Patch) -> None:
+    """Consume what is let through though its proposal names no attempt."""
+    at_once = calls._consumed_at_once
+
+    def unasked(call: Any, outcome: Any, attempt_id: str | None, ctx: Any) -> Any:
+        return at_once(call, outcome, attempt_id or "nobodys", ctx)
+
+    patch.setattr(calls, "_consumed_at_once", unasked)
+
+
 def give_a_use_for_every_question(patch: Patch) -> None:
     """Forget which reservation was answered, so that one that is asked for again is counted again."""
     decide = rule_uses.decide
@@ -321,6 +331,7 @@ BUGS = {
         PlantedBug(release_on_timeout, ("I5",)),
         PlantedBug(take_another_tenants_key, ("I9",)),
         PlantedBug(run_a_consumed_call_again, ("I1", "I2")),
+        PlantedBug(consume_at_once_unasked, ("I1", "I2")),
         PlantedBug(take_a_result_from_who_reads_off_the_attempt, ("I2",)),
         PlantedBug(retry_an_unknown_outcome, ("I1", "I5")),
         PlantedBug(take_a_batch_wherever_it_lands, ("I3", "I6", "I12")),

@@ -115,9 +115,12 @@ class AsyncPlacet:
         context: Object | None = None,
         reason: str = "",
         wait_s: float | None = None,
+        attempt_id: str | None = None,
     ) -> ToolCall:
         """Propose a call; the answer comes with its verdict.
 
+        With an `attempt_id`, random and made for this run alone, a call that the policy lets through is consumed by
+        that attempt at once: the answer's `consumed` is then the leave to run it, and no `consume` follows.
         A person's decision is waited for up to `wait_s` over REST. A WebSocket answers as soon as the call is held,
         and pushes the decision: `wait` takes it.
 
@@ -125,7 +128,12 @@ class AsyncPlacet:
             Refused: `id_reused` when the id stands for another proposal.
         """
         check_json(arguments, "arguments")
-        given = {"context": context, "reason": reason, "annotations": annotations}
+        given = {
+            "context": context,
+            "reason": reason,
+            "annotations": annotations,
+            "attempt_id": attempt_id,
+        }
         body = {"call_id": call_id or new_id(), "tool": tool, "arguments": arguments}
         body.update({name: value for name, value in given.items() if value})
         return await self.channel.one(ToolCall, asks.propose(execution_id, body, wait_s))

@@ -1,7 +1,8 @@
 """The passage of one call: proposed, decided, verified, consumed; and afterwards its result.
 
 The order is the promise:
-1. the call is proposed under an id that a restarted process would make again;
+1. the call is proposed under an id that a restarted process would make again, with a fresh attempt id: the decision
+   that lets a call through at once consumes it for that attempt, and 5 is done;
 2. its decision is waited for;
 3. the grant's digest is computed again, here, from what would run;
 4. the approved arguments are fitted to the function;
@@ -121,7 +122,7 @@ async def clear(
         OutcomeUnknown: another attempt has it, and its tool is not published as idempotent.
         ToolFailed: another attempt ran it and failed.
     """
-    call = await channel.one(ToolCall, asks.propose(proposal.execution_id, proposal.body(), None))
+    call, leave = await _propose(channel, one, proposal)
     for _ in range(MOST_ROUNDS):
         call = await channel.decided(call, timeout_s)
         if not one.goes_on(call):
@@ -130,11 +131,10 @@ async def clear(
                 continue
             if call.status not in ("released", "outcome_unknown"):
                 return settled(call)
-        arguments = verified(call, proposal)
-        fit(arguments)
+        arguments = await _fitted(channel, call, proposal, fit)
         attempt = one.consuming(call.call_id)
         try:
-            return await _consume(channel, call, arguments, proposal, attempt)
+            return await _consume(channel, call, arguments, proposal, attempt, leave)
         except NotReleased as error:
             # The definitions became stricter after the release: the call is held again.
             call = await _read(channel, call)
@@ -149,7 +149,46 @@ async def clear(
             # An attempt that is left of an earlier try may have been spent on an earlier release.
             if not (call.status == "consumed" or (attempt.taken_over and call.status == "released")):
                 return _settled_elsewhere(call, error)
+        leave = None
     raise NotReleased("not_released", 409, f"{call.tool} was released and taken back {MOST_ROUNDS} times")
+
+
+async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[ToolCall, Object | None]:
+    """The call as it was answered; with it the answer itself where that is the leave to run."""
+    attempt = one.proposing(proposal.call_id)
+    body = {**proposal.body(), "attempt_id": attempt.id}
+    try:
+        call = await channel.one(ToolCall, asks.propose(proposal.execution_id, body, None))
+    except AlreadyConsumed:
+        one.drop(proposal.call_id)
+        read = asks.get_call(proposal.execution_id, proposal.call_id, None, None)
+        return await channel.one(ToolCall, read), None
+    if one.goes_on(call):
+        return call, call.raw
+    # Decided without it: then nothing was consumed under it. What nobody has decided yet may still be.
+    if call.status != "proposed" and not attempt.taken_over:
+        one.drop(call.call_id)
+    return call, None
+
+
+async def _fitted(
+    channel: Channel, call: ToolCall, proposal: Proposal, fit: Callable[[Mapping[str, Any]], object]
+) -> Mapping[str, Any]:
+    """The arguments to run with, where they are what was released and fit the function."""
+    try:
+        arguments = verified(call, proposal)
+        fit(arguments)
+    except Exception as error:
+        if call.status == "consumed":
+            await _never_ran(channel, call, str(call.raw.get("attempt_id")), error)
+        raise
+    return arguments
+
+
+async def _never_ran(channel: Channel, call: ToolCall, attempt_id: str, error: Exception) -> None:
+    """Consumed and never run: said, so that nobody has to find out."""
+    failed = {"outcome": "failed", "error": f"the tool did not run: {error}"[:MOST_ERROR_CHARS]}
+    await _report(channel, Cleared(call, {}, attempt_id), failed)
 
 
 async def _left(channel: Channel, call: ToolCall, timeout_s: float | None) -> ToolCall:
@@ -181,14 +220,26 @@ async def _is_idempotent(channel: Channel, tool: str) -> bool:
 
 
 async def _consume(
-    channel: Channel, call: ToolCall, arguments: Mapping[str, Any], proposal: Proposal, attempt: Attempt
+    channel: Channel,
+    call: ToolCall,
+    arguments: Mapping[str, Any],
+    proposal: Proposal,
+    attempt: Attempt,
+    leave: Object | None,
 ) -> Cleared:
+    """Consume, where the proposal's own answer was not the `leave` to run already."""
     digest = granted_digest(call)
     where = call.execution_id, call.call_id
     # What runs is told the releasing decision's id as its idempotency key, so no later release may be used.
     grant_id = call.grant.grant_id if call.grant is not None else ""
+
+    async def consume() -> Any:
+        if leave is not None:
+            return leave
+        return await channel.ask(asks.consume(*where, digest, attempt.id, grant_id or None))
+
     answer = await consumed(
-        lambda: channel.ask(asks.consume(*where, digest, attempt.id, grant_id or None)),
+        consume,
         lambda: channel.ask(asks.heartbeat(*where, attempt.id)),
         attempt.id,
         attempt.asked_at,
@@ -199,9 +250,7 @@ async def _consume(
         values = values_of(delivered)
         return Cleared(call, whole, attempt.id, values, lease_of(answer), attempt.asked_at)
     except ForgedSecret as error:
-        # Consumed and never run: said, so that nobody has to find out.
-        failed = {"outcome": "failed", "error": f"the tool did not run: {error}"}
-        await _report(channel, Cleared(call, arguments, attempt.id), failed)
+        await _never_ran(channel, call, attempt.id, error)
         raise _mismatch(call, str(error), "") from error
 
 

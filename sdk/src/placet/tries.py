@@ -60,6 +60,10 @@ class Tries:
             return Attempt(left.id, left.asked_at, taken_over=True)
         return Attempt(attempt_id(), asyncio.get_running_loop().time())
 
+    def drop(self, name: str) -> None:
+        """Forget the attempt that is left, if any."""
+        self._unused.pop(self._key(name), None)
+
     def has(self, call: ToolCall) -> bool:
         """Whether a call is consumed by an attempt that is left of an earlier try."""
         left = self._unused.get(self._key(call.call_id))
@@ -92,6 +96,17 @@ class Try:
         number = self._tries.occurrences.next(kind)
         self._numbered = kind, number
         return call_id(self._tries.execution_id, name, digest, number)
+
+    def proposing(self, name: str) -> Attempt:
+        """The attempt that a call is proposed with. Until it has the call it is left for whoever consumes."""
+        self._check()
+        attempt = self._tries.take(name)
+        self._tries.put_back(name, attempt)
+        return attempt
+
+    def drop(self, name: str) -> None:
+        """Forget an attempt under which nothing was consumed, and never will be."""
+        self._tries.drop(name)
 
     def consuming(self, name: str) -> Attempt:
         """The attempt to consume under; asked for right before the consumption is."""
