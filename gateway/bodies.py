@@ -39,7 +39,7 @@ _OPTION_NAME: list[JsonSchemaValue] = [
     {"type": "number"},
     {"type": "boolean"},
 ]
-# The decider judges options; the schema says what it takes (`services.domain.requests`).
+# The decider judges options; the schema says what it takes (`services.domain.execution.requests`).
 Option = Annotated[
     Any,
     WithJsonSchema(

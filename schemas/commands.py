@@ -190,7 +190,7 @@ class DecideHold(Message):
     `edited_arguments` and `value` are canonical JSON. `view_digest` names what was shown. How long the door had it on
     show is in the header `placet_dwell_ms`, so that the same word is the same body at every door; earlier
     doors have said it in `dwell_ms`. `remember` is canonical JSON of what `scope` is to remember:
-    services/domain/remembering.py.
+    services/domain/memory/memory.py.
     """
 
     hold_id: Id

@@ -29,7 +29,7 @@ from schemas.envelope import Draft, Signer, Verifier
 from schemas.ids import execution_key
 from schemas.principals import People, PrincipalDocument
 from schemas.record import RawRecord
-from services.domain.authority import acts_for_agent
+from services.domain.authority.authority import acts_for_agent
 
 PEOPLE = 1_000
 # None of the calls ends, and so many may be open in one execution.

@@ -1,4 +1,4 @@
-"""The checker's own reading of a rule's tests of arguments, written apart from `services.domain.predicates`."""
+"""The checker's own reading of a rule's tests of arguments, written apart from `memory.predicates`."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ def _extended(row: Row, body: h.HoldExtended, event: Event) -> Row:
 
 
 def _escalated(row: Row, body: h.HoldEscalated, event: Event) -> Row:
-    # Escalation asks more people, never fewer, and a hold escalates once (services.domain.evolve).
+    # Escalation asks more people, never fewer, and a hold escalates once (services.domain.execution.evolve).
     asked = Asked(tuple(json_value(row["roles"])), tuple(json_value(row["reviewers"]))).asked_roles
     return {
         "escalated": 1,

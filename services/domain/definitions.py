@@ -27,10 +27,19 @@ from schemas.principals import People, principal_from_value, principal_to_json
 from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
 from schemas.tool_definition import kept, tool_to_publish
-from services.domain import standing_rules
+from services.domain.arguments import parsed
 from services.domain.context import Tool
-from services.domain.covering import approved_values, names_values
 from services.domain.input_schema import SchemaCheck, misfit_in_place
+from services.domain.memory import standing_rules
+from services.domain.memory.coverage import approved_values, names_values
+from services.domain.memory.standing_rules import (
+    ApprovedValues,
+    RuleCommand,
+    RuleEvent,
+    StandingRule,
+    StandingRules,
+    never,
+)
 from services.domain.policy import (
     CallFacts,
     Evaluator,
@@ -40,15 +49,6 @@ from services.domain.policy import (
 )
 from services.domain.policy.programs import program_problems
 from services.domain.policy.remembered import judge_with_memory
-from services.domain.proposals import parsed
-from services.domain.standing_rules import (
-    ApprovedValues,
-    RuleCommand,
-    RuleEvent,
-    StandingRule,
-    StandingRules,
-    never,
-)
 from services.domain.state import Call, Execution
 from services.domain.tools import OwnCheck, tool_from_definition, unreadable_tool
 

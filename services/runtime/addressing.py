@@ -13,7 +13,7 @@ from schemas.record import Command, UnreadableRecord
 from schemas.standing_rule import RULE_KIND
 from schemas.topics import partition_of
 from services.domain.definitions import KIND_OF
-from services.domain.standing_rules import RuleCommand
+from services.domain.memory.standing_rules import RuleCommand
 
 # What a service may ask for by itself, with its agent's token and without a gateway in between.
 EXECUTION_COMMANDS = ExecutionCommand.__args__

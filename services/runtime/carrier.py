@@ -31,8 +31,8 @@ from schemas.ids import (
 )
 from schemas.record import OutRecord
 from schemas.topics import Topics, partition_of
-from services.domain.deadlines import is_reserving
-from services.domain.standing_rules import StandingRules
+from services.domain.execution.deadlines import is_reserving
+from services.domain.memory.standing_rules import StandingRules
 from services.domain.state import Call
 from services.runtime.errands import Errand
 from services.runtime.executions_partition import ExecutionsPartition

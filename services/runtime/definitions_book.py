@@ -16,8 +16,8 @@ from schemas.seals import LogSeals
 from schemas.term import rule_of
 from services.domain.context import Tool
 from services.domain.definitions import Definitions
+from services.domain.memory.standing_rules import StandingRule, StandingRules, never
 from services.domain.policy import Verdict
-from services.domain.standing_rules import StandingRule, StandingRules, never
 from services.domain.state import Call, Execution
 from services.runtime.apart import Apart, in_place
 from services.runtime.claim import read_up_to

@@ -10,9 +10,9 @@ from schemas.events.rules import ReservationSettled, RuleAsked, RuleContradicted
 from schemas.ids import definition_key, derived_id, split_execution_key
 from schemas.record import Event
 from schemas.standing_rule import RULE_KIND
-from services.domain.covering import contradiction_id, is_of_execution
-from services.domain.reserving import USED_UP
-from services.domain.standing_rules import StandingRule, StandingRules
+from services.domain.memory.coverage import contradiction_id, is_of_execution
+from services.domain.memory.rule_uses import USED_UP
+from services.domain.memory.standing_rules import StandingRule, StandingRules
 
 RuleName = tuple[str, str]  # tenant and rule id
 

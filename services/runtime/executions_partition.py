@@ -12,12 +12,12 @@ from schemas.ids import split_execution_key, split_rule_uses_key
 from schemas.message import Message
 from schemas.principals import People
 from schemas.record import Command, Event, EventMeta
-from services.domain import executions
 from services.domain.context import Context, InForce, Tool
-from services.domain.evolve import evolve, start
-from services.domain.parked import next_moment
+from services.domain.execution import execution
+from services.domain.execution.evolve import evolve, start
+from services.domain.execution.parked import next_moment
+from services.domain.memory.standing_rules import Place, StandingRule, StandingRules
 from services.domain.policy import Verdict
-from services.domain.standing_rules import Place, StandingRule, StandingRules
 from services.domain.state import Call, Execution
 from services.runtime.answered import Answered, NewestAnswered, Seen
 from services.runtime.errands import Errands
@@ -104,18 +104,18 @@ class ExecutionsPartition:
         entry = self._entry(command.key)
         ctx = self._context(command, now_ms)
         if command.key in self.unreadable:
-            return executions.decide_unreadable(command.body, ctx)
+            return execution.decide_unreadable(command.body, ctx)
         if command.key in self.forgotten:
-            return executions.decide_forgotten(command.body, ctx)
+            return execution.decide_forgotten(command.body, ctx)
         state = entry.state if entry else None
         if self.large is None:
-            return executions.decide(state, command.body, ctx)
+            return execution.decide(state, command.body, ctx)
         return self.large.decided(
             state,
             command.body,
             command.actor,
-            lambda: executions.decide(state, command.body, ctx),
-            lambda why: executions.decide_put_off(command.body, ctx, why),
+            lambda: execution.decide(state, command.body, ctx),
+            lambda why: execution.decide_put_off(command.body, ctx, why),
         )
 
     def apply(self, event: Event) -> None:

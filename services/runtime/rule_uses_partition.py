@@ -12,9 +12,9 @@ from schemas.ids import split_rule_uses_key
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
 from schemas.refusals import Refusal
-from services.domain import rule_uses
-from services.domain.rule_uses import RuleUses, Use
-from services.domain.standing_rules import StandingRules
+from services.domain.memory import rule_uses
+from services.domain.memory.rule_uses import RuleUses, Use
+from services.domain.memory.standing_rules import StandingRules
 from services.runtime.answered import Answered, Seen
 
 COMMANDS_MAX = 10_000

@@ -9,7 +9,7 @@ from schemas.actor import Actor
 from schemas.events.calls import ToolCallFailed, ToolCallReleased
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from services.domain.context import LEASE_MS
-from services.domain.evolve import evolve
+from services.domain.execution.evolve import evolve
 from tests.domain.steps import code, consumed, decided, held, proposed, released, reported, started
 from tests.domain.world import (
     ANNA,

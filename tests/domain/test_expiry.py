@@ -7,9 +7,9 @@ import pytest
 from schemas import commands as k
 from services.domain.context import RUN_TIMEOUT_MS
 from services.domain.definitions import Definitions
-from services.domain.evolve import evolve
-from services.domain.expiry import _call_ended
-from services.domain.opening import hold_id_of_call
+from services.domain.execution.evolve import evolve
+from services.domain.execution.expiry import _call_ended
+from services.domain.execution.opening import hold_id_of_call
 from services.domain.policy import PolicySet
 from tests.domain.steps import code, consumed, decided, held, released, started
 from tests.domain.world import CLARA, OLGA, RITA, TOOLS, names, published, rule, the

@@ -9,7 +9,7 @@ from schemas.actor import Actor
 from schemas.events.holds import DecisionRecorded
 from schemas.limits import ARGUMENTS_MAX_BYTES, DEADLINE_MAX_S
 from services.domain.definitions import Definitions
-from services.domain.holds import EXTENSION_MAX_S
+from services.domain.execution.holds import EXTENSION_MAX_S
 from services.domain.policy import PolicySet
 from tests.domain.steps import (
     TESSA,

@@ -8,7 +8,7 @@ from schemas import commands as k
 from schemas.events.calls import GrantConsumed
 from schemas.message import Message
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS
-from services.domain.evolve import evolve
+from services.domain.execution.evolve import evolve
 from services.domain.tools import ToolRefused, tool_from_definition
 from tests.domain.steps import code, consumed, released, reported, started
 from tests.domain.world import BOT, RULES, World, names, published, the

@@ -12,7 +12,7 @@ from schemas.events.holds import HoldOpened
 from schemas.limits import ARGUMENTS_MAX_BYTES, COUNT_MAX, ITEMS_MAX, TEXT_MAX_CHARS, Limit
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.proposals import object_problem
+from services.domain.arguments import object_problem
 from tests.domain.steps import refusal, started
 from tests.domain.world import BOT, OLGA, RITA, World, the
 

@@ -13,7 +13,7 @@ from schemas import commands as k
 from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.message import Message
-from services.domain.evolve import evolve, start
+from services.domain.execution.evolve import evolve, start
 from services.domain.state import TERMINAL_CALLS, Call
 from services.runtime.executions_partition import ExecutionsPartition
 from tests.domain.world import ANNA, BOT, CLARA, OLGA, OTHER_BOT, RITA, RULES, TOOLS, World, published

@@ -6,10 +6,10 @@ import unicodedata
 import pytest
 
 from schemas.standing_rule import ArgumentTest
+from services.domain.memory.predicates import fits
 from services.domain.plain import is_plain
 from services.domain.policy.paths import UnreadablePath, real_path
 from services.domain.policy.urls import UnreadableUrl, url_host
-from services.domain.predicates import fits
 
 BACK = [
     "..",

@@ -35,11 +35,11 @@ from schemas.message import Message
 from schemas.principals import People
 from schemas.record import Event, EventMeta
 from services.domain.context import Context
-from services.domain.deciding import ROLLBACK_MAX
 from services.domain.definitions import Definitions, evolve
+from services.domain.execution.decisions import ROLLBACK_MAX
+from services.domain.execution.sizes import FIELD_BYTES, _value_bytes, events_bytes
+from services.domain.memory.standing_rules import ACTIVE_MAX
 from services.domain.policy import PolicySet
-from services.domain.sizes import FIELD_BYTES, _value_bytes, events_bytes
-from services.domain.standing_rules import ACTIVE_MAX
 from services.domain.state import Execution
 from tests.domain.steps import TESSA, ask_two, code, consumed, decided, held, proposed, reported, started
 from tests.domain.test_delegations import hand_on

@@ -7,8 +7,8 @@ import pytest
 
 from schemas import commands as k
 from schemas.limits import TEXT_MAX_CHARS
-from services.domain.evolve import evolve
-from services.domain.expiry import _request_ended
+from services.domain.execution.evolve import evolve
+from services.domain.execution.expiry import _request_ended
 from tests.domain.steps import TESSA, code, started
 from tests.domain.world import BOT, OTHER_BOT, RITA, World, names, the
 

@@ -14,12 +14,13 @@ from schemas.commands import ActivateRule, MakeRule, ReserveRuleUse, RevokeRule,
 from schemas.message import Message
 from schemas.principals import PrincipalDocument
 from schemas.standing_rule import ArgumentTest, RuleRefused, standing_rule_from_text, standing_rule_to_text
-from services.domain import definitions, rule_uses, standing_rules
+from services.domain import definitions
 from services.domain.definitions import Definitions
+from services.domain.memory import rule_uses, standing_rules
+from services.domain.memory.predicates import exactly, fits, fixed_values
+from services.domain.memory.rule_uses import RuleUses
+from services.domain.memory.standing_rules import ACTIVE_MAX
 from services.domain.policy import PolicySet
-from services.domain.predicates import exactly, fits, fixed_values
-from services.domain.rule_uses import RuleUses
-from services.domain.standing_rules import ACTIVE_MAX
 from tests.domain.world import BOT, CLARA, OLGA, PROJECT, RITA, TENANT, names, with_people
 
 DECIDER = decider_actor(TENANT, PROJECT)

@@ -11,7 +11,7 @@ from schemas.canonical import canonical
 from schemas.events.rules import RuleActivated, RuleMade, RuleRevoked, RuleSuspended
 from schemas.message import Message
 from services.domain.definitions import evolve
-from services.domain.reserving import USED_UP
+from services.domain.memory.rule_uses import USED_UP
 from tests.domain.world import (
     BOT,
     OLGA,

@@ -5,7 +5,7 @@ import pytest
 from schemas import commands as k
 from schemas.canonical import canonical
 from schemas.events.holds import HoldOpened
-from services.domain.evolve import evolve
+from services.domain.execution.evolve import evolve
 from tests.domain.steps import code, decided, held, proposed, started
 from tests.domain.world import BOT, RITA, World, names, the
 

@@ -6,21 +6,21 @@ import signal
 import sys
 from typing import Any
 
-from services.domain import executions
+from services.domain.execution import execution
 from services.runtime.main import run
 
 POISON = "poison"
 
 
 def main(settings: dict[str, str]) -> None:
-    decide = executions.decide
+    decide = execution.decide
 
     def deadly(state: Any, command: Any, ctx: Any) -> Any:
         if getattr(command, "reason", "") == POISON:
             os.kill(os.getpid(), signal.SIGKILL)
         return decide(state, command, ctx)
 
-    executions.decide = deadly
+    execution.decide = deadly
     run(settings)
 
 

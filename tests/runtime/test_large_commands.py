@@ -74,7 +74,7 @@ def test_large_call_is_put_off_before_anything_of_it_is_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proposed(world, "pay", "one", LARGE)
-    monkeypatch.setattr("services.domain.executions._decide", None)
+    monkeypatch.setattr("services.domain.execution.execution._decide", None)
     assert codes(proposed(world, "pay", "two", LARGE)) == [Refusal.QUOTA]
 
 

@@ -16,7 +16,7 @@ from schemas import commands as k
 from schemas.audit import TreeHead, sign_head
 from schemas.events.executions import CommandAbandoned
 from schemas.record import Event, RawRecord
-from services.domain import executions
+from services.domain.execution import execution
 from services.processors.fold import PartitionFold
 from services.runtime.rounds import ABANDON_AFTER_DEATHS
 from services.runtime.trial import ForkedTrial
@@ -32,14 +32,14 @@ CLOCK = b"placet/clock/0"
 @pytest.fixture
 async def given_up(memory_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """A log on which a decider gave up its question for the time, and went on."""
-    lab, decide = memory_lab, executions.decide
+    lab, decide = memory_lab, execution.decide
 
     def dies(state: Any, command: Any, ctx: Any) -> Any:
         if isinstance(command, k.ExpireDue) and ctx.key.encode() == CLOCK:
             raise RuntimeError("this command kills its writer")
         return decide(state, command, ctx)
 
-    monkeypatch.setattr(executions, "decide", dies)
+    monkeypatch.setattr(execution, "decide", dies)
     await lab.start_worker("one", trial=ForkedTrial())
     await lab.ask("x", k.StartExecution(agent="bot"))
     # What was given up once is answered when another writer asks again.

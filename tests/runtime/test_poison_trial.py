@@ -12,7 +12,8 @@ from schemas import commands as k
 from schemas.envelope import Draft
 from schemas.events.log import WriterAlive
 from schemas.ids import definition_key
-from services.domain import definitions, executions
+from services.domain import definitions
+from services.domain.execution import execution
 from services.runtime.rounds import ABANDON_AFTER_DEATHS
 from services.runtime.trial import ForkedTrial
 from tests.runtime.lab import TENANT, TENANTS_OLGA, Lab, body_of, types
@@ -86,7 +87,7 @@ async def test_only_what_stood_there_when_a_writer_claimed_is_tried_alone(memory
 async def test_case_25_repeat_of_an_abandoned_command_is_answered_by_its_first_trace(
     memory_lab: Lab, monkeypatch: pytest.MonkeyPatch, start_first: bool
 ) -> None:
-    lab, decide, deaths = memory_lab, executions.decide, list[int]()
+    lab, decide, deaths = memory_lab, execution.decide, list[int]()
 
     def dies(state: Any, command: Any, ctx: Any) -> Any:
         if getattr(command, "reason", "") == "poison":
@@ -94,7 +95,7 @@ async def test_case_25_repeat_of_an_abandoned_command_is_answered_by_its_first_t
             raise RuntimeError("this command kills its writer")
         return decide(state, command, ctx)
 
-    monkeypatch.setattr(executions, "decide", dies)
+    monkeypatch.setattr(execution, "decide", dies)
     if start_first:
         await lab.send("x", k.StartExecution(agent="bot"))
     poison = k.PauseExecution(reason="poison")

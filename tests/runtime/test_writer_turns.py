@@ -17,8 +17,8 @@ from schemas.headers import event_record
 from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.record import Event, EventMeta, OutRecord
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
-from services.domain.deadlines import due_id_of_call
 from services.domain.definitions import Definitions
+from services.domain.execution.deadlines import due_id_of_call
 from services.domain.policy import PolicySet
 from services.runtime.claim import log_key
 from services.runtime.definitions_book import Adoption, DefinitionsBook

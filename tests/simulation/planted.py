@@ -16,24 +16,14 @@ from schemas.events.log import WriterClaimed
 from schemas.principals import People, TenantPeople
 from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
-from services.domain import (
-    authority,
-    calls,
-    covering,
-    executions,
-    expiry,
-    holds,
-    remembering,
-    rule_uses,
-    standing_rules,
-    verdicts,
-)
+from services.domain.authority import authority
 from services.domain.definitions import Definitions
+from services.domain.execution import calls, execution, expiry, holds, verdicts
+from services.domain.execution.verdicts import release
+from services.domain.memory import coverage, memory, rule_uses, standing_rules
+from services.domain.memory.rule_uses import USED_UP, RuleUses
+from services.domain.memory.standing_rules import StandingRules
 from services.domain.policy import scopes
-from services.domain.reserving import USED_UP
-from services.domain.rule_uses import RuleUses
-from services.domain.standing_rules import StandingRules
-from services.domain.verdicts import release
 from services.runtime import rounds
 from services.runtime.answered import Answered
 from services.runtime.deadlines import Deadlines
@@ -182,14 +172,14 @@ def decide_by_a_clock_that_is_behind(patch: Patch) -> None:
 
 def release_what_was_approved_late(patch: Patch) -> None:
     """Let a decision come before the deadline that has passed."""
-    decide = executions.decide
+    decide = execution.decide
 
     def late(state: Any, command: Any, ctx: Any) -> Any:
         if state is not None and isinstance(command, DecideHold):
             return holds.decide_hold(state, command, ctx)
         return decide(state, command, ctx)
 
-    patch.setattr(executions, "decide", late)
+    patch.setattr(execution, "decide", late)
 
 
 def lose_what_a_full_batch_did_not_take(patch: Patch) -> None:
@@ -306,11 +296,11 @@ def count_the_people_of_another_project(patch: Patch) -> None:
 
 
 def look_at_the_names_of_arguments_only(patch: Patch) -> None:
-    patch.setattr(covering, "fits", lambda tests, arguments: tests.keys() == arguments.keys())
+    patch.setattr(coverage, "fits", lambda tests, arguments: tests.keys() == arguments.keys())
 
 
 def remember_what_the_last_voter_asks_for(patch: Patch) -> None:
-    patch.setattr(remembering, "_unlike_an_earlier_vote", lambda *_: None)
+    patch.setattr(memory, "_unlike_an_earlier_vote", lambda *_: None)
 
 
 def let_makers_activate_their_rule(patch: Patch) -> None:

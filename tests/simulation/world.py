@@ -23,7 +23,7 @@ from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
 from schemas.record import RawRecord
 from schemas.topics import Topics
-from services.domain import calls, verdicts
+from services.domain.execution import calls, verdicts
 from services.runtime import carrier, executions_partition, snapshots, writer
 from tests.simulation import loop
 from tests.simulation.agents import Agent

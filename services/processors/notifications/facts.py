@@ -2,7 +2,7 @@
 
 A fact names its hold or its call, and little else: what they are is kept from their opening to their end, which is a
 fact of their own each. The end of a run brings those of all that never ran just before it; a call that was consumed,
-and the hold that asks what became of it, go on after it (services/domain/closing.py).
+and the hold that asks what became of it, go on after it (services/domain/execution/endings.py).
 """
 
 from typing import Protocol

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import settings
 
 from schemas.events.executions import ExecutionStarted
-from services.domain.evolve import evolve, start
+from services.domain.execution.evolve import evolve, start
 from services.domain.state import TERMINAL_CALLS, Execution
 from services.processors.notifications.facts import Facts
 from services.processors.notifications.notice import Call, Hold, Source

@@ -3,7 +3,7 @@
 The policy bounds it, in the `remember` block of the rule that held the call; HoldOpened carries that block. Where
 several people must approve, all of them have asked for the same: a memory never stands on fewer people than the
 decision that it replaces. What is remembered stands in for the same people on the same question only
-(`services.domain.covering`), and the first decision that goes against it ends that.
+(`services.domain.memory.coverage`), and the first decision that goes against it ends that.
 """
 
 from collections.abc import Mapping
@@ -30,15 +30,15 @@ from schemas.standing_rule import (
     asked_from_text,
     standing_rule_to_text,
 )
-from services.domain.authority import requesters_of
+from services.domain.arguments import parsed
+from services.domain.authority.authority import requesters_of
+from services.domain.authority.voices import counting, has_spoken, is_spoken_for, voice_of, word_of
 from services.domain.context import Context
-from services.domain.covering import is_about, known, plain_rules, would_cover
+from services.domain.memory.coverage import is_about, known, plain_rules, would_cover
+from services.domain.memory.predicates import exactly, fits, has_sealed
 from services.domain.policy import Verdict
-from services.domain.predicates import exactly, fits, has_sealed
-from services.domain.proposals import parsed
-from services.domain.refusing import Events
+from services.domain.refusals import Events
 from services.domain.state import Call, Execution, Hold, Vote
-from services.domain.voices import counting, has_spoken, is_spoken_for, voice_of, word_of
 
 DEFAULT_SECONDS = 24 * 60 * 60
 DEFAULT_USES = 10

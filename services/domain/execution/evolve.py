@@ -17,9 +17,9 @@ from schemas.events import rules as r
 from schemas.message import Message
 from schemas.requirement import asked_of_edit_from_text, escalated, requirements_from_text
 from schemas.standing_rule import standing_rule_from_text
-from services.domain import secrets
-from services.domain.authority import widened
-from services.domain.deadlines import call_due, due_id_of_call, hold_due, is_reserving
+from services.domain.authority.authority import widened
+from services.domain.execution import secrets
+from services.domain.execution.deadlines import call_due, due_id_of_call, hold_due, is_reserving
 from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Reservation, Vote
 
 # What a person is shown and no decision looks at.

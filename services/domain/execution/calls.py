@@ -7,17 +7,17 @@ from schemas.events.holds import HoldCancelled
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.sensitive import may_have_placeholder
-from services.domain.authority import acts_for_agent, may_run, may_steer
+from services.domain.arguments import arguments_misfit, json_problem, object_problem
+from services.domain.authority.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
-from services.domain.evolve import proposal_digest, result_digest
-from services.domain.proposals import arguments_misfit, json_problem, object_problem
-from services.domain.quota import open_problem, parking_problem
-from services.domain.refusing import Events, refuse
-from services.domain.remembering import contradictions
-from services.domain.revalidation import allowed_meanwhile, stricter_now
-from services.domain.secrets import ERASED, handover
+from services.domain.execution.evolve import proposal_digest, result_digest
+from services.domain.execution.quota import open_problem, parking_problem
+from services.domain.execution.revalidation import allowed_meanwhile, stricter_now
+from services.domain.execution.secrets import ERASED, handover
+from services.domain.execution.verdicts import judged_events, outcome_unknown_events
+from services.domain.memory.memory import contradictions
+from services.domain.refusals import Events, refuse
 from services.domain.state import Call, Execution
-from services.domain.verdicts import judged_events, outcome_unknown_events
 
 SOMEBODY_ELSES = "somebody else's attempt consumed it"
 OTHER_GRANT = "the grant is not the call's newest release: it may not be used any more, or is of another call"

@@ -5,10 +5,10 @@ from schemas.actor import Actor, tool_role
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.requirement import NamesPeople, roles_asked
+from services.domain.authority.voices import REVIEWERS, asked_by, edited_by
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
-from services.domain.voices import REVIEWERS, asked_by, edited_by
 
 
 def acts_for_agent(actor: Actor, agent: str) -> bool:

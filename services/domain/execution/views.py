@@ -8,8 +8,8 @@ from schemas.display.view import Held, Judged, view_of
 from schemas.events.calls import PolicyVerdictIssued, ToolCallProposed
 from schemas.events.holds import HoldOpened, HumanInputRequested
 from services.domain.context import Context
-from services.domain.evolve import evolve
-from services.domain.refusing import Events
+from services.domain.execution.evolve import evolve
+from services.domain.refusals import Events
 from services.domain.state import Execution
 
 

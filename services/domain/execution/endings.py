@@ -2,7 +2,7 @@
 
 from schemas.events.calls import ToolCallCancelled
 from schemas.events.holds import HoldCancelled
-from services.domain.refusing import Events
+from services.domain.refusals import Events
 from services.domain.state import Execution
 
 NEVER_RAN = frozenset({"proposed", "held", "released"})

@@ -6,17 +6,17 @@ from typing import Any
 from schemas.events.holds import HoldCause, HoldOpened
 from schemas.ids import derived_id
 from schemas.requirement import requirements_to_text
+from services.domain.arguments import parsed
 from services.domain.context import Context
+from services.domain.memory.predicates import has_sealed
 from services.domain.policy import HoldTerms
-from services.domain.predicates import has_sealed
-from services.domain.proposals import parsed
 from services.domain.state import Call, Execution
 
 UNKNOWN_OUTCOME_QUESTION = (
     "Nobody knows whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
     "placet reject. If it had its effect: placet answer, with its output."
 )
-# What ran perhaps is not edited (`services.domain.decision_content`).
+# What ran perhaps is not edited (`services.domain.execution.decision_content`).
 UNKNOWN_OUTCOME_OPTIONS = '["approve","reject","respond"]'
 
 

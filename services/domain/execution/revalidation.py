@@ -4,17 +4,17 @@ from functools import partial
 
 from schemas.canonical import call_digest
 from schemas.requirement import Requirement
-from services.domain.authority import requesters_of, roles_as_asked
+from services.domain.arguments import arguments_misfit
+from services.domain.authority.authority import requesters_of, roles_as_asked
+from services.domain.authority.voices import approves
 from services.domain.context import Context
-from services.domain.covering import still_covered
-from services.domain.opening import call_hold
+from services.domain.execution.opening import call_hold
+from services.domain.execution.verdicts import denial, release, revised, verdict_event
+from services.domain.memory.coverage import still_covered
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.policy.needed import meets, requirements_of
-from services.domain.proposals import arguments_misfit
-from services.domain.refusing import Events
+from services.domain.refusals import Events
 from services.domain.state import Call, Execution, Hold
-from services.domain.verdicts import denial, release, revised, verdict_event
-from services.domain.voices import approves
 
 
 def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:

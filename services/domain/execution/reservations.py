@@ -4,14 +4,11 @@ from schemas.commands import SettleReservation
 from schemas.events.rules import ReservationSettled
 from schemas.refusals import Refusal
 from services.domain.context import Context
-from services.domain.deadlines import is_reserving
-from services.domain.evolve import evolve
-from services.domain.refusing import Events, refuse
+from services.domain.execution.deadlines import is_reserving
+from services.domain.execution.evolve import evolve
+from services.domain.execution.verdicts import judged_events
+from services.domain.refusals import Events, refuse
 from services.domain.state import Call, Execution
-from services.domain.verdicts import judged_events
-
-# What an answer says where the rule has no use left: it need not be asked again.
-USED_UP = "all uses of the rule are taken"
 
 
 def settle(state: Execution, command: SettleReservation, ctx: Context) -> Events:

@@ -9,15 +9,15 @@ from schemas.events import holds as h
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.authority import refusal_to_decide, requesters_of
+from services.domain.authority.authority import refusal_to_decide, requesters_of
+from services.domain.authority.voices import has_spoken, is_spoken_for
 from services.domain.context import Context
-from services.domain.deciding import decision_events
-from services.domain.decision_content import Problem, content_problem
-from services.domain.quota import delegating_problem
-from services.domain.refusing import Events, refuse, refuse_decision
-from services.domain.remembering import remember_problem, remember_role_problem
+from services.domain.execution.decision_content import Problem, content_problem
+from services.domain.execution.decisions import decision_events
+from services.domain.execution.quota import delegating_problem
+from services.domain.memory.memory import remember_problem, remember_role_problem
+from services.domain.refusals import Events, refuse, refuse_decision
 from services.domain.state import Call, Execution, Hold
-from services.domain.voices import has_spoken, is_spoken_for
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
 CLAIM_MAX_S = 60 * 60

@@ -20,9 +20,9 @@ from schemas.message import Message
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.standing_rule import RuleRefused, StandingRuleDocument, standing_rule_from_text
-from services.domain.backing import made_by, number_behind
-from services.domain.predicates import fixed_values
-from services.domain.voices import REVIEWERS
+from services.domain.authority.backing import made_by, number_behind
+from services.domain.authority.voices import REVIEWERS
+from services.domain.memory.predicates import fixed_values
 
 RuleCommand = MakeRule | ActivateRule | SuspendRule | RevokeRule
 RuleEvent = RuleMade | RuleActivated | RuleSuspended | RuleRevoked

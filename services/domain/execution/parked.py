@@ -6,11 +6,11 @@ arguments. So a resume judges the first of them, and the timer's nudges the othe
 
 from schemas.limits import PART_MAX_BYTES
 from services.domain.context import Context
-from services.domain.deadlines import due_id_of_call
-from services.domain.refusing import Events
-from services.domain.sizes import events_bytes
+from services.domain.execution.deadlines import due_id_of_call
+from services.domain.execution.sizes import events_bytes
+from services.domain.execution.verdicts import judged_events
+from services.domain.refusals import Events
 from services.domain.state import Execution
-from services.domain.verdicts import judged_events
 
 # A moment that has always passed.
 AT_ONCE_MS = 0

@@ -17,10 +17,10 @@ from schemas.limits import SECRETS_LEASE_MS
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.sensitive import MARK, is_placeholder
-from services.domain.authority import acts_for_agent
+from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
-from services.domain.opening import hold_id_of_request
-from services.domain.refusing import Events, refuse
+from services.domain.execution.opening import hold_id_of_request
+from services.domain.refusals import Events, refuse
 from services.domain.state import Execution, Handover, Hold
 
 Problem = tuple[Refusal, str]

@@ -13,8 +13,10 @@ from schemas.events.executions import CommandRefused
 from schemas.events.rules import RuleUseRefused, RuleUseReserved
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.reserving import USED_UP
-from services.domain.standing_rules import StandingRule
+from services.domain.memory.standing_rules import StandingRule
+
+# What an answer says where the rule has no use left: it need not be asked again.
+USED_UP = "all uses of the rule are taken"
 
 
 class Use(Struct, frozen=True):

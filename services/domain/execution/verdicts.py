@@ -10,10 +10,10 @@ from schemas.events import rules as r
 from schemas.message import Message
 from schemas.standing_rule import StandingRuleDocument
 from services.domain.context import GRANT_TTL_MS, Context
-from services.domain.covering import is_of_execution, remembered_for
-from services.domain.opening import call_hold, unknown_outcome_hold
+from services.domain.execution.opening import call_hold, unknown_outcome_hold
+from services.domain.memory.coverage import is_of_execution, remembered_for
 from services.domain.policy import Verdict
-from services.domain.refusing import Events
+from services.domain.refusals import Events
 from services.domain.state import Call, Execution
 
 # So long a call waits for a use of a standing rule; then a person is asked.

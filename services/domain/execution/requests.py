@@ -5,13 +5,13 @@ from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict,
 from schemas.events import holds as h
 from schemas.limits import DEADLINE_MAX_S, ITEMS_MAX
 from schemas.refusals import Refusal
-from services.domain.authority import acts_for_agent
+from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
-from services.domain.decision_content import default_problem
-from services.domain.opening import hold_id_of_request
-from services.domain.quota import open_problem
-from services.domain.refusing import Events, refuse
-from services.domain.secrets import variables_problem, variables_schema
+from services.domain.execution.decision_content import default_problem
+from services.domain.execution.opening import hold_id_of_request
+from services.domain.execution.quota import open_problem
+from services.domain.execution.secrets import variables_problem, variables_schema
+from services.domain.refusals import Events, refuse
 from services.domain.state import Execution, Hold
 
 DEFAULT_TIMEOUT_MS = 300_000

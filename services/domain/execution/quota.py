@@ -6,7 +6,7 @@ And how often people may hand one hold on, or edit one call, so that each furthe
 from schemas.commands import ProposeToolCall
 from schemas.limits import DELEGATIONS_MAX, EDITS_MAX, OPEN_MAX, PARKED_MAX_BYTES
 from schemas.refusals import Refusal
-from services.domain.sizes import text_bytes
+from services.domain.execution.sizes import text_bytes
 from services.domain.state import Call, Execution, Hold
 
 

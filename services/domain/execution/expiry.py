@@ -5,17 +5,17 @@ from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.limits import PART_MAX_BYTES
 from services.domain.context import Context
-from services.domain.deadlines import CALL_PREFIX, is_reserving
-from services.domain.deciding import halted
-from services.domain.decision_content import default_problem
-from services.domain.evolve import evolve
-from services.domain.holds import escalation
-from services.domain.refusing import Events
-from services.domain.requests import provided
-from services.domain.reserving import settled_events
-from services.domain.sizes import events_bytes
+from services.domain.execution.deadlines import CALL_PREFIX, is_reserving
+from services.domain.execution.decision_content import default_problem
+from services.domain.execution.decisions import halted
+from services.domain.execution.evolve import evolve
+from services.domain.execution.holds import escalation
+from services.domain.execution.requests import provided
+from services.domain.execution.reservations import settled_events
+from services.domain.execution.sizes import events_bytes
+from services.domain.execution.verdicts import denial, outcome_unknown_events
+from services.domain.refusals import Events
 from services.domain.state import Call, Execution, Hold
-from services.domain.verdicts import denial, outcome_unknown_events
 
 TIMER = "placet:timer"
 

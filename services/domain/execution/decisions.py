@@ -14,20 +14,20 @@ from schemas.events.executions import ExecutionFailed
 from schemas.events.holds import HoldCause
 from schemas.refusals import Refusal
 from schemas.requirement import AskedOfEdit, NamesPeople, Requirement, asked_of_edit_to_text
-from services.domain.authority import requesters_of, roles_as_asked
-from services.domain.closing import closing_events
+from services.domain.authority.authority import requesters_of, roles_as_asked
+from services.domain.authority.voices import approves, word_of
 from services.domain.context import Context
-from services.domain.opening import call_hold
+from services.domain.execution.endings import closing_events
+from services.domain.execution.opening import call_hold
+from services.domain.execution.quota import editing_problem
+from services.domain.execution.requests import provided
+from services.domain.execution.verdicts import denial, release, revised, verdict_event
+from services.domain.memory.memory import contradictions, with_memory
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.policy.hold_terms import ON_REJECT_STRICTNESS
 from services.domain.policy.needed import Asks, Needed, all_of
-from services.domain.quota import editing_problem
-from services.domain.refusing import Events, refuse_decision
-from services.domain.remembering import contradictions, with_memory
-from services.domain.requests import provided
+from services.domain.refusals import Events, refuse_decision
 from services.domain.state import Call, Execution, Hold
-from services.domain.verdicts import denial, release, revised, verdict_event
-from services.domain.voices import approves, word_of
 
 ROLLED_BACK = "a call was rejected, and the run is rolled back"
 QUESTION_OF_CHANGE = (

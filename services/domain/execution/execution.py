@@ -14,18 +14,18 @@ from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain import calls, expiry, holds, requests, reserving, secrets
-from services.domain.authority import acts_for_agent, may_resume, may_steer
-from services.domain.closing import closing_events
+from services.domain.arguments import json_problem, object_problem
+from services.domain.authority.authority import acts_for_agent, may_resume, may_steer
 from services.domain.context import Context
-from services.domain.evolve import evolve, start_digest
+from services.domain.execution import calls, expiry, holds, requests, reservations, secrets
+from services.domain.execution.endings import closing_events
+from services.domain.execution.evolve import evolve, start_digest
+from services.domain.execution.parked import judge_parked
+from services.domain.execution.sizes import events_bytes
+from services.domain.execution.views import with_views
 from services.domain.input_schema import NotNow
-from services.domain.parked import judge_parked
-from services.domain.proposals import json_problem, object_problem
-from services.domain.refusing import Events, refuse, refuse_decision
-from services.domain.sizes import events_bytes
+from services.domain.refusals import Events, refuse, refuse_decision
 from services.domain.state import Execution
-from services.domain.viewing import with_views
 
 PRECEDENCE = tuple(Refusal)
 Handler = Callable[[Execution, Any, Context], Events]
@@ -222,6 +222,6 @@ _HANDLERS: dict[type[Message], Handler] = {
     k.DecideHold: holds.decide_hold,
     k.TakeSecrets: secrets.take,
     k.EraseSecrets: secrets.erase,
-    k.SettleReservation: reserving.settle,
+    k.SettleReservation: reservations.settle,
     k.ExpireDue: _nudge,
 }

@@ -11,14 +11,14 @@ from schemas.policy_document import Remember
 from schemas.principals import TenantPeople
 from schemas.requirement import roles_asked
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
-from services.domain.authority import people_behind
-from services.domain.backing import is_behind, still_stands
+from services.domain.arguments import parsed
+from services.domain.authority.authority import people_behind
+from services.domain.authority.backing import is_behind, still_stands
 from services.domain.context import Context, InForce
+from services.domain.memory.predicates import fits, has_sealed
+from services.domain.memory.standing_rules import ApprovedValues, StandingRule
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.policy.remembered import may_be_stood_in_for
-from services.domain.predicates import fits, has_sealed
-from services.domain.proposals import parsed
-from services.domain.standing_rules import ApprovedValues, StandingRule
 from services.domain.state import Call, Execution
 
 RISKS = ("low", "medium", "high")

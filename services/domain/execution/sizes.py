@@ -4,7 +4,7 @@ from typing import Any
 
 from schemas.message import Message
 from services.domain.context import Context
-from services.domain.refusing import Events
+from services.domain.refusals import Events
 from services.domain.state import Execution
 
 # A record's frame with its headers, without key (twice), tenant and command id; then what no field's value exceeds.

@@ -16,9 +16,9 @@ from schemas.canonical import canonical, parse_strict
 from schemas.commands import DecideHold, RequestKind
 from schemas.display.escape import revealed
 from schemas.refusals import Refusal
+from services.domain.arguments import arguments_misfit, json_problem, object_problem
 from services.domain.context import Context
-from services.domain.proposals import arguments_misfit, json_problem, object_problem
-from services.domain.secrets import answer_problem
+from services.domain.execution.secrets import answer_problem
 from services.domain.state import Call, Hold
 
 Problem = tuple[Refusal, str]

@@ -1,0 +1,1 @@
+"""Who may decide, and whose voices count."""

@@ -1,0 +1,1 @@
+"""One run of an agent: its calls, holds and requests, decided and folded."""

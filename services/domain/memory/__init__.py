@@ -1,0 +1,1 @@
+"""What people decided once, remembered for the same question."""
