@@ -28,7 +28,7 @@ SUBJECTS: dict[type[Message], str] = {model: subject for subject, model in MODEL
 class _Reader(NamedTuple):
     """How records of one schema id are read; `newest` is None where the id is the newest itself."""
 
-    name: str
+    model: type[Message]
     validate: Callable[[Any], Message]
     writer: Any
     newest: Any
@@ -60,19 +60,27 @@ def decode(value: bytes) -> Message:
         fields = fastavro.schemaless_reader(buffer, reader.writer, reader.newest)
         message = reader.validate(fields)
     except (ValidationError, ValueError, EOFError, IndexError, TypeError, OverflowError) as error:
-        raise UnreadableRecord("malformed", f"not a {reader.name}: {_why(error)}") from error
+        raise UnreadableRecord("malformed", f"not a {reader.model.__name__}: {_why(error)}") from error
     if buffer.tell() != len(value):
         raise UnreadableRecord("malformed", "bytes are left over after the record")
     return message
 
 
-def is_of(value: bytes, model: type[Message]) -> bool:
-    """Whether framed bytes say by their schema id that they are of a type; the body is not looked at."""
+def type_of(value: bytes) -> type[Message] | None:
+    """The type that framed bytes say by their schema id that they are of; the body is not looked at.
+
+    Returns:
+        None where they are not ours.
+    """
     try:
-        reader = _READERS.get(value[: _FRAME.size]) or _reader_of(value)
+        return (_READERS.get(value[: _FRAME.size]) or _reader_of(value)).model
     except UnreadableRecord:
-        return False
-    return reader.name == model.__name__
+        return None
+
+
+def is_of(value: bytes, model: type[Message]) -> bool:
+    """Whether framed bytes say by their schema id that they are of a type."""
+    return type_of(value) is model
 
 
 def _reader_of(value: bytes) -> _Reader:
@@ -89,7 +97,7 @@ def _reader_of(value: bytes) -> _Reader:
     newest = book.latest(entry.subject)
     model = MODELS[entry.subject]
     reader = _READERS[value[: _FRAME.size]] = _Reader(
-        name=model.__name__,
+        model=model,
         # What model_validate calls, without its checks of arguments that are never given here.
         validate=model.__pydantic_validator__.validate_python,
         writer=_parsed(schema_id),

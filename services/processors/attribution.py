@@ -13,6 +13,7 @@ from schemas.events.calls import (
     ToolCallSucceeded,
 )
 from schemas.events.holds import DecisionRecorded
+from schemas.message import Message
 from schemas.record import Event
 from services.domain.trust import Kind
 
@@ -29,6 +30,10 @@ _DECISIONS: dict[str, Kind] = {
     "respond": "rejections",
 }
 _ENDINGS = (ToolCallSucceeded, ToolCallFailed, ToolCallDenied, ToolCallCancelled, GrantRevoked)
+# All that it looks at; any other event leaves it as it was.
+FOLLOWED: frozenset[type[Message]] = frozenset(
+    {ToolCallProposed, DecisionRecorded, ToolCallOutcomeUnknown, *_ENDINGS}
+)
 CallKey = tuple[bytes, str]
 
 

@@ -14,18 +14,23 @@ from collections.abc import Iterable
 
 from log.errors import LogChanged
 from schemas.canonical import sha256_hex
-from schemas.headers import read_event
+from schemas.codec import type_of
+from schemas.events import EVENTS
+from schemas.events.log import WriterClaimed
+from schemas.headers import read_event, read_meta
 from schemas.ids import split_execution_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.seals import TopicSeals
 from schemas.term import NO_CLAIM, TermRule
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord
 from services.domain.trust import Evidence, PartKey, count
-from services.processors.attribution import OpenCalls
+from services.processors.attribution import FOLLOWED, OpenCalls
 from services.processors.errors import PartsNotWhole, PositionLost
 
 logger = logging.getLogger(__name__)
 NOTHING = -1
+# Their bodies are not decoded; that is half of what a call leaves behind, and the larger half.
+_PASSED_OVER = frozenset(EVENTS) - FOLLOWED - {WriterClaimed}
 
 
 class PartitionFold:
@@ -136,12 +141,21 @@ class PartitionFold:
 
     def _read(self, raw: RawRecord) -> None:
         try:
+            if type_of(raw.value) in _PASSED_OVER:
+                self._pass_over(raw)
+                return
             event = read_event(raw)
         except UnreadableRecord as error:
             self._report(raw, error)
             return
         if self._rule.admits(event, raw):
             self._count(event)
+
+    def _pass_over(self, raw: RawRecord) -> None:
+        """A record that is no evidence: its headers say all that is wanted of it."""
+        meta = read_meta(raw)
+        if self._rule.admits_unread(meta, raw) and raw.offset > self._known.through_offset:
+            self._at_ms = meta.at_ms
 
     def _count(self, event: Event) -> None:
         found = self._calls.follow(event)

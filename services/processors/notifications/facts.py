@@ -20,6 +20,23 @@ from services.processors.notifications.notice import Call, Hold, Notice, Source
 
 _ENDED_CALLS = (c.ToolCallSucceeded, c.ToolCallFailed, c.ToolCallDenied, c.ToolCallCancelled, c.GrantRevoked)
 _ENDED_EXECUTIONS = (e.ExecutionCompleted, e.ExecutionFailed, e.ExecutionCancelled)
+# All that it looks at; any other event tells nothing and leaves the context as it was.
+FOLLOWED: frozenset[type[Message]] = frozenset(
+    {
+        e.ExecutionStarted,
+        c.ToolCallProposed,
+        c.PolicyVerdictIssued,
+        h.HoldOpened,
+        h.DecisionRecorded,
+        h.HoldCancelled,
+        h.HoldExpired,
+        h.HoldEscalated,
+        h.HoldDelegated,
+        h.HoldExtended,
+        *_ENDED_CALLS,
+        *_ENDED_EXECUTIONS,
+    }
+)
 # What leaves a hold open though its time was up: others are asked, or it waits on.
 _STAYS_OPEN = ("escalate", "wait")
 CANCELLED = "cancelled"

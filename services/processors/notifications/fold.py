@@ -10,17 +10,21 @@ from msgspec.structs import replace
 
 from log.errors import LogChanged
 from schemas.canonical import sha256_hex
+from schemas.codec import type_of
+from schemas.events import EVENTS
+from schemas.events.log import WriterClaimed
 from schemas.headers import read_event
 from schemas.record import RawRecord, UnreadableRecord
 from schemas.seals import TopicSeals
 from schemas.term import TermRule
 from services.processors.errors import PositionLost
 from services.processors.fold import identity
-from services.processors.notifications.facts import Facts
+from services.processors.notifications.facts import FOLLOWED, Facts
 from services.processors.notifications.notice import Notice, Source
 from services.processors.notifications.outbox import NOTHING, Position
 
 logger = logging.getLogger(__name__)
+_PASSED_OVER = frozenset(EVENTS) - FOLLOWED - {WriterClaimed}
 
 
 class PartitionFold:
@@ -80,6 +84,8 @@ class PartitionFold:
         return self._known._replace(through_offset=through, record_id=self._last_id, term=self._rule.claim)
 
     def _read(self, raw: RawRecord) -> None:
+        if type_of(raw.value) in _PASSED_OVER:
+            return
         try:
             event = read_event(raw)
         except UnreadableRecord as error:
