@@ -110,6 +110,10 @@ def diff_command(
     One file alone is compared with the version in force at a server: --against, else as other commands find it.
     """
     with errors_as_exit_codes():
+        if new is not None and against is not None:
+            raise UsageError(
+                f"{new} and --against {against} cannot both be compared with: leave out NEW, or --against"
+            )
         samples = _cases(cases) if cases else None
         if new is None:
             document = _document(old)

@@ -134,6 +134,17 @@ def test_diff_names_the_rule_and_the_call_that_is_judged_otherwise(
     ]
 
 
+def test_diff_of_two_files_and_a_server_is_wrong_usage(good: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    server = "http://127.0.0.1:9"
+
+    assert run(["--token", "t", "policy", "diff", str(good), str(good), "--against", server]) == 2
+
+    said = capfd.readouterr()
+    assert str(good) in said.err
+    assert f"--against {server}" in said.err
+    assert said.out == ""
+
+
 class _Server:
     """A gateway's client that knows one policy, or none."""
 
