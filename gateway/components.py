@@ -38,6 +38,7 @@ class Components:
     config: KafkaSettings
     directory: Path
     heard: Heard = field(default_factory=Heard)
+    partitions: int | None = None
     clock: Callable[[], float] = time.monotonic
     _looking: asyncio.Task[None] | None = field(default=None, init=False)
     _found: list[Component] = field(default_factory=list, init=False)
@@ -54,13 +55,18 @@ class Components:
 
     async def _look(self) -> None:
         local = await asyncio.to_thread(read_status_files, self.directory)
-        kafka = await kafka_component(self.config)
+        kafka = await kafka_component(self.config, self.partitions)
         self._found = [kafka, *(component_of(part) for part in merged(self.heard.shown(), local))]
         self._found_at = self.clock()
 
 
-async def kafka_component(config: KafkaSettings) -> Component:
-    """The brokers of the cluster as one component; their process is not always on this machine."""
+async def kafka_component(config: KafkaSettings, partitions: int | None = None) -> Component:
+    """The brokers of the cluster as one component; their process is not always on this machine.
+
+    Args:
+        config: how they are reached.
+        partitions: how many the executions have there.
+    """
     try:
         addresses = await broker_addresses(config)
     except LogError:
@@ -74,6 +80,7 @@ async def kafka_component(config: KafkaSettings) -> Component:
         "address": ",".join(addresses) or config.bootstrap_servers,
         "at": rfc3339(time.time_ns() // 1_000_000),
         "lag_records": None,
+        "partitions": partitions,
         "reason": None,
     }
 
@@ -90,6 +97,7 @@ def component_of(part: Part) -> Component:
         "address": word.address,
         "at": word.at,
         "lag_records": word.lag_records,
+        "partitions": None,
         "reason": _reason(part),
     }
 

@@ -327,7 +327,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         KafkaCommandLog(config, commands.time),
         Buckets(limits.requests_per_s),
         Seats(limits.sockets),
-        Components(config, settings.data_dir / "run", heard),
+        Components(config, settings.data_dir / "run", heard, settings.partitions),
         AuditReads(
             HeadFiles(settings.audit_heads_dir),
             settings.keys_dir / AUDIT_KEYS,

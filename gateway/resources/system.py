@@ -15,7 +15,8 @@ class Component(Resource):
 
     `state` is starting, ready, stalled (it lives and cannot do its work), silent (no heartbeat for some seconds),
     stopping or unreachable. `pid` is null where it is no process of ours. It, `host`, `address` and the words of
-    `reason` are shown to an admin of the installation's own tenant alone.
+    `reason` are shown to an admin of the installation's own tenant alone. `partitions`, of Kafka alone, is how many
+    the events of executions have.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Component(Resource):
     address: str | None
     at: datetime
     lag_records: int | None
+    partitions: int | None = None
     reason: str | None = None
 
 

@@ -99,6 +99,14 @@ async def test_now_whose_first_asker_goes_away_still_answers_the_others(tmp_path
         await first
 
 
+async def test_now_tells_how_many_partitions_the_executions_have(tmp_path: Path) -> None:
+    async with hanging_up() as broker:
+        broker.may_end.set()
+        write_status(tmp_path / "decider.json", "ready")
+        found = await Components(KafkaSettings(broker.address), tmp_path, partitions=4).now()
+    assert [part["partitions"] for part in found] == [4, None]
+
+
 async def test_now_after_a_look_up_that_failed_looks_anew_at_once(tmp_path: Path) -> None:
     async with hanging_up() as broker:
         broker.may_end.set()

@@ -155,7 +155,9 @@ async def gateway(asked: Asked) -> Response:
         "/v1/principals": lambda asked: JSONResponse({"items": [PRINCIPAL]}),
         "/v1/principals/mia-m": lambda asked: JSONResponse({"name": "mia-m", "version": 2, "pending": []}),
         "/v1/tools": lambda asked: JSONResponse({"items": [TOOL], "next_cursor": None}),
-        "/v1/components": lambda asked: JSONResponse({"items": [{"name": "decider", "state": "ready"}]}),
+        "/v1/components": lambda asked: JSONResponse(
+            {"items": [{"name": "kafka", "partitions": 4}, {"name": "decider", "state": "ready"}]}
+        ),
     }.get(asked.path)
     if answer is None:
         return JSONResponse({"code": "not_found", "detail": f"no {asked.path}"}, 404)

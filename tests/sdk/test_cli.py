@@ -15,7 +15,7 @@ from placet.cli.plugins import OF_THE_SERVER, OWN, find
 from schemas.commands import RequestKind, Scope
 from schemas.events import EVENTS
 from tests.sdk.scripted import Asked, Peer
-from tests.sdk.terminal import GROUP, HOLD, OTHER, RAN, Terminal
+from tests.sdk.terminal import GROUP, HOLD, OTHER, RAN, Terminal, gateway
 
 
 def test_inbox_lists_what_waits_with_ids_as_long_as_needed(terminal: Terminal) -> None:
@@ -135,6 +135,32 @@ def test_events_followed_from_a_time_go_on_where_the_past_was_read(
     assert terminal("events", "--follow", "--from", "2026-11-20T10:30:00Z", "--json") == 1
     assert [json.loads(line)["event_id"] for line in terminal.out.splitlines()] == ["2", "3"]
     assert terminal.script.frames("subscribe")[0]["cursor"] == "k0"
+
+
+@pytest.mark.parametrize(("text", "partition"), [("4=0", "4"), ("0=1,9=0", "9")])
+def test_events_from_a_partition_that_there_is_not_is_wrong_usage(
+    terminal: Terminal, text: str, partition: str
+) -> None:
+    assert terminal("events", "--from", text) == 2
+    assert f"there is no partition {partition}: the log has 4 partitions, 0 to 3" in terminal.err
+    assert terminal.out == ""
+
+
+def test_events_from_offsets_asks_no_count_that_the_token_may_not_see(terminal: Terminal) -> None:
+    async def hides(asked: Asked) -> Response:
+        if asked.path == "/v1/components":
+            return JSONResponse({"code": "not_authorised", "detail": "a role is missing"}, 403)
+        return await gateway(asked)
+
+    terminal.script.on_http = hides
+    assert terminal("events", "--execution", "invoice-march", "--from", "3=8", "--json") == 0
+    assert [json.loads(line)["event_id"] for line in terminal.out.splitlines()] == ["2"]
+
+
+def test_events_from_one_partition_twice_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("events", "--from", "0=1,3=8,0=7") == 2
+    assert "partition 0 is named twice" in terminal.err
+    assert terminal.script.asked == []
 
 
 def test_events_from_a_time_without_offset_is_wrong_usage(terminal: Terminal) -> None:

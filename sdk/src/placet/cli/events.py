@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -15,14 +15,15 @@ import typer
 from placet.cli import safe
 from placet.cli.choices import EVENT_TYPES, completing, execution_ids, one_of
 from placet.cli.session import JsonFlag, connect, console, every, find_execution, print_json
-from placet.errors import Refused
+from placet.errors import NotAuthorised, Refused
 from placet.models import Object
 from placet.parsing import parse_time
 
 if TYPE_CHECKING:
     from placet.sync import Placet
 
-_OFFSETS = re.compile(r"\d+=\d+(,\d+=\d+)*")
+# As many digits as an offset can have.
+_OFFSETS = re.compile(r"\d{1,19}=\d{1,19}(,\d{1,19}=\d{1,19})*", re.ASCII)
 _DAWN = datetime.min.replace(tzinfo=timezone.utc)
 
 
@@ -47,8 +48,7 @@ def read_start(text: str | None) -> Start:
     if text is None:
         return Start()
     if _OFFSETS.fullmatch(text):
-        pairs = (pair.split("=") for pair in text.split(","))
-        return Start(offsets={int(partition): int(offset) for partition, offset in pairs})
+        return Start(offsets=_offsets(text))
     try:
         return Start(at=parse_time(text))
     except ValueError:
@@ -57,6 +57,41 @@ def read_start(text: str | None) -> Start:
                 f"{text} is no RFC 3339 time with an offset", param_hint="--from"
             ) from None
         return Start(cursor=text)
+
+
+def _offsets(text: str) -> dict[int, int]:
+    """`PARTITION=OFFSET,…` as it was said.
+
+    Raises:
+        typer.BadParameter: one partition is named twice.
+    """
+    found: dict[int, int] = {}
+    for pair in text.split(","):
+        partition, offset = map(int, pair.split("="))
+        if partition in found:
+            raise typer.BadParameter(f"partition {partition} is named twice", param_hint="--from")
+        found[partition] = offset
+    return found
+
+
+def check_partitions(placet: Placet, offsets: Mapping[int, int]) -> None:
+    """Refuse a partition that there is not: all events of the others would be shown, as if nothing had been said.
+
+    A token that may not read the project cannot ask for their number, and is not refused.
+
+    Raises:
+        typer.BadParameter: there are fewer.
+    """
+    try:
+        counts = [part.raw.get("partitions") for part in placet.components()]
+    except NotAuthorised:
+        return
+    for count in counts:
+        if isinstance(count, int) and max(offsets) >= count:
+            there = "only partition 0" if count == 1 else f"{count} partitions, 0 to {count - 1}"
+            raise typer.BadParameter(
+                f"there is no partition {max(offsets)}: the log has {there}", param_hint="--from"
+            )
 
 
 def events(
@@ -83,6 +118,8 @@ def events(
     """Show what happened. With --follow what happens from now on, or from --from on."""
     begin = read_start(start)
     with connect(context) as placet:
+        if begin.offsets:
+            check_partitions(placet, begin.offsets)
         only = None if execution is None else find_execution(placet, execution).execution_id
         shown: set[str] = set()
         cursor = begin.cursor
