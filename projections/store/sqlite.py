@@ -21,6 +21,7 @@ from projections.folds.rows import Row
 from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
 from projections.store.leftovers import Claim, remove_generation
 from projections.store.port import (
+    SETTING,
     Batch,
     Key,
     Move,
@@ -52,6 +53,7 @@ DIALECT = Dialect(
     table_options=" WITHOUT ROWID",
 )
 LOCK_TIMEOUT_S = 30
+NOTHING = (-1, -1)
 ROWS_AT_ONCE = 1_000
 # A commit that a power cut takes back takes its offsets back too: the records are read again.
 _PRAGMAS = ("synchronous = NORMAL", "wal_autocheckpoint = 4000", "cache_size = -65536")
@@ -232,15 +234,20 @@ def check_sound(path: Path) -> None:
         ViewDamaged: it is damaged.
         ViewUnavailable: it cannot be read.
     """
-    if path.exists():
+    if identity(path) != NOTHING:
         with told(path, "could not be read"), closing(connect(path)) as connection:
             look_over(connection)
 
 
 def open_current(path: Path) -> SqliteViewStore:
-    """The view at a configured path; a first generation is made where there is none."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
+    """The view at a configured path; a first generation is made where there is none.
+
+    Raises:
+        ViewUnavailable: it cannot be opened or made.
+        ViewOutdated: another version of Placet built it.
+    """
+    _make_directory(path)
+    if identity(path) == NOTHING:
         swap_in(new_generation(path), path)
     return SqliteViewStore(path, path.resolve())
 
@@ -279,11 +286,22 @@ def claim(file: Path) -> Claim:
     Raises:
         ViewUnavailable: there is no room for that, or the directory cannot be written.
     """
+    _make_directory(file)
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Claim(file)
     except OSError as error:
-        raise ViewUnavailable(f"A view cannot be made in {file.parent}: {error.strerror or error}") from error
+        raise _cannot_be_made_in(file.parent, error) from error
+
+
+def _make_directory(file: Path) -> None:
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_be_made_in(file.parent, error) from error
+
+
+def _cannot_be_made_in(directory: Path, error: OSError) -> ViewUnavailable:
+    return ViewUnavailable(f"A view cannot be made in {directory}: {error.strerror or error}")
 
 
 def swap_in(file: Path, path: Path) -> None:
@@ -330,9 +348,18 @@ def _positions(connection: sqlite3.Connection) -> list[Position]:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Which generation a path means now; (−1, −1) for none."""
+    """Which generation a path means now; `NOTHING` for none.
+
+    Raises:
+        ViewUnavailable: something else than a file is there, such as a directory that a container runtime mounted.
+    """
     try:
         found = path.stat()
-    except FileNotFoundError:
-        return -1, -1
+    except (FileNotFoundError, NotADirectoryError):
+        return NOTHING
+    if not stat.S_ISREG(found.st_mode):
+        what = "a directory" if stat.S_ISDIR(found.st_mode) else "no file"
+        raise ViewUnavailable(
+            f"{path} is {what}, where the file of a view should be: move it away, or name another path in {SETTING}."
+        )
     return found.st_dev, found.st_ino

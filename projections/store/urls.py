@@ -10,7 +10,7 @@ from projections.store.generation import Generation, Identity, made
 from projections.store.port import SETTING, ViewError, ViewStore
 
 SQLITE = "sqlite:///"
-NOTHING = (-1, -1)
+NOTHING = sqlite.NOTHING
 POSTGRES = ("postgresql://", "postgres://")
 
 

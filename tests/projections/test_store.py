@@ -21,7 +21,7 @@ from projections.store.port import Batch, Move, Position, PositionConflict, View
 from projections.store.postgres_address import split_url
 from projections.store.statements import Dialect
 from projections.store.tables import AGENTS, DEFINITIONS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
-from projections.store.urls import UnknownDatabase, is_sqlite, open_view, sqlite_path
+from projections.store.urls import UnknownDatabase, check_sound, exists, is_sqlite, open_view, sqlite_path
 from tests.projections.filling import TOPICS, Filler
 from tests.projections.histories import LogBuilder, held_cycle, key_of, many_runs, started
 
@@ -208,6 +208,31 @@ def test_sqlite_path_may_hold_any_character(tmp_path: Path) -> None:
     assert views.read_now(lambda moment: moment.one(EXECUTIONS, execution_id="run-0"))[0] is not None
     views.close()
     filler.store.close()
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_directory_in_the_place_of_a_view_is_told_with_what_to_do(
+    tmp_path: Path, is_link: bool
+) -> None:
+    (tmp_path / "there").mkdir()
+    path = tmp_path / "views.db" if is_link else tmp_path / "there"
+    if is_link:
+        path.symlink_to("there")
+    url, views = f"sqlite:///{path}", open_views(f"sqlite:///{path}")
+    advice = rf"{path} is a directory, .*: move it away, or name another path in DATABASE_URL"
+    for look in (open_view, check_sound, exists):
+        with pytest.raises(ViewUnavailable, match=advice):
+            look(url)
+    with pytest.raises(ViewUnavailable, match=advice):
+        await views.read(lambda moment: moment.positions())
+    views.close()
+
+
+def test_file_in_the_place_of_the_directory_of_a_view_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    assert not exists(f"sqlite:///{tmp_path}/data/views.db")
+    with pytest.raises(ViewUnavailable, match=f"A view cannot be made in {tmp_path}/data"):
+        open_view(f"sqlite:///{tmp_path}/data/views.db")
 
 
 def test_unknown_kind_of_database_is_refused_by_name() -> None:
