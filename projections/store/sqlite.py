@@ -31,6 +31,7 @@ from projections.store.port import (
     ViewUnavailable,
     position_values,
 )
+from projections.store.sqlite_alone import alone_in
 from projections.store.sqlite_damage import told, unavailable
 from projections.store.statements import (
     Dialect,
@@ -247,9 +248,14 @@ def open_current(path: Path) -> SqliteViewStore:
         ViewOutdated: another version of Placet built it.
     """
     _make_directory(path)
-    if identity(path) == NOTHING:
-        swap_in(new_generation(path), path)
-    return SqliteViewStore(path, path.resolve())
+    try:
+        # Others see no generation that is named and not made, nor one that has some of its tables.
+        with alone_in(path.parent, LOCK_TIMEOUT_S):
+            if identity(path) == NOTHING:
+                swap_in(new_generation(path), path)
+            return SqliteViewStore(path, path.resolve())
+    except OSError as error:
+        raise ViewUnavailable(f"The view at {path} cannot be opened: {error.strerror or error}") from error
 
 
 def make_private(file: Path) -> None:

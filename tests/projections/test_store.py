@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from multiprocessing import Queue, get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,18 @@ from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.queries.views import open_views
-from projections.store import statements
-from projections.store.port import Batch, Move, Position, PositionConflict, ViewOutdated, ViewUnavailable
+from projections.store import sqlite, statements
+from projections.store.port import (
+    Batch,
+    Move,
+    Position,
+    PositionConflict,
+    ViewError,
+    ViewOutdated,
+    ViewUnavailable,
+)
 from projections.store.postgres_address import split_url
+from projections.store.sqlite_alone import alone_in
 from projections.store.statements import Dialect
 from projections.store.tables import AGENTS, DEFINITIONS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
 from projections.store.urls import UnknownDatabase, check_sound, exists, is_sqlite, open_view, sqlite_path
@@ -208,6 +219,37 @@ def test_sqlite_path_may_hold_any_character(tmp_path: Path) -> None:
     assert views.read_now(lambda moment: moment.one(EXECUTIONS, execution_id="run-0"))[0] is not None
     views.close()
     filler.store.close()
+
+
+def _open_with_others(url: str, together: Barrier, found: Queue[str]) -> None:
+    together.wait(30)
+    try:
+        with closing(open_view(url)) as store:
+            found.put(f"{store.positions()}")
+    except ViewError as error:
+        found.put(str(error))
+
+
+def test_processes_that_open_a_new_view_at_once_open_the_same(tmp_path: Path) -> None:
+    fork, count = get_context("fork"), 3
+    for number in range(5):
+        url, together, found = f"sqlite:///{tmp_path}/{number}/v.db", fork.Barrier(count), fork.Queue()
+        others = [fork.Process(target=_open_with_others, args=(url, together, found)) for _ in range(count)]
+        for other in others:
+            other.start()
+        assert [found.get(timeout=60) for _ in others] == ["[]"] * count
+        for other in others:
+            other.join(30)
+        assert len(list((tmp_path / str(number)).glob("v.db.????????????"))) == 1
+
+
+def test_view_whose_directory_another_process_holds_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LOCK_TIMEOUT_S", 0.1)
+    with alone_in(tmp_path, 1), pytest.raises(ViewUnavailable, match="another process has been opening"):
+        open_view(f"sqlite:///{tmp_path}/v.db")
+    open_view(f"sqlite:///{tmp_path}/v.db").close()
 
 
 @pytest.mark.parametrize("is_link", [False, True])
