@@ -181,7 +181,7 @@ def test_lists_print_a_table_or_json(terminal: Terminal, command: str, shown: st
 def test_any_command_where_nobody_listens_exits_3(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("placet.cli.session.connect.__defaults__", (0.2,))
+    monkeypatch.setattr("placet.cli.session.connect.__defaults__", (0.2, 20.0))
     assert terminal("inbox", url="http://127.0.0.1:9") == 3
     assert "not reachable" in terminal.err
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -179,10 +180,47 @@ async def test_change_that_was_sent_and_never_answered_may_have_been_done(mode: 
         ) as caught:
             await client.propose("e1", "send_money", {}, call_id="c1")
         assert caught.value.path.startswith("/executions/e1/tool-calls")
-        with pytest.raises(placet.Unreachable, match=r"does not answer; gave up after 0\.2 s") as read:
+        with pytest.raises(placet.Unreachable, match=r"does not answer; gave up after 0\.6 s") as read:
             await client.holds.list()
         never.set()
     assert not isinstance(read.value, placet.NoAnswer)
+
+
+@pytest.mark.parametrize("mode", ["rest", "ws"])
+async def test_read_that_waits_for_its_turn_at_the_door_gets_the_doors_own_refusal(mode: Mode) -> None:
+    async def busy(asked: Asked) -> Response:
+        await asyncio.sleep(2 * SHORT.request_s)
+        return JSONResponse({"code": "unavailable", "detail": "wait for the other questions"}, 503)
+
+    async with (
+        serving(Scripted(on_http=busy)) as script,
+        AsyncPlacet(script.url, token="t", transport=mode, patience=replace(SHORT, answer_s=10)) as client,
+    ):
+        with pytest.raises(placet.Unavailable, match="wait for the other questions"):
+            await client.holds.list()
+        assert len(script.asked) == 1
+
+
+async def test_read_whose_connection_broke_is_given_up_as_one_that_reached_nobody() -> None:
+    async with (
+        broken_off() as address,
+        AsyncPlacet(address, token="t", transport="rest", patience=replace(SHORT, answer_s=60)) as client,
+        asyncio.timeout(10),
+    ):
+        with pytest.raises(placet.Unreachable, match=r"broke off .*; gave up after 0\.2 s"):
+            await client.holds.list()
+
+
+@asynccontextmanager
+async def broken_off() -> AsyncIterator[str]:
+    """The address of a server that takes each request and hangs up."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 @pytest.mark.parametrize("mode", ["rest", "ws"])

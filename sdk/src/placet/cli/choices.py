@@ -156,7 +156,7 @@ def _begin_so(context: typer.Context, incomplete: str, ids: Callable[[Placet], l
     from placet.errors import PlacetError
 
     try:
-        with connect(context, COMPLETE_WITHIN_S) as placet:
+        with connect(context, COMPLETE_WITHIN_S, COMPLETE_WITHIN_S) as placet:
             return [one for one in ids(placet) if one.startswith(incomplete)]
     except PlacetError:
         # A completion that cannot be had is none; the command itself will say why.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Somebody sits in front of it: say soon that nobody answers.
 PATIENCE_S = 5.0
-# What was sent may be done: the gateway itself answers within 10 s, also where the decider is away.
+# Longer than a gateway lets what it was sent wait for the decider or, for a turn at the views, up to 13 s.
 ANSWER_PATIENCE_S = 20.0
 WIDE = 200
 LISTED_MAX = 5
@@ -57,15 +57,23 @@ class Settings:
     project: str | None = None
 
 
-def connect(context: typer.Context, within_s: float = PATIENCE_S) -> Placet:
-    """A client by the options, the environment, or `.placet/` here."""
+def connect(
+    context: typer.Context, within_s: float = PATIENCE_S, answer_s: float = ANSWER_PATIENCE_S
+) -> Placet:
+    """A client by the options, the environment, or `.placet/` here.
+
+    Args:
+        context: of the command.
+        within_s: until it gives up a gateway that nobody reaches.
+        answer_s: until it gives up what was sent.
+    """
     # httpx brings a command of its own along, which costs more than httpx and is not used here.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     from placet.sync import Placet
     from placet.transport.port import Patience
 
     settings = context.find_object(Settings) or Settings()
-    patience = Patience(request_s=within_s, open_s=within_s, answer_s=ANSWER_PATIENCE_S)
+    patience = Patience(request_s=within_s, open_s=within_s, answer_s=answer_s)
     return Placet(
         settings.url, token=settings.token, transport="auto", patience=patience, project=settings.project
     )

@@ -128,7 +128,8 @@ class Patience:
 
     Attributes:
         request_s: until an unanswered or unserved request is given up as `Unreachable`.
-        answer_s: until one that asks for a change, and that was sent, is given up; `request_s` where that is longer.
+        answer_s: until one that was sent is given up; `request_s` where that is longer. What only reads is not sent
+            again in what is left of it.
         open_s: for one connection to come about.
         first_delay_s: before the first new try; it doubles up to `most_delay_s`, each time at random
             between half and whole.

@@ -39,8 +39,8 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
     clock = asyncio.get_running_loop().time
     began = clock()
     budget_s = patience.request_s + request.waits_s
-    # What was sent may be done: its answer is worth more time than finding out that nobody is there.
-    sent_budget_s = max(budget_s, patience.answer_s + request.waits_s if request.writes else 0.0)
+    # Who takes a request may let it wait for its turn, which is worth more time than finding out that nobody does.
+    sent_budget_s = max(budget_s, patience.answer_s + request.waits_s)
     pauses = delays(patience)
     last: Reply | None = None
     sent = False
@@ -49,7 +49,8 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
         if reply is not None and not reply.comes_back:
             return reply
         last = reply or last
-        sent = sent or (lost is not None and lost.sent)
+        # What was sent may be done, so that the answer of another try is worth that time as well.
+        sent = sent or (request.writes and lost is not None and lost.sent)
         pause_s = next(pauses)
         if reply is not None and reply.retry_after_s is not None:
             pause_s = max(pause_s, min(reply.retry_after_s, MOST_RETRY_AFTER_S))
@@ -57,14 +58,15 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
         if clock() + pause_s >= began + most_s:
             if last is not None:
                 return last
-            raise _given_up(request, lost, most_s, sent=sent) from lost
+            after_s = sent_budget_s if clock() >= began + sent_budget_s else most_s
+            raise _given_up(lost, request.path if sent else None, after_s) from lost
         await asyncio.sleep(pause_s)
 
 
-def _given_up(request: Request, lost: ConnectionLost | None, after_s: float, *, sent: bool) -> Unreachable:
-    if not sent or not request.writes:
+def _given_up(lost: ConnectionLost | None, may_have_been_done: str | None, after_s: float) -> Unreachable:
+    if may_have_been_done is None:
         return Unreachable(f"{lost}; gave up after {after_s:g} s")
-    return NoAnswer(f"{lost}: no answer within {after_s:g} s; it may have been done", request.path)
+    return NoAnswer(f"{lost}: no answer within {after_s:g} s; it may have been done", may_have_been_done)
 
 
 async def _try(
