@@ -97,7 +97,6 @@ def test_up_with_a_database_that_cannot_be_used_says_so_before_kafka_is_started(
 
 UNREADABLE = f"postgresql://placet:{SECRET}/x@127.0.0.1:1/placet"
 NO_DATABASES = {
-    "nothing": ("", "give sqlite:///PATH or postgresql://"),
     "a word": ("nonsense", "give sqlite:///PATH or postgresql://"),
     "another kind": (f"mysql://placet:{SECRET}@db/placet", "not mysql://"),
     "no file": ("sqlite:///", "give sqlite:///PATH"),

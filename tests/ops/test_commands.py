@@ -45,6 +45,32 @@ def test_every_command_is_an_entry_point_that_loads() -> None:
     assert {name: loaded[name] for name in COMMANDS} == COMMANDS
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("up", "--data-dir", ""),
+        ("up", "--data-dir="),
+        ("up", "--database-url", ""),
+        ("down", "--data-dir", ""),
+        ("status", "--data-dir", ""),
+        ("replay", "--data-dir", ""),
+        ("replay", "--into", ""),
+        ("replay", "--database-url", ""),
+        ("keys", "list", "--data-dir", ""),
+        ("token", "issue", "--data-dir", "", "--subject", "ada"),
+        ("policy", "check", ""),
+        ("policy", "check", "p.yaml", "--against", ""),
+        ("audit-log", "--history", ""),
+    ],
+    ids=" ".join,
+)
+def test_empty_option_or_argument_is_wrong_usage(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert placet_run(command) == 2
+    assert "it is empty" in capsys.readouterr().err
+
+
 def test_status_without_a_stack_is_not_reachable(tmp_path: Path) -> None:
     done = run("status", "--data-dir", str(tmp_path), "--json")
     assert done.exit_code == 3

@@ -86,7 +86,7 @@ def test_check_file_that_is_not_utf_8_leaves_with_2(app: typer.Typer, good: Path
     assert CliRunner().invoke(app, ["check", str(good)]).exit_code == 2
 
 
-@pytest.mark.parametrize("server", ["nonsense", "", "ftp://host", "http://host:99999"])
+@pytest.mark.parametrize("server", ["nonsense", "ftp://host", "http://host:99999"])
 @pytest.mark.parametrize("command", ["check", "diff"])
 def test_wrong_address_of_against_is_wrong_usage_of_against(
     good: Path, command: str, server: str, capfd: pytest.CaptureFixture[str]

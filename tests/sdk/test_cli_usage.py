@@ -49,6 +49,12 @@ def test_malformed_time_is_wrong_usage(terminal: Terminal, command: tuple[str, .
         ("policy", "show", ""),
         ("principals", "publish", "mia-m", "--subject", ""),
         ("vault", "erase", "r1", "--yes", "--execution", ""),
+        ("audit", "fetch", "--out", ""),
+        ("audit", "fetch", "--out="),
+        ("audit", "prove", "e1", "--since-head", ""),
+        ("audit", "verify", ""),
+        ("audit", "verify", ".", "--key", ""),
+        ("policy", "publish", ""),
     ],
     ids=" ".join,
 )

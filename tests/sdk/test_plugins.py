@@ -10,12 +10,14 @@ ENTRY_POINTS = """\
 [placet.commands]
 greet = ourcommands:greet
 policy.lint = ourcommands:check
+save = ourcommands:save
 machine.part.turn = ourcommands:turn
 broken = ourcommands_missing:gone
 wrong = ourcommands:NUMBER
 """
 MODULE = '''\
 import typer
+from pathlib import Path
 NUMBER = 3
 def greet(name: str, loud: bool = False) -> None:
     """Say hello."""
@@ -24,6 +26,8 @@ def check(file: str) -> None:
     """Check a policy."""
     print(f"checking {file}")
     raise typer.Exit(1)
+def save(files: list[str] = typer.Argument(default=None), out: Path = Path(".")) -> None:
+    print(f"saving to {out}")
 def turn(by: int = 1) -> None:
     print(f"turned {by}")
 '''
@@ -46,6 +50,19 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 def test_command_of_another_distribution_runs_with_its_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["greet", "ada", "--loud"]) == 0
     assert capsys.readouterr().out == "hello ada!\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("greet", ""), ("save", "--out", ""), ("save", "--out="), ("policy", "lint", ""), ("save", "")],
+)
+def test_empty_option_or_argument_of_a_command_of_another_distribution_is_wrong_usage(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert run(command) == 2
+    written = capsys.readouterr()
+    assert "it is empty" in written.err
+    assert written.out == ""
 
 
 def test_command_under_our_own_group_stands_beside_ours(capsys: pytest.CaptureFixture[str]) -> None:

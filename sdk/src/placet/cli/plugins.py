@@ -17,7 +17,7 @@ from textwrap import shorten
 from typing import Any
 
 import typer
-from typer.core import CompletionItem, TyperCommand, TyperGroup  # type: ignore[attr-defined]
+from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
 
 from placet.cli import given
 
@@ -118,7 +118,7 @@ def find(prefix: str, name: str) -> Any:
     if not prefix and name in OWN:
         module, _, attribute = OWN[name][0].partition(":")
         found = getattr(import_module(f"placet.cli.{module}"), attribute)
-        return _own_group(found) if isinstance(found, typer.Typer) else _command(name, found, given.Command)
+        return _own_group(found) if isinstance(found, typer.Typer) else _command(name, found)
     full = f"{prefix}.{name}" if prefix else name
     if full in _contributed():
         return _command(name, _function(_contributed()[full]))
@@ -182,18 +182,21 @@ def _unavailable(point: EntryPoint, error: Exception) -> Callable[..., Any]:
     return unavailable
 
 
-def _command(name: str, function: Callable[..., Any], cls: type[TyperCommand] = TyperCommand) -> Any:
+def _command(name: str, function: Callable[..., Any]) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}
     broken = function.__name__ == "unavailable"
-    app.command(name, cls=cls, context_settings=settings if broken else None)(function)
+    app.command(name, cls=given.Command, context_settings=settings if broken else None)(function)
     return typer.main.get_command(app)
 
 
 def group_class(prefix: str) -> type[TyperGroup]:
     """A command group that also finds what others added under `prefix`."""
 
-    class OpenGroup(TyperGroup):
+    class OpenGroup(given.Group):
+        # The options before all commands are looked at where they are used.
+        takes_empty = not prefix
+
         def list_commands(self, ctx: Any) -> list[str]:
             own = [*super().list_commands(ctx), *(() if prefix else OWN)]
             return own + [name for name in names_under(prefix) if name not in own]
@@ -201,13 +204,6 @@ def group_class(prefix: str) -> type[TyperGroup]:
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             own = super().get_command(ctx, cmd_name)
             return own if own is not None else find(prefix, cmd_name)
-
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            rest = super().parse_args(ctx, args)
-            # The options before all commands are looked at where they are used.
-            if prefix:
-                given.check_given(ctx)
-            return rest
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             full = f"{prefix} {args[0]}".strip()
