@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from typer import BadParameter
 
 from placet.cli.remembering import options_of, parsed_tests, remember_of, seconds_of
 from tests.sdk.scripted import Asked, Scripted
-from tests.sdk.terminal import HOLD, Terminal, gateway
+from tests.sdk.terminal import HOLD, Terminal, gateway, on_a_screen, plain
 from tests.sdk.threaded import serving_thread
 
 RULE: dict[str, Any] = {
@@ -192,6 +193,40 @@ def test_rules_are_listed_with_what_would_hide_escaped(terminal: Terminal) -> No
     assert "\u202e" not in terminal.out
     assert terminal("rules", "--json") == 0
     assert json.loads(terminal.out) == [RULE]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_rules_on_a_screen_break_no_column(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    rule_id = "0d6f3a52-7c5e-5b1a-9a44-70d1c2b0e6aa"
+    tests = {"recipient": {"prefix": "GB29"}, "amount": {"at_most": 100}, "purpose": {"equals": "rent"}}
+
+    async def one(asked: Asked) -> Response:
+        return JSONResponse(
+            {"items": [{**RULE, "rule_id": rule_id, "arguments": tests}], "next_cursor": None}
+        )
+
+    terminal.script.on_http = one
+    on_a_screen(monkeypatch, columns)
+    assert terminal("rules") == 0
+    shown = plain(terminal.out)
+    for whole in (rule_id, "billing-bot", "2/5", "rita"):
+        assert whole in shown
+    assert re.sub(r"\s+", " ", json.dumps(tests)) in re.sub(r"\s+", " ", shown)
+
+
+def test_rules_show_their_end_in_the_terminals_zone(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert terminal("rules") == 0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert "2026-11-20 21:00:00" in terminal.out
 
 
 @pytest.mark.parametrize("change", ["activate", "suspend", "revoke"])

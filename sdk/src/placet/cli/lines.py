@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 LINE_CHARS = 100
-# In fewer columns a text would break words: it gets lines of its own.
+# In fewer columns, or where the others leave it less than that, a text would break words: it gets lines of its own.
 NARROW = 90
+TEXT_CHARS = 40
+# Between two columns.
+GAP = 2
 
 
 def begun(text: str) -> str:
@@ -31,25 +34,44 @@ def print_with_texts(
         columns: the heads of the others.
         rows: the cells of the others, as `print_table` takes them.
         title: the head of the texts' column.
-        texts: one for each row, short enough to be printed whole (`begun`).
+        texts: one for each row, commonly short enough for a line (`begun`).
         empty: what is said where there is no row.
     """
-    if rows and console().width < NARROW:
+    if rows and _is_narrow(columns, rows, texts):
         _print_narrow(columns, rows, texts)
         return
     print_table((*columns, title), [(*row, text) for row, text in zip(rows, texts, strict=True)], empty)
 
 
+def _is_narrow(columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: Sequence[Text]) -> bool:
+    """Whether the texts have no room beside the other columns."""
+    width = console().width
+    wanted = min(max(text.cell_len for text in texts), TEXT_CHARS)
+    widths = _widths([columns, *_shown(rows)])
+    return width < NARROW or sum(widths) + GAP * len(widths) + wanted > width
+
+
+def _shown(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+    return [[safe.escaped(str(told(cell))) for cell in row] for row in rows]
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    """How wide each column is."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+
+
 def _print_narrow(columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: Sequence[Text]) -> None:
     """The table with each text below its row; side by side, as far as the terminal is wide enough for that."""
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import set_cell_size
     from rich.padding import Padding
     from rich.text import Text
 
     screen = console()
-    cells = [columns, *([safe.escaped(str(told(cell))) for cell in row] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    fits = sum(widths) + 2 * (len(widths) - 1) <= screen.width
+    cells = [columns, *_shown(rows)]
+    widths = _widths(cells)
+    fits = sum(widths) + GAP * (len(widths) - 1) <= screen.width
     lines = [
         "  ".join(map(set_cell_size, row, widths)).rstrip() if fits else "  ".join(filter(None, row))
         for row in cells

@@ -9,8 +9,9 @@ import typer
 
 from placet.cli import safe
 from placet.cli.choices import RULE_STATUSES, completing, one_of, rule_ids
+from placet.cli.lines import print_with_texts
 from placet.cli.plugins import group_class
-from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json, print_table
+from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json
 from placet.errors import NotAuthorised
 from placet.ids import check_id
 from placet.models import StandingRule
@@ -51,21 +52,23 @@ def rules(
     if as_json:
         print_json([dict(rule.raw) for rule in found])
         return
-    print_table(
-        ("rule", "status", "agent", "tool", "arguments", "uses", "until", "by"),
+    print_with_texts(
+        ("rule", "status", "agent", "tool", "uses", "until", "by"),
         [
             (
                 rule.rule_id,
                 rule.status,
                 rule.agent,
                 rule.tool,
-                json.dumps(rule.arguments, ensure_ascii=False),
                 "" if rule.uses is None else f"{rule.used or 0}/{rule.uses}",
-                "" if rule.expires_at is None else f"{rule.expires_at:%Y-%m-%d %H:%M}",
+                rule.expires_at,
                 rule.made_by,
             )
             for rule in found
         ],
+        "arguments",
+        # Whole: they are what the rule lets through.
+        [safe.text(json.dumps(rule.arguments, ensure_ascii=False)) for rule in found],
         "Nothing is remembered: every held call asks a person.",
     )
 
