@@ -177,6 +177,13 @@ def test_quorum_of_who_handed_a_hold_on_that_they_could_decide_themselves_and_th
     assert code(decided(world, hold, "approve", ZOE)) == "already_voted"
 
 
+@pytest.mark.parametrize("to", ["", " ", "zoe ", "z\u200boe", "\t", "placet:timer"])
+def test_hand_on_to_what_no_token_can_have_for_a_subject_is_refused(to: str) -> None:
+    world = asking(roles=["treasurer"])
+    world.definitions = with_people(world.definitions, MIAS)
+    assert code(hand_on(world, held(world), MIA, to)) == "invalid"
+
+
 @pytest.mark.parametrize("mias", [None, MIAS], ids=["not published", "published"])
 def test_decide_by_a_delegation_of_an_earlier_version_stands_where_nobody_can_tell(
     mias: dict[str, Any] | None,

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from schemas import commands as k
+from schemas.actor import subject_fault
 from schemas.events import holds as h
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
@@ -79,9 +80,12 @@ def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
     """DelegateHold: another subject may decide it too. Its own request stays its own."""
 
     def problem(hold: Hold) -> Problem | None:
+        if (fault := subject_fault(command.to)) is not None:
+            # Handed to a name that looks like another's, a hold would wait for nobody.
+            return Refusal.INVALID, f"to: {fault}: no token can have such a subject"
         people = ctx.people
-        another = command.to and people.meant_by(command.to) != people.name_of(ctx.actor.subject)
-        return delegating_problem(hold) if another else (Refusal.INVALID, "name another person")
+        is_own = people.meant_by(command.to) == people.name_of(ctx.actor.subject)
+        return (Refusal.INVALID, "name another person") if is_own else delegating_problem(hold)
 
     def delegated(hold: Hold) -> Message:
         actor = ctx.actor
