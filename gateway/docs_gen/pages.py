@@ -11,7 +11,7 @@ from pathlib import Path
 from gateway.docs_gen.commands import command_sections
 from gateway.docs_gen.tables import message_section, refusal_table
 from gateway.idempotency import KEY_MAX_CHARS
-from gateway.sockets.close import NOT_AUTHENTICATED, NOT_AUTHORISED, RESTARTING, TOO_FAST, TRY_LATER
+from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, RESTARTING, TOO_FAST, TRY_LATER
 from gateway.sockets.protocol import (
     ANSWERS,
     FOR_AGENTS,
@@ -63,6 +63,7 @@ leave the project out, or get a token of that project or of the whole tenant; th
 1007 means that a text frame was no UTF-8.
 {TOO_FAST} means too many messages, or answers that are not read. {TRY_LATER} means try again in a moment.
 {RESTARTING} means that the gateway is stopping: connect again at once, to any gateway, with your cursor.
+{FAILED} means that the gateway has failed on this socket: connect again with your cursor.
 
 Until the token is believed a message may have 64 KiB. JSON is read strictly: a key twice in one object, NaN, a
 number out of range, an integer beyond ±(2^53 − 1) or a lone surrogate is `malformed`.

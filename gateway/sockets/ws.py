@@ -26,7 +26,7 @@ from gateway.problems import Problem, message_of, response
 from gateway.rates import Buckets
 from gateway.server.visitors import greet
 from gateway.service import Gateway
-from gateway.sockets.close import NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
+from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
 from gateway.sockets.verbs import frame_of
@@ -65,6 +65,11 @@ async def endpoint(websocket: WebSocket) -> None:
                 await _serve(websocket, gateway, admission)
         except Problem as refused:
             await _turn_away(websocket, refused)
+        except Exception:
+            # The client may be gone, or the socket closed already: what is told is the failure.
+            with suppress(WebSocketDisconnect, RuntimeError):
+                await websocket.close(FAILED, "the gateway has failed: connect again")
+            raise
 
 
 def _unwelcome(websocket: WebSocket, gateway: Gateway) -> Problem | None:
