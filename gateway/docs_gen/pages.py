@@ -67,6 +67,7 @@ leave the project out, or get a token of that project or of the whole tenant; th
 
 Until the token is believed a message may have 64 KiB. JSON is read strictly: a key twice in one object, NaN, a
 number out of range, an integer beyond ±(2^53 − 1) or a lone surrogate is `malformed`.
+Its answer has its `ref`, where that can be told: of a message with two it is an `error` without one.
 
 Message types are additive: ignore those, and fields, that you do not know. Every message of a subscription carries
 `cursor`; answers (`authenticated`, `reply`, `pong`, `error`) carry one where it covers no more than what your

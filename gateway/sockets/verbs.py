@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -59,9 +60,24 @@ def _ref_in(raw: bytes) -> str | None:
     """The `ref` of a message that another reader of JSON can read, though it is too deep or has no one meaning."""
     try:
         frame = orjson.loads(raw)
-        return ref_of(frame) if isinstance(frame, dict) else None
+        return ref_of(frame) if isinstance(frame, dict) and not _has_two_refs(raw) else None
     except (orjson.JSONDecodeError, Problem):
         return None
+
+
+def _has_two_refs(raw: bytes) -> bool:
+    """Whether a JSON object has `ref` twice: readers differ in which of the two they take."""
+    objects: list[list[tuple[str, Any]]] = [[]]
+
+    def keep_last(pairs: list[tuple[str, Any]]) -> None:
+        objects[0] = pairs
+
+    try:
+        # Of nested objects the outermost comes last.
+        json.loads(raw, object_pairs_hook=keep_last)
+    except RecursionError:
+        return False
+    return sum(name == "ref" for name, _ in objects[0]) > 1
 
 
 def body_of(frame: Frame) -> dict[str, Any]:

@@ -17,8 +17,17 @@ DEEP = "[" * 64 + "]" * 64
         ("9007199254740993", Refusal.MALFORMED),
         ("1e21", Refusal.MALFORMED),
         ('{"a":1,"a":2}', Refusal.MALFORMED),
+        ('{"ref":1,"ref":2}', Refusal.MALFORMED),
+        ("[" * 900 + "]" * 900, Refusal.TOO_LARGE),
     ],
-    ids=["deep", "large number", "large exponent", "double key"],
+    ids=[
+        "deep",
+        "large number",
+        "large exponent",
+        "double key",
+        "double ref within",
+        "very deep",
+    ],
 )
 def test_message_whose_body_is_refused_names_its_ref(body: str, code: Refusal) -> None:
     with pytest.raises(UnreadFrame) as unread:
@@ -29,7 +38,15 @@ def test_message_whose_body_is_refused_names_its_ref(body: str, code: Refusal) -
 
 @pytest.mark.parametrize(
     "raw",
-    [b'{"type":"ping","ref":"r1"', b"[1]", b'{"ref":7,"body":%b}' % DEEP.encode(), b'{"ref":"\xff"}', b"NaN"],
+    [
+        b'{"type":"ping","ref":"r1"',
+        b"[1]",
+        b'{"ref":7,"body":%b}' % DEEP.encode(),
+        b'{"ref":"\xff"}',
+        b"NaN",
+        b'{"ref":"r1","type":"ping","ref":"r2"}',
+        b'{"ref":"r1","body":{"ref":"x"},"\\u0072ef":"r1"}',
+    ],
 )
 def test_message_without_a_ref_that_can_be_told_names_none(raw: bytes) -> None:
     with pytest.raises(UnreadFrame) as unread:
