@@ -17,6 +17,9 @@ _SET_ASIDE = re.compile(_OURS + r"\.[^.]+-stray")
 # Of an empty cluster: it is written when a directory is prepared.
 _FIRST_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
 
+# Of a partition whose first records are still there, or still to come.
+_FIRST_SEGMENT = f"{0:020}.log"
+
 
 def has_partitions(data: Path) -> bool:
     """Whether a log directory has a partition of a topic that is not Kafka's own."""
@@ -24,8 +27,11 @@ def has_partitions(data: Path) -> bool:
 
 
 def set_aside(data: Path) -> list[str]:
-    """The directories of such partitions that Kafka has set aside, since its metadata does not know them."""
-    return _named(data, _SET_ASIDE)
+    """The directories of such partitions with records that Kafka has set aside, as its metadata does not know them.
+
+    One that never had a record holds nothing that could be lost.
+    """
+    return [name for name in _named(data, _SET_ASIDE) if _had_records(data / name)]
 
 
 def has_metadata(data: Path) -> bool:
@@ -34,6 +40,10 @@ def has_metadata(data: Path) -> bool:
         path.suffix in (".log", ".checkpoint") and path.name != _FIRST_SNAPSHOT and _size(path)
         for path in (data / METADATA).glob("*")
     )
+
+
+def _had_records(partition: Path) -> bool:
+    return any(path.name != _FIRST_SEGMENT or _size(path) for path in partition.glob("*.log"))
 
 
 def _size(path: Path) -> int:
