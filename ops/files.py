@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import DataDirectoryUnusableError, DiskFullError, OpsError, UsageError
+from schemas.json_files import read_json_file
 from vitals.disks import FULL, shortage
 
 
@@ -72,13 +73,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
         UsageError: The file is damaged, or cannot be read.
     """
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        return dict(read_json_file(path))
     except FileNotFoundError:
         return None
     except OSError as error:
         # The file may be whole: rights, too many open files, a disk that fails.
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise damaged(path, error) from error
 
 

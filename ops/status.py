@@ -12,6 +12,7 @@ from typing import Any
 
 from ops import process
 from ops.config import DataDir
+from ops.errors import UsageError
 from ops.files import damaged, is_full, read_json, write_json
 from vitals.disks import SQLITE, short_of_room
 from vitals.status import read_word
@@ -208,7 +209,11 @@ def short_disks(directory: DataDir) -> tuple[list[str], list[str]]:
 
 def _written_paths(directory: DataDir) -> list[Path]:
     found = [directory.root, directory.kafka]
-    config = read_json(directory.config) or {}
+    try:
+        config = read_json(directory.config) or {}
+    except UsageError:
+        # What runs was started before it was damaged, and can be looked at and stopped without it.
+        return found
     url = str(config.get("database_url") or "")
     if url.startswith(SQLITE):
         found.append(Path(url.removeprefix(SQLITE)))

@@ -23,6 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from schemas.json_files import read_json_file
+
 # What deciders carry between partitions is signed with it; made by the first decider that starts.
 DECIDER_KEY = "decider.pem"
 DECIDERS = "deciders.json"
@@ -84,7 +86,7 @@ def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
         KeysUnreadable: the file is damaged.
     """
     try:
-        return _publics(json.loads(path.read_text()))
+        return _publics(read_json_file(path))
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError, binascii.Error) as error:
@@ -113,7 +115,7 @@ def _copied(path: Path) -> dict[str, dict[str, Ed25519PublicKey]]:
     """All that the copy in the same directory has, by file; errors as `load_copy`."""
     copies = path.with_name(COPIES)
     try:
-        return {name: _publics(pairs) for name, pairs in json.loads(copies.read_text()).items()}
+        return {name: _publics(pairs) for name, pairs in read_json_file(copies).items()}
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError, binascii.Error) as error:

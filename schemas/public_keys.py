@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from schemas import key_files
+from schemas.json_files import read_json_file
 
 READ_EVERY_S = 1.0
 Stamp = tuple[int, int, int]
@@ -90,7 +90,7 @@ def _stamp(path: Path) -> Stamp | None:
 
 def _read(path: Path) -> dict[str, Ed25519PublicKey]:
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries = read_json_file(path)
         return {
             kid: Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
             for kid, text in entries.items()

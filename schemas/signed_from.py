@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from schemas.json_files import read_json_file
 from schemas.key_files import KeysUnreadable, write_private
 
 SIGNED_FROM = "signed-from.json"
@@ -130,7 +131,7 @@ def _way_back(path: Path) -> str:
 
 
 def _read(path: Path) -> dict[str, tuple[Since, ...]]:
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = read_json_file(path)
     return {topic: tuple(_since(entry) for entry in entries) for topic, entries in found.items()}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.headers import rfc3339
+from schemas.json_files import read_json_file
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +76,8 @@ def read_status(path: Path) -> dict[str, Any] | None:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json_file(path)
     except ValueError:
         # It may be just being written over.
         time.sleep(READ_AGAIN_S)
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json_file(path)

@@ -4,11 +4,11 @@ The file holds `security_protocol`, `sasl_mechanism`, `sasl_plain_username`, `sa
 paths `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`: the names that aiokafka's clients use.
 """
 
-import json
 import ssl
 from pathlib import Path
 from typing import Any
 
+from schemas.json_files import read_json_file
 from schemas.outgoing_tls import outgoing_tls
 
 PLAIN = frozenset({"security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"})
@@ -48,7 +48,7 @@ def client_settings(path: str | Path | None) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json_file(path)
     except (OSError, ValueError) as error:
         raise KafkaSettingsRefused(f"the Kafka settings {path} cannot be read: {error}") from error
     if not isinstance(values, dict):

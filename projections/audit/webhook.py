@@ -16,6 +16,7 @@ import httpx
 
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from schemas.audit import Head, call_signature
+from schemas.json_files import read_json_file
 from schemas.key_files import SigningKey
 from schemas.outgoing_http import ProxyUnusable, http_client
 from schemas.outgoing_tls import TlsRefused
@@ -95,7 +96,7 @@ class Webhook:
 
     def _taken(self) -> dict[str, int]:
         try:
-            found = json.loads(self.cursor_file.read_text())
+            found = read_json_file(self.cursor_file)
             return {str(tenant): int(number) for tenant, number in found.items()}
         except FileNotFoundError:
             return {}

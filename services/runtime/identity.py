@@ -7,6 +7,7 @@ from pathlib import Path
 
 from log.errors import LogError, LogUnreachable
 from log.port import Log
+from schemas.json_files import read_json_file
 from schemas.key_files import write_private
 
 WATCH_EVERY_S = 3.0
@@ -86,7 +87,7 @@ def _compare_and_keep(found: dict[str, str], path: Path) -> None:
 
 def _known(path: Path) -> dict[str, str]:
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = read_json_file(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -44,6 +44,12 @@ def test_client_settings_that_cannot_be_used_are_refused(tmp_path: Path, value: 
         client_settings(written(tmp_path, value))
 
 
+def test_client_settings_nested_without_end_are_refused_with_their_file(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(KafkaSettingsRefused, match=r"deep\.json cannot be read: it is nested too deep"):
+        client_settings(tmp_path / "deep.json")
+
+
 def test_client_settings_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(KafkaSettingsRefused, match=r"none\.json"):
         client_settings(tmp_path / "none.json")

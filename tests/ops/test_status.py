@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,6 +82,21 @@ def test_read_stack_in_a_copy_made_while_it_ran_is_stopped_there(stack: Stack, t
     assert stop_stack(copy) is False, "the supervisor of the original is let alone"
     original.root.rename(tmp_path / "moved")
     assert read_stack(DataDir(tmp_path / "moved")).pid == OWN
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000], ids=["cut", "deep"])
+def test_stack_whose_configuration_was_damaged_is_looked_at_and_stopped(
+    directory: DataDir, stack: Stack, text: str
+) -> None:
+    directory.config.write_text(text)
+    with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as supervisor:
+        started = process.started_ticks(supervisor.pid)
+        write_stack(directory, replace(stack, pid=supervisor.pid, started=started))
+        assert read_stack(directory).pid == supervisor.pid
+        ended = threading.Thread(target=supervisor.wait)
+        ended.start()
+        assert stop_stack(directory) is True
+        ended.join(30)
 
 
 def test_read_stack_names_the_part_in_trouble_beside_what_happened_to_another(

@@ -26,7 +26,9 @@ async def test_check_identity_recreated_topic_is_refused_with_its_name(world: Wo
     assert refused.value.topic == world.log.topics.executions
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"placet.commands": 1}', "\xff"], ids=repr)
+@pytest.mark.parametrize(
+    "text", ["", "[1]", '{"placet.commands": 1}', "\xff", "[" * 100_000], ids=lambda text: repr(text)[:9]
+)
 async def test_check_identity_damaged_file_is_told_with_what_to_do_and_kept(
     world: World, tmp_path: Path, text: str
 ) -> None:

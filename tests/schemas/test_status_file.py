@@ -35,7 +35,7 @@ def test_write_status_without_a_path_writes_nothing(tmp_path: Path) -> None:
 def test_read_status_of_what_is_no_status_is_none(tmp_path: Path) -> None:
     path = tmp_path / "role.json"
     assert read_status(path) is None
-    for text in ("", "{", "[]", "7", '{"state": 1}', '{"pid": 1}'):
+    for text in ("", "{", "[]", "7", "[" * 100_000, '{"state": 1}', '{"pid": 1}'):
         path.write_text(text)
         assert read_status(path) is None, text
 
