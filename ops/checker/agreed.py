@@ -11,6 +11,9 @@ from typing import Any
 from ops.checker.people import PeopleAt
 from schemas.canonical import parse_strict
 
+# Whom terms ask that name nobody.
+REVIEWERS = frozenset({"reviewer", "operator", "admin"})
+
 Document = Mapping[str, Any]
 Asked = tuple[str, str]  # the scope of a vote, and its JSON of what is to be remembered
 
@@ -42,7 +45,7 @@ def who_may_no_more(document: Document, activators: Iterable[str], people: Peopl
     makers = [(maker["by"], set(maker["roles"])) for maker in document.get("makers") or (alone,)]
     terms = document.get("terms", {})
     gone = [by for by, had in makers if _lost(by, had, terms, people)]
-    return gone + [by for by in activators if _lost(by, set(), terms, people)]
+    return gone + [by for by in activators if not _may_decide(by, terms, people)]
 
 
 def _lost(by: str, had: set[str], terms: Document, people: PeopleAt) -> bool:
@@ -53,10 +56,19 @@ def _lost(by: str, had: set[str], terms: Document, people: PeopleAt) -> bool:
         return False
     if had:
         return not had & roles
-    reviewers = terms.get("reviewers") or ()
-    return bool(reviewers) and not (
-        people.person(by) in people.named(reviewers) or roles & set(terms.get("roles") or ())
-    )
+    # By which of the terms' roles a maker of before decided is not known.
+    return bool(terms.get("reviewers")) and not _may_decide(by, terms, people)
+
+
+def _may_decide(by: str, terms: Document, people: PeopleAt) -> bool:
+    """Whether an account may decide what the terms ask: by name, or by a role that its principal has today."""
+    roles, reviewers = people.roles(by), terms.get("reviewers") or ()
+    if not people.may_act(by):
+        return False
+    if roles is None or people.person(by) in people.named(reviewers):
+        return True
+    asked = set(terms.get("roles") or ()) or (frozenset() if reviewers else REVIEWERS)
+    return bool(roles & asked)
 
 
 def _is_just(tests: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

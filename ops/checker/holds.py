@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ops.checker.agreed import disagreement
+from ops.checker.agreed import REVIEWERS, disagreement
 from ops.checker.calls import CallSeen, Handed, HoldSeen, Opened, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
 from schemas.canonical import parse_strict
-
-REVIEWERS = frozenset({"reviewer", "operator", "admin"})
 
 
 def hold_event(run: RunSeen, fact: Fact) -> None:

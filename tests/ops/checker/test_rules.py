@@ -27,7 +27,7 @@ RUN, USES = "acme/main/x", "acme/main/rule/r"
 EXPIRY_MS = 2_000
 PEOPLE: dict[str, dict[str, Any]] = {
     "rita-r": {"principal": "rita-r", "subjects": ["rita", "rita@home"]},
-    "otto-o": {"principal": "otto-o", "subjects": ["otto"]},
+    "otto-o": {"principal": "otto-o", "subjects": ["otto"], "roles": ["reviewer"]},
 }
 
 
@@ -260,3 +260,40 @@ def test_released_by_a_rule_whose_maker_or_activator_may_decide_no_more(
     monkeypatch.setitem(PEOPLE, name, {**PEOPLE[name], **change})
     seen.release()
     assert [violation.invariant for violation in seen.found] == found
+
+
+BY_ROLE, BY_NAME = {"roles": ["treasurer"]}, {"reviewers": ["otto-o"]}
+
+
+@pytest.mark.parametrize(
+    ("terms", "roles", "found"),
+    [
+        ({}, ["reviewer"], []),
+        ({}, ["admin"], []),
+        ({}, ["treasurer"], ["I10"]),
+        ({}, [], ["I10"]),
+        (BY_ROLE, ["treasurer"], []),
+        (BY_ROLE, ["reviewer"], ["I10"]),
+        (BY_ROLE, [], ["I10"]),
+        (BY_NAME, [], []),
+        ({"reviewers": ["rita-r"]}, ["reviewer"], ["I10"]),
+        ({**BY_ROLE, "reviewers": ["rita-r"]}, ["treasurer"], []),
+        ({**BY_ROLE, "reviewers": ["rita-r"]}, ["reviewer"], ["I10"]),
+    ],
+)
+def test_released_by_a_rule_whose_activator_has_lost_what_deciding_takes(
+    monkeypatch: pytest.MonkeyPatch, terms: dict[str, Any], roles: list[str], found: list[str]
+) -> None:
+    makers = [{"by": "rudi", "roles": ["reviewer"]}]
+    seen = Seen(requesters=[], uses=None, made_by="rudi", makers=makers, terms=terms)
+    seen.activate("otto")
+    monkeypatch.setitem(PEOPLE, "otto-o", {**PEOPLE["otto-o"], "roles": roles})
+    seen.release()
+    assert [violation.invariant for violation in seen.found] == found
+
+
+def test_released_by_a_rule_whose_activator_nobody_has_published_finds_nothing() -> None:
+    seen = Seen(requesters=[], uses=None, terms=BY_ROLE)
+    seen.activate("olga")
+    seen.release()
+    assert seen.found == []
