@@ -15,11 +15,11 @@ from starlette.responses import Response
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.openapi import openapi_document
 from gateway.leaving import AnsweredInTheEnd
 from gateway.metrics import Metrics
 from gateway.problems import Problem, bare, bare_code, not_found, response
-from gateway.rates import Buckets
 from gateway.rest import (
     calls,
     definitions,
@@ -46,6 +46,7 @@ from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from gateway.rest.unread import Unread
 from gateway.server.heads import Heads
 from gateway.service import Gateway
+from gateway.shares.rates import Buckets
 from gateway.sockets import ws
 
 logger = logging.getLogger(__name__)
@@ -127,7 +128,9 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_middleware(HeadAsGet)
     app.add_middleware(Observed, metrics=gateway.metrics)
     app.state.openapi = openapi_document(app)
+    # Anybody may ask for them, as often as they like; so they are written once.
     app.state.openapi_text = orjson.dumps(app.state.openapi)
+    app.state.asyncapi_text = orjson.dumps(asyncapi_document())
     return app
 
 

@@ -36,6 +36,7 @@ from gateway.kafka_tail import KafkaTail, Start
 from gateway.kafka_trust import TrustTail
 from gateway.leaving import Leaving
 from gateway.live.cache import MAX_PASSING, key_of
+from gateway.live.cursor import CursorKey
 from gateway.live.heard import Heard
 from gateway.live.live import Live
 from gateway.live.reader import Reader
@@ -46,15 +47,15 @@ from gateway.operations.plan import Gate
 from gateway.outbox import Outbox
 from gateway.parts import Parts
 from gateway.policy import load_gateway_policy
-from gateway.quotas import ProposalQuotas
-from gateway.rates import Buckets
+from gateway.pushes.catching_up import CatchUps
+from gateway.pushes.hub import Hub
 from gateway.server.visitors import Strangers
 from gateway.settings import GatewaySettings, read_kafka_settings
-from gateway.sockets.budget import Budget
-from gateway.sockets.catching_up import CatchUps
-from gateway.sockets.cursor import CursorKey
-from gateway.sockets.hub import Hub
-from gateway.sockets.seats import Seats
+from gateway.shares.budget import Budget
+from gateway.shares.quotas import ProposalQuotas
+from gateway.shares.rates import Buckets
+from gateway.shares.seats import Seats
+from gateway.shares.work import Owner, Work
 from gateway.timekeeping import keep_time
 from gateway.undecided import Undecided, no_tokens
 from gateway.vault.desk import Desk
@@ -63,7 +64,6 @@ from gateway.vault.store import open_database
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import wrapper_of
 from gateway.views import Beginning, GatewayViews
-from gateway.work import Owner, Work
 from log.kafka.client import KafkaSettings
 from log.kafka.voice import KafkaVoice
 from projections.audit.head_files import HeadFiles

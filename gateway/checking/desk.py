@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from gateway.checking.documents import Kind
 from gateway.checking.reader import Reader
 from gateway.problems import Problem
-from gateway.turns import Turns
-from gateway.work import Owner
+from gateway.shares.turns import Turns
+from gateway.shares.work import Owner
 from schemas.refusals import Refusal
 
 BUDGET_S = 10.0

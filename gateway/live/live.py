@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gateway.live.cache import Cache
+from gateway.live.cursor import CursorKey, Position, Vector, mark_of
 from gateway.live.definitions import Definitions
 from gateway.live.facts import Fact, Group
 from gateway.live.log_time import LogTime
 from gateway.live.ring import Ring
 from gateway.live.waiters import Waiters
 from gateway.live.watch import Watch
-from gateway.sockets.cursor import CursorKey, Position, Vector, mark_of
-from gateway.work import Owner, processor_s
+from gateway.shares.work import Owner, processor_s
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.events.rules import RuleAsked
 from schemas.ids import LOG_KEYS, split_execution_key, split_rule_uses_key

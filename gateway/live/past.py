@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gateway.live.cursor import ALL_GIVEN, NONE, Vector, mark_of
 from gateway.live.facts import Fact, Group
-from gateway.sockets.cursor import ALL_GIVEN, NONE, Vector, mark_of
 from schemas.events.log import WriterClaimed
 from schemas.headers import read_event, read_meta
 from schemas.ids import LOG_KEYS

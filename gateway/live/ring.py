@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gateway.live.cursor import ALL_GIVEN, Vector
 from gateway.live.facts import Group
-from gateway.sockets.cursor import ALL_GIVEN, Vector
 
 Owner = tuple[bytes, ...]
 

@@ -12,7 +12,7 @@ from gateway.live.definitions import Place, Published, Shelf, lies_in
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem, not_found
-from gateway.work import owner_of
+from gateway.shares.work import owner_of
 from schemas import commands as k
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.ids import definition_key, is_client_id

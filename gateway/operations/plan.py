@@ -20,11 +20,11 @@ from gateway.live.reader import Reader, Subject
 from gateway.looks import Looks
 from gateway.policy import GatewayPolicy
 from gateway.problems import Problem, not_found
-from gateway.quotas import ProposalQuotas
-from gateway.sockets.catching_up import CatchUps
+from gateway.pushes.catching_up import CatchUps
+from gateway.shares.quotas import ProposalQuotas
+from gateway.shares.work import Work
 from gateway.undecided import Undecided
 from gateway.vault.desk import Desk
-from gateway.work import Work
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.ids import execution_key

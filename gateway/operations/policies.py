@@ -13,7 +13,7 @@ from gateway.live.definitions import Published, in_force, newest, policy_json
 from gateway.operations.definitions import adopted, published
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
 from gateway.problems import Problem, not_found
-from gateway.work import owner_of
+from gateway.shares.work import owner_of
 from schemas import commands as k
 from schemas.ids import definition_key, is_client_id
 from schemas.refusals import Refusal

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Reply
 from gateway.problems import Problem
-from gateway.work import owner_of
+from gateway.shares.work import owner_of
 from projections.folds.holds import votes_of
 from projections.folds.rows import Row
 from projections.folds.shown import view_of_row

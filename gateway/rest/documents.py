@@ -1,15 +1,10 @@
-"""/openapi.json and /asyncapi.json: the published interface, generated from the same models."""
+"""/openapi.json and /asyncapi.json: the published interface, as the application has them."""
 
 from __future__ import annotations
 
-from functools import cache
-
-import orjson
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
-
-from gateway.docs_gen.asyncapi import asyncapi_document
 
 router = APIRouter(tags=["documents"])
 JSON = "application/json"
@@ -22,12 +17,6 @@ async def openapi(request: Request) -> Response:
 
 
 @router.get("/asyncapi.json", include_in_schema=False)
-async def asyncapi() -> Response:
+async def asyncapi(request: Request) -> Response:
     """The AsyncAPI document."""
-    return Response(_asyncapi(), media_type=JSON)
-
-
-@cache
-def _asyncapi() -> bytes:
-    # Anybody may ask for it, as often as they like; so it is made once.
-    return orjson.dumps(asyncapi_document())
+    return Response(request.app.state.asyncapi_text, media_type=JSON)

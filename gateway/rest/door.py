@@ -17,15 +17,15 @@ from starlette.responses import Response
 
 from gateway.idempotency import idempotency_key
 from gateway.identity.doors import Admission
-from gateway.intake import taken_in
+from gateway.live.cursor import CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
 from gateway.server.visitors import greet
 from gateway.service import Gateway
-from gateway.sockets.cursor import CursorRefused, Vector
+from gateway.shares.intake import taken_in
+from gateway.shares.work import owner_of
 from gateway.strictjson import BODY_MAX_BYTES, parse_object
-from gateway.work import owner_of
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Mark, Page, cursor_at, items_after
 from projections.queries.views import ANSWER_S, Positions

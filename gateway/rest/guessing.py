@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from gateway.problems import Problem, response
-from gateway.rates import Buckets
 from gateway.server.visitors import visitor_of
+from gateway.shares.rates import Buckets
 from gateway.sockets.close import NOT_AUTHENTICATED
 from schemas.refusals import Refusal
 

@@ -1,16 +1,20 @@
-"""/v1/events/stream."""
+"""/v1/events/stream: the messages of the sockets as server-sent events."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from gateway.rest.documented import answers, documented
 from gateway.rest.door import Door, door_of
 from gateway.rest.parameters import CURSOR, LAST_EVENT_ID, Parameter
-from gateway.sockets.sse import stream_events
+from gateway.shares.work import owner_of
+from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.sse import EventStream, Stream
+from gateway.sockets.subscriptions import subscribe
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -28,3 +32,24 @@ CHANNELS = Parameter("channels", "Channels by comma, as of the WebSocket; events
 async def stream(door: AtDoor) -> Response:
     """The messages of some channels, as they come; `Last-Event-ID` goes on from a cursor."""
     return await stream_events(door)
+
+
+async def stream_events(door: Door) -> StreamingResponse:
+    """The messages of the channels in the query, from the cursor of `Last-Event-ID` or `cursor` on.
+
+    Raises:
+        Problem: a channel or cursor that there is not, or that this reader may not have; 429, the subject has
+            as many sockets and streams open as it may.
+    """
+    gateway = door.gateway
+    channels = (door.query("channels") or "events").split(",")
+    cursor = door.request.headers.get("last-event-id") or door.query("cursor")
+    out = Outgoing(gateway.settings.limits, owner_of(door.actor), gateway.budget)
+    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, door.admission)
+    with ExitStack() as taken:
+        taken.enter_context(gateway.seats.seat(door.actor))
+        taken.callback(out.discard)
+        taken.enter_context(gateway.leaving.ends(out.close))
+        catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
+        stream.behind = cursor if catching_up is not None else None
+        return EventStream(stream, taken.pop_all(), catching_up)

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.problems import Problem, response
 from gateway.rest.door import OWNER
 from gateway.server.visitors import visitor_of
-from gateway.sockets.budget import Budget
-from gateway.work import Owner
+from gateway.shares.budget import Budget
+from gateway.shares.work import Owner
 from schemas.refusals import Refusal
 
 # Smaller answers are bounded by how often a subject may ask.

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import orjson
 
 from gateway.settings import Limits
-from gateway.sockets.budget import Budget
-from gateway.work import Owner
+from gateway.shares.budget import Budget
+from gateway.shares.work import Owner
 
 # With so many bytes of answers unread, no more is asked for.
 ANSWERS_MAX_BYTES = 1024 * 1024

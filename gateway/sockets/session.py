@@ -20,13 +20,13 @@ from gateway.operations.calls import PENDING
 from gateway.operations.plan import Gate, Missing, Plan, Reply, Unprepared, refusal_of, unanswered
 from gateway.operations.requests import ask_person
 from gateway.problems import Problem, message_of, written
+from gateway.pushes.hub import Hub
 from gateway.settings import Limits
-from gateway.sockets.hub import Hub
+from gateway.shares.work import owner_of
 from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.verbs import VERBS, Frame, Make, UnreadFrame, body_of, ref_of
-from gateway.work import owner_of
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway.sockets.cursor import Position, Vector
-from gateway.work import Owner, Work
+from gateway.live.cursor import Position, Vector
+from gateway.shares.work import Owner, Work
 from projections.folds.rows import Row
 
 # Most clients take messages of 1 MiB and close the connection at a longer one.

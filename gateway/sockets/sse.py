@@ -16,13 +16,10 @@ from gateway.identity.doors import Admission, RolesChanged
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, message_of
-from gateway.rest.door import Door
+from gateway.pushes.hub import Hub
 from gateway.settings import Limits
-from gateway.sockets.hub import Hub
 from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.snapshots import begin_anew
-from gateway.sockets.subscriptions import subscribe
-from gateway.work import owner_of
 from schemas.actor import Actor
 
 # A comment now and then keeps proxies from closing a quiet stream, and finds readers that are gone.
@@ -71,27 +68,6 @@ class Stream:
         self.out.answer(resync_frame(begin_anew(self.gate.live.position)))
         self.out.close()
         self.metrics.resyncs.inc()
-
-
-async def stream_events(door: Door) -> StreamingResponse:
-    """The messages of the channels in the query, from the cursor of `Last-Event-ID` or `cursor` on.
-
-    Raises:
-        Problem: a channel or cursor that there is not, or that this reader may not have; 429, the subject has
-            as many sockets and streams open as it may.
-    """
-    gateway = door.gateway
-    channels = (door.query("channels") or "events").split(",")
-    cursor = door.request.headers.get("last-event-id") or door.query("cursor")
-    out = Outgoing(gateway.settings.limits, owner_of(door.actor), gateway.budget)
-    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, door.admission)
-    with ExitStack() as taken:
-        taken.enter_context(gateway.seats.seat(door.actor))
-        taken.callback(out.discard)
-        taken.enter_context(gateway.leaving.ends(out.close))
-        catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
-        stream.behind = cursor if catching_up is not None else None
-        return EventStream(stream, taken.pop_all(), catching_up)
 
 
 class EventStream(StreamingResponse):

@@ -9,14 +9,15 @@ from typing import Any, Protocol
 
 from gateway.deciding import sees_hold
 from gateway.identity.doors import check_reads, check_sees, reads_project
+from gateway.live.cursor import ALL_GIVEN, CursorRefused, Vector
 from gateway.operations import calls, executions
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, not_found
+from gateway.pushes.catching_up import Returning
+from gateway.pushes.hub import Hub
+from gateway.pushes.messages import EVENTS, HOLDS
 from gateway.settings import Limits
-from gateway.sockets.catching_up import Returning
-from gateway.sockets.cursor import ALL_GIVEN, CursorRefused, Vector
-from gateway.sockets.hub import Hub
-from gateway.sockets.messages import EVENTS, HOLDS
+from gateway.shares.work import owner_of
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.snapshots import (
     Shown,
@@ -25,7 +26,6 @@ from gateway.sockets.snapshots import (
     is_unfinished,
     snapshot_frames,
 )
-from gateway.work import owner_of
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
 from schemas.actor import Actor

@@ -21,17 +21,17 @@ import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.doors import PROJECT_HEADER, Admission, project_of
-from gateway.intake import taken_in
 from gateway.problems import Problem, message_of, response
-from gateway.rates import Buckets
 from gateway.server.visitors import greet
 from gateway.service import Gateway
+from gateway.shares.intake import taken_in
+from gateway.shares.rates import Buckets
+from gateway.shares.work import owner_of, processor_s
 from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
 from gateway.sockets.outgoing import Outgoing
 from gateway.sockets.session import Session
 from gateway.sockets.verbs import frame_of
 from gateway.strictjson import parse_object
-from gateway.work import owner_of, processor_s
 from schemas.refusals import Refusal
 
 SUBPROTOCOL = "placet.v1"
@@ -164,7 +164,11 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
 
 
 async def _read(websocket: WebSocket, session: Session, gateway: Gateway, admission: Admission) -> None:
-    messages, work, owner = Buckets(session.limits.messages_per_s), gateway.work, owner_of(session.actor)
+    messages, work, owner = (
+        Buckets(session.limits.messages_per_s),
+        gateway.work,
+        owner_of(session.actor),
+    )
     refused = 0
     while refused < FLOOD_REFUSALS_MAX:
         raw = await _receive(websocket)

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from gateway.live.live import Live
-from gateway.sockets.catching_up import CatchUps
-from gateway.sockets.hub import Hub
+from gateway.pushes.catching_up import CatchUps
+from gateway.pushes.hub import Hub
 from log.places import Bounds
 from projections.queries.history import ExecutionState, fold_all
 from schemas.actor import Actor

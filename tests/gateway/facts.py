@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from gateway.live.cursor import CursorKey
 from gateway.live.live import Live
 from gateway.live.log_time import LogTime
+from gateway.pushes.hub import Hub
 from gateway.settings import Limits
-from gateway.sockets.budget import Budget
-from gateway.sockets.cursor import CursorKey
-from gateway.sockets.hub import Hub
+from gateway.shares.budget import Budget
+from gateway.shares.work import Work
 from gateway.sockets.outgoing import Outgoing
-from gateway.work import Work
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.problems import Problem
-from gateway.sockets import catching_up
-from gateway.sockets.hub import Hub
+from gateway.pushes import catching_up
+from gateway.pushes.hub import Hub
 from schemas.actor import Actor
 from schemas.message import Message
 from schemas.refusals import Refusal

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sockets.cursor import ALL_GIVEN, CursorKey, CursorRefused, Position, Vector
+from gateway.live.cursor import ALL_GIVEN, CursorKey, CursorRefused, Position, Vector
 
 KEY = CursorKey(b"s" * 32, 3)
 OFFSET = st.one_of(st.integers(-1, 2**32 + 5), st.integers(-1, 2**62))

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.sockets.hub import Hub
+from gateway.pushes.hub import Hub
 from schemas.actor import Actor
 from schemas.events import holds as h
 from schemas.events import rules as r

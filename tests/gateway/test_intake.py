@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gateway.intake import LONG_BYTES, taken_in
 from gateway.problems import Problem
+from gateway.shares.intake import LONG_BYTES, taken_in
+from gateway.shares.work import Work
 from gateway.strictjson import parse, parse_object
-from gateway.work import Work
 from schemas.refusals import Refusal
 
 OWNER = ("acme", "bot")

@@ -15,7 +15,7 @@ from starlette.types import Message
 from gateway.rest.door import OWNER, PAGE_BYTES
 from gateway.rest.unread import Unread
 from gateway.settings import Limits
-from gateway.sockets.budget import Budget
+from gateway.shares.budget import Budget
 from placet import Placet
 from projections.queries.paging import Mark, cursor_at
 from tests.gateway.conftest import Caller, Doors

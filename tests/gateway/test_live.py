@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
+from gateway.live.cursor import Vector
 from gateway.live.live import DEFINITIONS_LANE, Live, groups_of
 from gateway.live.outcome import Outcome
 from gateway.live.waiters import Wait, Waited
 from gateway.problems import Problem
 from gateway.service import until_read
-from gateway.sockets.cursor import Vector
-from gateway.work import LONG_MESSAGE_S
+from gateway.shares.work import LONG_MESSAGE_S
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.refusals import Refusal
 from tests.gateway.facts import (

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from gateway import quotas as q
 from gateway.asking import Ask
 from gateway.bodies import RequestHumanInput
 from gateway.live.definitions import Published
@@ -14,7 +13,8 @@ from gateway.operations.calls import plan_propose
 from gateway.operations.plan import Unprepared
 from gateway.policy import GatewayPolicy
 from gateway.problems import Problem
-from gateway.quotas import ProposalQuotas
+from gateway.shares import quotas as q
+from gateway.shares.quotas import ProposalQuotas
 from schemas.actor import Actor
 from schemas.canonical import canonical
 from schemas.token import Claims

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.rates import ROUNDING_S, SWEEP_AT, Buckets
+from gateway.shares.rates import ROUNDING_S, SWEEP_AT, Buckets
 
 
 @pytest.mark.parametrize("per_s", [1, 5, 500])

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from gateway.live.cursor import Position, Vector
 from gateway.live.facts import EVENT_OVERHEAD_BYTES, Group
 from gateway.live.live import groups_of
 from gateway.live.ring import Ring
-from gateway.sockets.cursor import Position, Vector
 from tests.gateway.facts import LANES, Partition, key_of, new_live, refused, started
 
 

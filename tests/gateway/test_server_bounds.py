@@ -19,12 +19,12 @@ import uvloop
 import websockets
 
 from gateway.main import listen
-from gateway.rates import Buckets
 from gateway.rest.guessing import Guessing
 from gateway.server.bounds import Bounds
 from gateway.server.http import BoundedHttp
 from gateway.server.visitors import Strangers, greet
 from gateway.server.websocket import BoundedWebSocket
+from gateway.shares.rates import Buckets
 
 BOUNDS = Bounds(
     head_s=0.5, body_s=0.5, linger_s=5.0, strangers=24, strangers_each=24, strangers_s=0, stall_s=0.5

@@ -13,8 +13,8 @@ from gateway.identity.doors import Authenticator
 from gateway.identity.issuer import issue
 from gateway.identity.keys import ISSUERS, PublicKeyFile
 from gateway.problems import Problem
-from gateway.rates import Buckets
 from gateway.rest.door import door_of
+from gateway.shares.rates import Buckets
 from tests.gateway.facts import new_work
 
 

@@ -13,10 +13,11 @@ from starlette.types import Message
 from gateway.leaving import Leaving
 from gateway.metrics import Metrics
 from gateway.problems import Problem
+from gateway.rest.stream import stream_events
 from gateway.settings import Limits
-from gateway.sockets.budget import Budget
-from gateway.sockets.seats import Seats
-from gateway.sockets.sse import EventStream, Stream, stream_events
+from gateway.shares.budget import Budget
+from gateway.shares.seats import Seats
+from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
 from projections.folds.rows import Row
 from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, new_outgoing, new_work, started

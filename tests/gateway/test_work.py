@@ -15,11 +15,11 @@ import pytest
 
 from gateway.operations.plan import Reply
 from gateway.problems import Problem
-from gateway.rates import Buckets
 from gateway.rest.door import Door
 from gateway.settings import Limits
-from gateway.sockets.budget import Budget
-from gateway.work import SLICE_S, Work, processor_s
+from gateway.shares.budget import Budget
+from gateway.shares.rates import Buckets
+from gateway.shares.work import SLICE_S, Work, processor_s
 from projections.queries.views import CONNECTIONS
 from schemas.refusals import Refusal
 from tests.gateway.facts import new_outgoing, new_work

@@ -27,8 +27,8 @@ from typing import Any, ParamSpec, TypeVar
 import orjson
 
 from gateway.problems import Problem
-from gateway.rates import Buckets
-from gateway.turns import Turns
+from gateway.shares.rates import Buckets
+from gateway.shares.turns import Turns
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 

@@ -11,7 +11,7 @@ from gateway.identity.doors import acts_for, reads_project
 from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
-from gateway.sockets.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
+from gateway.pushes.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.ids import LOG_KEYS, split_rule_uses_key

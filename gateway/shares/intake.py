@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gateway.problems import Problem
-from gateway.work import Owner, Work
+from gateway.shares.work import Owner, Work
 
 # A longer one may take so long to parse that others would notice: it is parsed on a thread.
 LONG_BYTES = 16 * 1024

@@ -24,14 +24,14 @@ from itertools import islice
 from typing import Protocol
 
 from gateway.deciding import sees_hold
+from gateway.live.cursor import ALL_GIVEN, Position, Vector
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.live.past import Passed, PastGone, PastLane
 from gateway.problems import Problem
-from gateway.sockets.cursor import ALL_GIVEN, Position, Vector
-from gateway.sockets.hub import Hub, Receiver, project_of, unserved
-from gateway.sockets.messages import EVENTS, HOLDS, Push, frame, pushes_of
-from gateway.sockets.past_rows import PastRows, RowsAt
+from gateway.pushes.hub import Hub, Receiver, project_of, unserved
+from gateway.pushes.messages import EVENTS, HOLDS, Push, frame, pushes_of
+from gateway.pushes.past_rows import PastRows, RowsAt
 from log.errors import LogError
 from log.places import Bounds
 from schemas.ids import split_rule_uses_key

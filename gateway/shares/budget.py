@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gateway.work import Owner
+from gateway.shares.work import Owner
 
 
 class Budget:

@@ -10,7 +10,7 @@ import math
 from time import monotonic
 
 from gateway.problems import Problem
-from gateway.rates import Buckets
+from gateway.shares.rates import Buckets
 from schemas.refusals import Refusal
 
 # What may come at once, in seconds of the sustained rate.
