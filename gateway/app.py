@@ -20,58 +20,19 @@ from gateway.docs_gen.openapi import openapi_document
 from gateway.leaving import AnsweredInTheEnd
 from gateway.metrics import Metrics
 from gateway.problems import Problem, bare, bare_code, not_found, response
-from gateway.rest import (
-    calls,
-    definitions,
-    documents,
-    executions,
-    holds,
-    impact,
-    pages,
-    policies,
-    proofs,
-    records,
-    registry,
-    requests,
-    secrets,
-    standing_rules,
-    stream,
-    system,
-    views,
-    well_known,
-)
 from gateway.rest.guessing import FAILURES_BURST_S, FAILURES_PER_S, Guessing
 from gateway.rest.head_method import HeadAsGet
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
+from gateway.rest.routers import ROUTERS
 from gateway.rest.unread import Unread
 from gateway.server.heads import Heads
-from gateway.service import Gateway
+from gateway.service.gateway import Gateway
 from gateway.shares.rates import Buckets
 from gateway.sockets import ws
 
 logger = logging.getLogger(__name__)
 
 TITLE = "Placet"
-ROUTERS = (
-    executions.router,
-    calls.router,
-    views.router,
-    holds.router,
-    requests.router,
-    secrets.router,
-    definitions.router,
-    policies.router,
-    standing_rules.router,
-    impact.router,
-    records.router,
-    proofs.router,
-    stream.router,
-    system.router,
-    registry.router,
-    documents.router,
-    pages.router,
-    well_known.router,
-)
 # What pages of the origins named with --origin may do from a browser.
 CORS_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 CORS_HEADERS = ("Authorization", "Content-Type", IDEMPOTENCY_KEY.name, LAST_EVENT_ID.name, PROJECT.name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gateway.kafka_records import RecordReader
+from gateway.kafka.records import RecordReader
 from gateway.problems import Problem
 from log.errors import LogError, LogRefused, LogUnreachable, OffsetGone
 from log.places import TopicPartition

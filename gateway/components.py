@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.kafka_cluster import broker_addresses
+from gateway.kafka.cluster import broker_addresses
 from gateway.live.heard import Heard, Part
 from log.errors import LogError
 from log.kafka.client import KafkaSettings

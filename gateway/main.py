@@ -22,10 +22,11 @@ from gateway.app import create_app
 from gateway.identity.keys import KeysUnreadable
 from gateway.leaving import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.policy import GatewayPolicyRefused
-from gateway.readiness import own_problems
 from gateway.server.http import BoundedHttp
 from gateway.server.websocket import BoundedWebSocket
-from gateway.service import Gateway, assemble
+from gateway.service.assembly import assemble
+from gateway.service.gateway import Gateway
+from gateway.service.readiness import own_problems
 from gateway.settings import GatewaySettings, SettingsRefused, read_settings
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from gateway.vault.store import VaultUnavailable

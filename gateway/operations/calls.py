@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from gateway import bodies
-from gateway.asking import name_of
+from gateway.asking.asker import name_of
 from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome

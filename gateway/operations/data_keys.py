@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gateway import bodies
-from gateway.asking import Ask, name_of
+from gateway.asking.asker import Ask, name_of
 from gateway.bodies import read_body
 from gateway.identity.doors import check_role
 from gateway.live.outcome import Outcome

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from gateway.asking import Ask, name_of
+from gateway.asking.asker import Ask, name_of
 from gateway.identity.doors import check_role
 from gateway.live.definitions import Place, Published, Shelf, lies_in
 from gateway.live.outcome import Outcome

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from gateway import bodies
-from gateway.asking import CommandName, name_of
+from gateway.asking.asker import CommandName, name_of
 from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_told
 from gateway.live.outcome import Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from gateway import bodies
-from gateway.asking import CommandName, name_of
+from gateway.asking.asker import CommandName, name_of
 from gateway.bodies import read_body
 from gateway.identity.doors import acts_for, check_acts, check_role, permitted_scope
 from gateway.live.outcome import Outcome

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from gateway import bodies
-from gateway.asking import CommandName, name_of
+from gateway.asking.asker import CommandName, name_of
 from gateway.bodies import read_body
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject

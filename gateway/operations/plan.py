@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway.asking import Ask, Asker
+from gateway.asking.asker import Ask, Asker
+from gateway.asking.undecided import Undecided
 from gateway.checking.desk import DefinitionDesk
 from gateway.identity.grants import Grants
 from gateway.live.live import Live
@@ -23,7 +24,6 @@ from gateway.problems import Problem, not_found
 from gateway.pushes.catching_up import CatchUps
 from gateway.shares.quotas import ProposalQuotas
 from gateway.shares.work import Work
-from gateway.undecided import Undecided
 from gateway.vault.desk import Desk
 from projections.folds.rows import Row
 from schemas.actor import Actor

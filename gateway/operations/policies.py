@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway.asking import Ask, name_of
+from gateway.asking.asker import Ask, name_of
 from gateway.bodies import RetirePolicy, read_body
 from gateway.checking.desk import PolicyRead
 from gateway.identity.doors import check_reads, check_role

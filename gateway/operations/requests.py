@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway import bodies
-from gateway.asking import name_of
+from gateway.asking.asker import name_of
 from gateway.bodies import read_body
 from gateway.deciding import sees_hold
 from gateway.identity.doors import check_acts

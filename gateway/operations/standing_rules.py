@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from gateway.asking import Ask, name_of
+from gateway.asking.asker import Ask, name_of
 from gateway.bodies import ChangeRule, read_body
 from gateway.operations.definitions import ADOPTION_WAIT_S
 from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.asking.undecided import row_or_proposal
 from gateway.identity.doors import check_sees
 from gateway.live.reader import Subject
 from gateway.operations import executions
@@ -29,7 +30,6 @@ from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
 from gateway.rest.waiting import wait_until
-from gateway.undecided import row_or_proposal
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
 from projections.queries import lists

@@ -22,7 +22,7 @@ from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
 from gateway.server.visitors import greet
-from gateway.service import Gateway
+from gateway.service.served import Served
 from gateway.shares.intake import taken_in
 from gateway.shares.work import owner_of
 from gateway.strictjson import BODY_MAX_BYTES, parse_object
@@ -47,7 +47,7 @@ class Door(NamedTuple):
     """A request whose sender is known."""
 
     request: Request
-    gateway: Gateway
+    gateway: Served
     admission: Admission
 
     @property
@@ -348,7 +348,7 @@ def _check_said_once(request: Request, name: str) -> None:
 
 async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
     """Likewise, by the token in what stands for the request's headers; errors as `door_of`."""
-    gateway: Gateway = request.app.state.gateway
+    gateway: Served = request.app.state.gateway
     admission = await gateway.authenticator.of_headers(headers)
     greet(request.scope)
     if not gateway.caught_up:

@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_reads, is_owner
-from gateway.readiness import all_problems, installation, own_finding
 from gateway.rest.documented import PROBLEM, answers, documented
 from gateway.rest.door import Door, answer, door_of, listed, word_in
 from gateway.rest.parameters import Word
-from gateway.service import Gateway
+from gateway.service.gateway import Gateway
+from gateway.service.readiness import all_problems, installation, own_finding
 
 router = APIRouter(tags=["system"])
 AtDoor = Annotated[Door, Depends(door_of)]

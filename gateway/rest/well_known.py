@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from gateway import resources as r
 from gateway.identity.keys import KeysUnreadable
 from gateway.problems import Problem
-from gateway.service import Gateway
+from gateway.service.served import Served
 from schemas.refusals import Refusal
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ CACHE = {"Cache-Control": "public, max-age=60"}
 )
 async def jwks(request: Request) -> Response:
     """The public keys that sign grants: a tool server verifies with them, without asking again."""
-    gateway: Gateway = request.app.state.gateway
+    gateway: Served = request.app.state.gateway
     try:
         return JSONResponse(gateway.grants.jwks(), headers=CACHE)
     except KeysUnreadable as error:

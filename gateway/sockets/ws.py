@@ -23,7 +23,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from gateway.identity.doors import PROJECT_HEADER, Admission, project_of
 from gateway.problems import Problem, message_of, response
 from gateway.server.visitors import greet
-from gateway.service import Gateway
+from gateway.service.served import Served
 from gateway.shares.intake import taken_in
 from gateway.shares.rates import Buckets
 from gateway.shares.work import owner_of, processor_s
@@ -51,7 +51,7 @@ ENDS = (asyncio.CancelledError, WebSocketDisconnect, Problem)
 
 async def endpoint(websocket: WebSocket) -> None:
     """Serve one WebSocket."""
-    gateway: Gateway = websocket.app.state.gateway
+    gateway: Served = websocket.app.state.gateway
     if (problem := _unwelcome(websocket, gateway)) is not None:
         await websocket.send_denial_response(response(problem))
         return
@@ -72,7 +72,7 @@ async def endpoint(websocket: WebSocket) -> None:
             raise
 
 
-def _unwelcome(websocket: WebSocket, gateway: Gateway) -> Problem | None:
+def _unwelcome(websocket: WebSocket, gateway: Served) -> Problem | None:
     origin = websocket.headers.get("origin")
     if origin is not None and not is_known_origin(origin, gateway):
         return Problem(Refusal.NOT_AUTHORISED, "pages of this origin may not open a WebSocket here")
@@ -84,7 +84,7 @@ def _unwelcome(websocket: WebSocket, gateway: Gateway) -> Problem | None:
     return None
 
 
-def is_known_origin(origin: str, gateway: Gateway) -> bool:
+def is_known_origin(origin: str, gateway: Served) -> bool:
     """Whether a browser's page of this origin may open a WebSocket: the gateway's own pages, and those named."""
     settings = gateway.settings
     if origin in settings.origins:
@@ -98,7 +98,7 @@ def is_known_origin(origin: str, gateway: Gateway) -> bool:
     return split.scheme == "http" and split.hostname in own_hosts and port == gateway.port
 
 
-async def _authenticate(websocket: WebSocket, gateway: Gateway) -> Admission:
+async def _authenticate(websocket: WebSocket, gateway: Served) -> Admission:
     if "authorization" in websocket.headers:
         return await gateway.authenticator.of_headers(websocket.headers)
     try:
@@ -127,7 +127,7 @@ async def _close(websocket: WebSocket, problem: Problem) -> None:
     await websocket.close(code, reason)
 
 
-async def _serve(websocket: WebSocket, gateway: Gateway, admission: Admission) -> None:
+async def _serve(websocket: WebSocket, gateway: Served, admission: Admission) -> None:
     """Read and write until one of them ends or the token is believed no longer."""
     limits, claims = gateway.settings.limits, admission.claims
     out = Outgoing(limits, owner_of(claims.actor), gateway.budget)
@@ -163,7 +163,7 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
             raise error
 
 
-async def _read(websocket: WebSocket, session: Session, gateway: Gateway, admission: Admission) -> None:
+async def _read(websocket: WebSocket, session: Session, gateway: Served, admission: Admission) -> None:
     messages, work, owner = (
         Buckets(session.limits.messages_per_s),
         gateway.work,

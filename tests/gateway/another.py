@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.main import GatewayServer, listen
-from gateway.readiness import own_problems
-from gateway.service import assemble
+from gateway.service.assembly import assemble
+from gateway.service.readiness import own_problems
 from gateway.settings import GatewaySettings, Limits, read_settings
 from ops.config import DataDir, load_config
 from tests.gateway.conftest import Doors

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gateway.asking import Ask, Asker, CommandIds, CommandName, name_of
+from gateway.asking.asker import Ask, Asker, CommandIds, CommandName, name_of
+from gateway.asking.outbox import Outbox
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome
 from gateway.live.waiters import Wanted
-from gateway.outbox import Outbox
 from log.errors import AppendFailed
 from log.places import TopicPartition
 from schemas import codec

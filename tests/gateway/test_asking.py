@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway import asking
-from gateway.asking import CommandIds, CommandName, name_of
+from gateway.asking import asker as asking
+from gateway.asking.asker import CommandIds, CommandName, name_of
 from gateway.live import outcome
 from gateway.live.outcome import Outcome, Refused
 from gateway.live.waiters import Wanted

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from aiokafka import ConsumerRecord, TopicPartition
 
-from gateway.kafka_tail import KafkaTail
+from gateway.kafka.tail import KafkaTail
 from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 

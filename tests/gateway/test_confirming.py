@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway import asking
+from gateway.asking import asker as asking
 from tests.gateway.asking_bench import KEY, Bench, digest_of, open_bench
 from tests.gateway.facts import AT_MS, log_time, refused, released
 

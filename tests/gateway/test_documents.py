@@ -18,7 +18,7 @@ from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.pages import DOCS, pages
 from gateway.problems import Problem, message_of
 from gateway.rest.parameters import PROJECT
-from gateway.service import assemble
+from gateway.service.assembly import assemble
 from gateway.settings import read_settings
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from gateway.sockets.verbs import VERBS

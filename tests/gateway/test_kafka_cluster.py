@@ -5,7 +5,7 @@ import time
 import pytest
 
 from gateway.components import kafka_component
-from gateway.kafka_cluster import broker_addresses, check_topics
+from gateway.kafka.cluster import broker_addresses, check_topics
 from log.errors import PartitionsDiffer, TopicMissing
 from log.kafka.client import KafkaSettings
 from ops.ports import free_port

@@ -9,8 +9,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from gateway.kafka_commands import KafkaCommandLog
-from gateway.kafka_tail import KafkaTail, Start
+from gateway.kafka.commands import KafkaCommandLog
+from gateway.kafka.tail import KafkaTail, Start
 from log.errors import AppendFailed, FactsDeleted, LogChanged, LogUnreachable
 from log.kafka.client import KafkaSettings
 from ops.ports import free_port

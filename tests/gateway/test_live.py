@@ -9,7 +9,7 @@ from gateway.live.live import DEFINITIONS_LANE, Live, groups_of
 from gateway.live.outcome import Outcome
 from gateway.live.waiters import Wait, Waited
 from gateway.problems import Problem
-from gateway.service import until_read
+from gateway.service.live_state import until_read
 from gateway.shares.work import LONG_MESSAGE_S
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.refusals import Refusal

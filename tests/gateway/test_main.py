@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.main import server_config
-from gateway.service import assemble
+from gateway.service.assembly import assemble
 from gateway.settings import SettingsRefused, read_settings
 from ops.ports import free_port
 from schemas.topics import Topics

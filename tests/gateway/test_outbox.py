@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gateway.kafka_commands import BATCH_MAX_BYTES, batches
-from gateway.outbox import Outbox, Outgoing
+from gateway.asking.outbox import Outbox, Outgoing
+from gateway.kafka.commands import BATCH_MAX_BYTES, batches
 from log.errors import AppendFailed
 from log.places import TopicPartition
 from schemas.actor import Actor

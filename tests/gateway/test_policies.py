@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from gateway.asking import Ask
+from gateway.asking.asker import Ask
 from gateway.checking.desk import DefinitionDesk
 from gateway.live.definitions import Definitions as LiveDefinitions
 from gateway.live.outcome import Outcome, outcome_of

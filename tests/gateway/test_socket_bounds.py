@@ -19,7 +19,8 @@ import websockets
 from gateway.identity.issuer import issue
 from gateway.live.live import Live
 from gateway.main import GatewayServer, listen
-from gateway.service import Gateway, assemble
+from gateway.service.assembly import assemble
+from gateway.service.gateway import Gateway
 from gateway.settings import read_settings
 from tests.gateway.facts import Partition, held, key_of, new_live, proposed, started, verdict
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from gateway.kafka_trust import TrustTail
+from gateway.kafka.trust import TrustTail
 from gateway.live.trust import TrustParts
 from log.kafka.client import KafkaSettings
 from schemas.record import RawRecord

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from gateway import undecided as undecided_module
+from gateway.asking import undecided as undecided_module
+from gateway.asking.undecided import Undecided, row_or_proposal
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Found, FoundAll, Named, Reader, Subject
 from gateway.live.waiters import Wanted
 from gateway.problems import Problem
-from gateway.undecided import Undecided, row_or_proposal
 from schemas.commands import ProposeToolCall
 from schemas.record import Command, RawRecord
 from schemas.refusals import Refusal

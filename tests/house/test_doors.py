@@ -12,7 +12,7 @@ from tests.house.sources import imported_packages, name, room_files, tree
 DOORS = {
     "aiokafka": (
         "log/kafka/*.py",
-        "gateway/kafka*.py",
+        "gateway/kafka/*.py",
         "projections/*kafka*.py",
         "ops/*",
     ),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from gateway.app import ROUTERS
+from gateway.rest.routers import ROUTERS
 from placet.cli import app as command_line
 from tests.house.sources import ROOT, name, tracked_files
 

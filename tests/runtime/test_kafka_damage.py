@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from aiokafka.errors import KafkaError, KafkaStorageError, UnknownError
 
-from gateway.kafka_past import KafkaPast
-from gateway.kafka_records import RecordReader
-from gateway.kafka_tail import KafkaTail as GatewayTail
-from gateway.kafka_tail import Start
+from gateway.kafka.past import KafkaPast
+from gateway.kafka.records import RecordReader
+from gateway.kafka.tail import KafkaTail as GatewayTail
+from gateway.kafka.tail import Start
 from log.errors import LogDamaged, LogFailing
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower

@@ -13,8 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.asking import Answers
-from gateway.kafka_past import KafkaPast
+from gateway.asking.asker import Answers
+from gateway.kafka.past import KafkaPast
 from gateway.live.live import Live
 from gateway.live.past import PastGone
 from gateway.live.reader import Reader, Subject

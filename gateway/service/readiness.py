@@ -7,7 +7,7 @@ import asyncio
 from gateway.live.heard import Finding
 from gateway.live.live import lane_of
 from gateway.problems import Problem
-from gateway.service import Gateway
+from gateway.service.gateway import Gateway
 from log.errors import LogError
 
 # More unread records than this, and what is shown is not what is.

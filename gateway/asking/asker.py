@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from gateway.asking.outbox import Outbox, Outgoing
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.live.outcome import Outcome, Refused, outcome_of
 from gateway.live.waiters import Answered, Wait, Waited, Wanted, reused
-from gateway.outbox import Outbox, Outgoing
 from gateway.problems import Problem
 from schemas import codec
 from schemas.actor import Actor

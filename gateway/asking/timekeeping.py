@@ -6,7 +6,7 @@ import asyncio
 import logging
 from itertools import cycle
 
-from gateway.outbox import CommandLog
+from gateway.asking.outbox import CommandLog
 from log.errors import AppendFailed
 from schemas.time_question import time_question
 

@@ -1,0 +1,45 @@
+"""The routers of REST, in the order in which routes are looked for and documented."""
+
+from __future__ import annotations
+
+from gateway.rest import (
+    calls,
+    definitions,
+    documents,
+    executions,
+    holds,
+    impact,
+    pages,
+    policies,
+    proofs,
+    records,
+    registry,
+    requests,
+    secrets,
+    standing_rules,
+    stream,
+    system,
+    views,
+    well_known,
+)
+
+ROUTERS = (
+    executions.router,
+    calls.router,
+    views.router,
+    holds.router,
+    requests.router,
+    secrets.router,
+    definitions.router,
+    policies.router,
+    standing_rules.router,
+    impact.router,
+    records.router,
+    proofs.router,
+    stream.router,
+    system.router,
+    registry.router,
+    documents.router,
+    pages.router,
+    well_known.router,
+)

@@ -1,0 +1,28 @@
+"""The parts of a gateway as they are before it is started: nothing of them has read the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.checking.desk import DefinitionDesk
+from gateway.identity.keys import Keys
+from gateway.kafka.commands import KafkaCommandLog
+from gateway.parts import Parts
+from gateway.service.served import Served
+from gateway.vault.desk import Desk
+from gateway.vault.keeper import Keeper
+from vitals.heart import Heart
+
+
+@dataclass(slots=True, kw_only=True)
+class Assembled(Served):
+    """What the doors reach, and what works behind them."""
+
+    keys: Keys
+    commands: KafkaCommandLog
+    asked_for_time: KafkaCommandLog
+    desk: Desk
+    keeper: Keeper
+    heart: Heart
+    definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
+    parts: Parts = field(default_factory=Parts)

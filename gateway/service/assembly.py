@@ -1,0 +1,83 @@
+"""A gateway from its settings, not started yet."""
+
+from __future__ import annotations
+
+from gateway.audit_reads import AuditReads
+from gateway.components import Components
+from gateway.identity.grants import Grants
+from gateway.identity.keys import load_or_create
+from gateway.kafka.commands import KafkaCommandLog
+from gateway.kafka.records import RecordReader
+from gateway.live.heard import Heard
+from gateway.policy import load_gateway_policy
+from gateway.pushes.hub import Hub
+from gateway.server.visitors import Strangers
+from gateway.service.gateway import Gateway
+from gateway.service.trusted import authenticator_of, desk_of
+from gateway.settings import GatewaySettings, read_kafka_settings
+from gateway.shares.budget import Budget
+from gateway.shares.rates import Buckets
+from gateway.shares.seats import Seats
+from gateway.shares.work import Work
+from gateway.vault.keeper import Keeper
+from gateway.views import GatewayViews
+from log.kafka.client import KafkaSettings
+from log.kafka.voice import KafkaVoice
+from projections.audit.head_files import HeadFiles
+from projections.queries.views import open_views
+from schemas.audit import AUDIT_KEYS
+from vitals.heart import Heart
+from vitals.pulse import Pulse
+
+
+def assemble(settings: GatewaySettings) -> Gateway:
+    """A gateway that is not started yet.
+
+    Raises:
+        SettingsRefused: the Kafka settings cannot be used.
+        GatewayPolicyRefused: the gateway policy cannot be used.
+        KeysUnreadable: a key is damaged.
+        UnknownDatabase: the views' URL is of another kind.
+    """
+    load_gateway_policy(settings.policy_file)
+    keys = load_or_create(settings.keys_dir)
+    grants, authenticator = Grants(settings.keys_dir), authenticator_of(settings)
+    config = KafkaSettings(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
+    views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
+    desk = desk_of(settings)
+    heard, pulse = Heard(), Pulse("gateway", settings.name)
+    voice = KafkaVoice(config.bootstrap_servers, config.security, settings.topics.heartbeats)
+    commands = KafkaCommandLog(config)
+    limits = settings.limits
+    return Gateway(
+        settings=settings,
+        keys=keys,
+        grants=grants,
+        authenticator=authenticator,
+        hub=Hub(grants.token),
+        views=views,
+        commands=commands,
+        asked_for_time=KafkaCommandLog(config, commands.time),
+        requests=Buckets(limits.requests_per_s),
+        seats=Seats(limits.sockets),
+        components=Components(config, settings.data_dir / "run", heard, settings.partitions),
+        audit=_audit_reads(settings, config),
+        desk=desk,
+        keeper=Keeper(desk, views),
+        strangers=Strangers(limits.bounds),
+        pulse=pulse,
+        heart=Heart(pulse, voice, settings.status_file),
+        heard=heard,
+        work=Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s),
+        budget=Budget(limits.subject_bytes, limits.total_bytes),
+    )
+
+
+def _audit_reads(settings: GatewaySettings, config: KafkaSettings) -> AuditReads:
+    return AuditReads(
+        HeadFiles(settings.audit_heads_dir),
+        settings.keys_dir / AUDIT_KEYS,
+        RecordReader(config),
+        settings.topics,
+        settings.audit_head_seconds,
+    )

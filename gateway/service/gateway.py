@@ -1,0 +1,111 @@
+"""One gateway: its parts put together, started in order and stopped.
+
+Starting, in this order:
+1. Kafka answers, and its topics are those of this installation;
+2. the vault is open;
+3. the views say where they stand and what is open there;
+4. the tail begins at exactly that place, so that rows and events fit together without a gap;
+5. the tail has read what the log held at that moment;
+6. the gateway is ready.
+
+A database that does not answer is waited for, as long as it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from gateway.asking.timekeeping import keep_time
+from gateway.kafka.cluster import check_topics
+from gateway.kafka.heartbeats import HeartbeatTail
+from gateway.kafka.past import KafkaPast
+from gateway.kafka.tail import KafkaTail
+from gateway.kafka.trust import TrustTail
+from gateway.service.assembled import Assembled
+from gateway.service.live_state import beginning_of, gate_of, live_of, until_read
+from vitals.word import BEAT_S
+
+
+@dataclass(slots=True, kw_only=True)
+class Gateway(Assembled):
+    """A gateway: assembled, started, asked to leave, stopped."""
+
+    _tail: KafkaTail | None = None
+    _past: KafkaPast | None = None
+
+    @property
+    def tail(self) -> KafkaTail:
+        """The tail; errors as `gate`."""
+        if self._tail is None:
+            raise RuntimeError("the gateway was not started")
+        return self._tail
+
+    async def start(self) -> None:
+        """Connect, read up to the end of the log, and be ready.
+
+        Raises:
+            LogUnreachable: nobody answers.
+            PartitionsDiffer: a topic has another partition count than the gateway was configured for.
+            LogError: a topic does not exist, or the views stand outside of the log.
+            ViewOutdated: the views are of another version.
+            VaultUnavailable: the vault's database lets nobody in.
+        """
+        settings = self.settings
+        self.parts.on_failure(self.give_up)
+        await check_topics(self.commands.config, settings.topics, settings.partitions)
+        await self.commands.open()
+        await self.desk.start()
+        live, tail = live_of(self, await beginning_of(self.views))
+        self.authenticator.people = lambda: live.definitions.people
+        self._tail = tail
+        await tail.open()
+        self._past = KafkaPast(tail.config, [start.tp for start in tail.starts])
+        self._gate = gate_of(self, live, tail, self._past)
+        ends = await tail.end_offsets()
+        self.parts.spawn(tail.run())
+        self.parts.spawn(self._gate.asker.outbox.run())
+        self.parts.spawn(self._gate.asker.run())
+        self.parts.spawn(self.keeper.run())
+        trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
+        self.parts.spawn(trust.run())
+        self.parts.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
+        self.parts.spawn(HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heard).run())
+        self.parts.spawn(self._feel())
+        await until_read(live, ends, lambda: self.parts.failure is not None)
+        self.caught_up = self.parts.failure is None
+
+    def leave(self) -> None:
+        """Answer long polls as things stand, and end the streams."""
+        self.leaving.begin()
+        if self._gate is not None:
+            self._gate.live.watch.close()
+
+    def give_up(self) -> None:
+        """Answer commands under way as when their time is over."""
+        if self._gate is not None:
+            self._gate.live.waiters.close()
+
+    async def stop(self) -> None:
+        """Answer who still waits, and let go of every connection."""
+        await self.parts.stop()
+        self.give_up()
+        if self._gate is not None:
+            await self._gate.undecided.close()
+        if self._tail is not None:
+            await self._tail.close()
+        await self.desk.stop()
+        await self.definitions.close()
+        await self.commands.close()
+        await self.asked_for_time.close()
+        await self.audit.records.close()
+        if self._past is not None:
+            await self._past.close()
+        await self.authenticator.close()
+        self.views.views.close()
+
+    async def _feel(self) -> None:
+        while True:
+            self.pulse.progress(*self.tail.progress())
+            self.pulse.clock = self.commands.time.wrong
+            await asyncio.sleep(BEAT_S / 2)

@@ -1,0 +1,143 @@
+"""The live state: what the tail keeps from a moment of the views on, and what operations need of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from gateway.asking.asker import Asker, CommandIds
+from gateway.asking.outbox import Outbox
+from gateway.asking.undecided import Undecided, no_tokens
+from gateway.identity.keys import GATEWAYS, PublicKeyFile
+from gateway.kafka.past import KafkaPast
+from gateway.kafka.tail import KafkaTail, Start
+from gateway.live.cache import MAX_PASSING, key_of
+from gateway.live.cursor import CursorKey
+from gateway.live.live import Live
+from gateway.live.reader import Reader
+from gateway.looks import Looks
+from gateway.operations.plan import Gate
+from gateway.policy import load_gateway_policy
+from gateway.pushes.catching_up import CatchUps
+from gateway.service.assembled import Assembled
+from gateway.settings import read_kafka_settings
+from gateway.shares.quotas import ProposalQuotas
+from gateway.shares.work import Owner
+from gateway.views import Beginning, GatewayViews
+from log.kafka.client import KafkaSettings
+from projections.store.port import Position, ViewUnavailable
+from schemas.envelope import Signer, Verifier
+from schemas.record import Event
+
+logger = logging.getLogger(__name__)
+
+VIEW_PAUSE_S = 0.1
+PATIENCE_S = 600.0
+
+
+async def beginning_of(views: GatewayViews) -> Beginning:
+    """The moment of the views to begin from; they are waited for as long as they are away."""
+    waited = False
+    while True:
+        try:
+            return await views.beginning(MAX_PASSING)
+        except ViewUnavailable as error:
+            if not waited:
+                logger.info("waiting for the views: %s", error)
+            waited = True
+            await asyncio.sleep(VIEW_PAUSE_S)
+
+
+def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
+    """The live state at a moment of the views, and the tail that goes on from exactly there."""
+    settings = parts.settings
+    topics, partitions = settings.topics, settings.partitions
+    known = {at.partition: at for at in beginning.positions if at.topic == topics.executions}
+    lanes = [known.get(p, Position(topics.executions, p, "")) for p in range(partitions)]
+    key = CursorKey(parts.keys.cursor, 1 + partitions)
+    starts = [(0, ""), *((at.next_offset, at.record_id) for at in lanes)]
+    live = Live.at(key, parts.hub.publish, starts)
+    live.time = parts.commands.time
+    live.took = _noting(parts)
+    _fill(live, beginning)
+    config = KafkaSettings(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
+    begins = [
+        Start(topics.definitions, 0),
+        *(Start(at.topic, at.partition, at.next_offset, at.claim) for at in lanes),
+    ]
+
+    def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
+        live.take(lane, events, next_offset)
+        parts.keeper.note(events)
+
+    return live, KafkaTail(config, begins, take, settings.seals)
+
+
+def gate_of(parts: Assembled, live: Live, tail: KafkaTail, past: KafkaPast) -> Gate:
+    """What operations need, over a live state."""
+    signer = Signer(parts.keys.gateway.kid, parts.keys.gateway.private_key)
+    outbox = Outbox(signer, parts.commands)
+    partitions, limits = parts.settings.partitions, parts.settings.limits
+    return Gate(
+        live,
+        Asker(live, outbox, parts.views, CommandIds.of_gateways(parts.keys.cursor)),
+        Reader(live, parts.views, tail.end_offsets, partitions),
+        parts.settings.topics,
+        partitions,
+        load_gateway_policy(parts.settings.policy_file),
+        parts.grants,
+        ProposalQuotas(limits.agent_proposals_per_minute, limits.tenant_proposals_per_minute),
+        Looks(),
+        parts.desk,
+        parts.definitions,
+        CatchUps(live, parts.hub, past, parts.views.state_before, tail.rule_at),
+        parts.work,
+        _undecided(parts, live, tail.config),
+    )
+
+
+async def until_read(
+    live: Live, ends: Sequence[int], has_failed: Callable[[], bool], patience_s: float = PATIENCE_S
+) -> None:
+    """Wait until the tail has read what the log held, however long that takes, or has failed.
+
+    Whoever is served earlier is served by the roles of long ago.
+
+    Args:
+        live: what the tail feeds.
+        ends: per lane, the first offset that need not be read.
+        has_failed: whether it never will be.
+        patience_s: after so many seconds each, the operator is told.
+    """
+    while not await live.until(
+        lambda: all(map(int.__ge__, live.read_through, ends)) or has_failed(), patience_s
+    ):
+        logger.warning("the log is still being read: at %s of %s", live.read_through, list(ends))
+
+
+def _noting(parts: Assembled) -> Callable[[Owner, float], None]:
+    def took(owner: Owner, seconds: float) -> None:
+        # Nobody pays for what is read again at the start.
+        if parts.caught_up:
+            parts.work.noted(owner, seconds)
+
+    return took
+
+
+def _undecided(parts: Assembled, live: Live, config: KafkaSettings) -> Undecided:
+    topic, partitions = parts.settings.topics.commands, parts.settings.partitions
+    past = KafkaPast(config, [Start(topic, number).tp for number in range(partitions)])
+    gateways = PublicKeyFile(parts.settings.keys_dir / GATEWAYS)
+    return Undecided(past, live, Verifier(gateways.get, no_tokens), parts.views, partitions)
+
+
+def _fill(live: Live, beginning: Beginning) -> None:
+    for partition, through in beginning.adopted.items():
+        live.adopted[partition] = through
+    for row in beginning.executions:
+        live.cache.put_execution(key_of(row), row)
+    for row in beginning.calls:
+        live.cache.put_call(key_of(row), row)
+    for row in beginning.holds:
+        live.cache.put_hold(row)

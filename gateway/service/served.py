@@ -1,0 +1,66 @@
+"""What the doors of a running gateway reach: REST, the sockets, and what an operator asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.audit_reads import AuditReads
+from gateway.components import Components
+from gateway.identity.doors import Authenticator
+from gateway.identity.grants import Grants
+from gateway.leaving import Leaving
+from gateway.live.heard import Heard
+from gateway.live.trust import TrustParts
+from gateway.metrics import Metrics
+from gateway.operations.plan import Gate
+from gateway.pushes.hub import Hub
+from gateway.server.visitors import Strangers
+from gateway.settings import GatewaySettings
+from gateway.shares.budget import Budget
+from gateway.shares.rates import Buckets
+from gateway.shares.seats import Seats
+from gateway.shares.work import Work
+from gateway.views import GatewayViews
+from vitals.pulse import Pulse
+
+
+@dataclass(slots=True, kw_only=True)
+class Served:
+    """What a gateway's doors need. `gate` is there once the gateway is started."""
+
+    settings: GatewaySettings
+    grants: Grants
+    authenticator: Authenticator
+    hub: Hub
+    views: GatewayViews
+    requests: Buckets
+    seats: Seats
+    components: Components
+    audit: AuditReads
+    strangers: Strangers
+    pulse: Pulse
+    heard: Heard
+    work: Work
+    budget: Budget
+    trust: TrustParts = field(default_factory=TrustParts)
+    metrics: Metrics = field(default_factory=Metrics)
+    leaving: Leaving = field(default_factory=Leaving)
+    caught_up: bool = False
+    port: int = 0
+    _gate: Gate | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether the live state is there."""
+        return self._gate is not None
+
+    @property
+    def gate(self) -> Gate:
+        """What operations need.
+
+        Raises:
+            RuntimeError: the gateway was not started.
+        """
+        if self._gate is None:
+            raise RuntimeError("the gateway was not started")
+        return self._gate

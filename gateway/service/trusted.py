@@ -1,0 +1,38 @@
+"""Whom a gateway believes, and what it keeps for them: its authenticator and its vault's desk, from the settings."""
+
+from __future__ import annotations
+
+from gateway.identity.doors import Authenticator
+from gateway.identity.keys import ISSUERS, PublicKeyFile
+from gateway.identity.oidc import OidcIssuer
+from gateway.identity.oidc_settings import OidcSettings
+from gateway.settings import GatewaySettings
+from gateway.vault.desk import Desk
+from gateway.vault.store import open_database
+from gateway.vault.vault import Vault
+from gateway.vault.wrapping import wrapper_of
+
+
+def authenticator_of(settings: GatewaySettings) -> Authenticator:
+    """Who tells whose token is believed."""
+    issuers = PublicKeyFile(settings.keys_dir / ISSUERS)
+    return Authenticator(issuers.get, oidc=_oidc(settings.oidc), keys_version=issuers.version)
+
+
+def desk_of(settings: GatewaySettings) -> Desk:
+    """The vault's desk; the vault itself is opened when the gateway starts.
+
+    Raises:
+        KeysUnreadable: a key is damaged.
+    """
+    wrapper = wrapper_of(settings.keys_dir)
+    return Desk(lambda: Vault(open_database(settings.data_dir, settings.database_url), wrapper))
+
+
+def _oidc(settings: OidcSettings | None) -> OidcIssuer | None:
+    if settings is None:
+        return None
+    # Its HTTP client is loaded only where a provider is believed.
+    from gateway.identity.jwks import IssuerKeys
+
+    return OidcIssuer(settings, IssuerKeys(settings.issuer, settings.jwks_url, settings.algorithms))
