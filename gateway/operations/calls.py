@@ -12,10 +12,10 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
-from gateway.operations.delivery import Deliver, deliver_to, never, secrets_of_call
+from gateway.operations.delivery import Deliver, deliver_to, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.executions import subject_of as subject_of_execution
-from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
+from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared, never
 from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
 from gateway.strictjson import canonical_text
@@ -123,7 +123,13 @@ def _plan_proposal(
 
     deliver = None if body.attempt_id is None else _deliver_proposed(gate, actor, body.attempt_id)
     return Plan(
-        ask, subject, _render(gate, actor), unanswered, VERDICT_WAIT_S, deliver=deliver, is_early=is_early
+        ask,
+        subject,
+        _render(gate, actor),
+        unanswered,
+        timeout_s=VERDICT_WAIT_S,
+        deliver=deliver,
+        is_early=is_early,
     )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gateway import bodies
-from gateway.asking.asker import Ask, name_of
+from gateway.asking.asker import name_of
 from gateway.bodies import read_body
 from gateway.identity.doors import check_role
 from gateway.live.outcome import Outcome
-from gateway.operations.delivery import never
-from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.operations.plan import Gate, Given, Plan, Reply, definition_ask, never
 from gateway.problems import not_found
 from gateway.vault.desk import ERASE_WITHIN_S
 from gateway.vault.vault import DataKey
@@ -62,14 +61,8 @@ def key_json(key: DataKey) -> dict[str, Any]:
 def _plan(gate: Gate, claims: Claims, found: DataKey, given: Given, key: str | None) -> Plan:
     actor, name = claims.publisher, found.name
     command = k.DestroyDataKey(name=name, reason=read_body(bodies.DestroyDataKey, given()).reason)
-    ask = Ask(
-        command,
-        actor,
-        definition_key(actor.tenant, "data-key", name, found.project),
-        gate.topics.definition_commands,
-        1,
-        name_of(actor, f"/v1/data-keys/{name}/destroy", key),
-    )
+    address = definition_key(actor.tenant, "data-key", name, found.project)
+    ask = definition_ask(gate, address, command, actor, name_of(actor, f"/v1/data-keys/{name}/destroy", key))
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
         await gate.desk.run(

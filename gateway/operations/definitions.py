@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from gateway.asking.asker import Ask, name_of
+from gateway.asking.asker import name_of
 from gateway.identity.doors import check_role
 from gateway.live.definitions import Place, Published, Shelf, lies_in
 from gateway.live.outcome import Outcome
-from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
+from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never, perform
 from gateway.problems import Problem, not_found
 from gateway.shares.work import owner_of
+from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.ids import definition_key, is_client_id
@@ -85,40 +86,54 @@ async def published(
     Raises:
         Problem: a refusal, or nobody has answered in time.
     """
+    return await perform(gate, lambda: _publication(gate, claims, kind, command, key, warnings))
+
+
+def _publication(
+    gate: Gate,
+    claims: Claims,
+    kind: str,
+    command: Publishing,
+    key: str | None,
+    warnings: Sequence[Mapping[str, Any]],
+) -> Plan:
     # What is asked for the tenant is asked in its name; a project's is asked in the project's, or by the tenant.
     actor, project = claims.publisher, claims.definitions_project
     address = definition_key(actor.tenant, kind, command.name, project)
-    ask = Ask(
-        command,
-        actor,
-        address,
-        gate.topics.definition_commands,
-        1,
-        name_of(actor, f"/v1/{address.partition(b'/')[2].decode()}", key),
-    )
-    outcome = await gate.asker.answer(ask, ANSWER_TIMEOUT_S)
-    if outcome is None:
-        raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: publish again", retry_after=1)
-    if (problem := refusal_of(outcome)) is not None:
-        raise _with_errors(problem)
-    version, offset = _version_of(gate, (actor.tenant, project, command.name), kind, command, outcome)
-    missing = await adopted(gate, offset)
-    resource = {
-        "name": command.name,
-        "project": project,
-        "version": version,
-        "unchanged": not isinstance(outcome.body, PUBLISHED),
-        "adopted": not missing,
-        "pending": missing,
-        "warnings": list(warnings),
-    }
-    return gate.json(resource, 202 if missing else 200)
+    name = name_of(actor, route_of(address), key)
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        version, offset = _version_of(gate, (actor.tenant, project, command.name), kind, command, outcome)
+        resource = {
+            "name": command.name,
+            "project": project,
+            "version": version,
+            "unchanged": not isinstance(outcome.body, PUBLISHED),
+            **await adoption(gate, offset),
+            "warnings": list(warnings),
+        }
+        return adoption_reply(gate, resource)
+
+    ask = definition_ask(gate, address, command, actor, name)
+    unanswered = ask_again("the decider has not answered yet: publish again")
+    return Plan(ask, None, never, unanswered, _with_errors, deliver=deliver)
 
 
-async def adopted(gate: Gate, offset: int) -> list[int]:
-    """Wait a little until the partitions judge by the definitions up to an offset: those that do not yet."""
+def route_of(address: bytes) -> str:
+    """The path under which REST has what is published at an address."""
+    return f"/v1/{address.partition(b'/')[2].decode()}"
+
+
+async def adoption(gate: Gate, offset: int) -> dict[str, Any]:
+    """Wait a little until the partitions judge by the definitions up to an offset, and say which do not yet."""
     await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
-    return gate.live.missing_adoptions(offset)
+    missing = gate.live.missing_adoptions(offset)
+    return {"adopted": not missing, "pending": missing}
+
+
+def adoption_reply(gate: Gate, resource: dict[str, Any]) -> Reply:
+    """The answer to what changed a definition: 200 when every partition judges by it, else 202."""
+    return gate.json(resource, 200 if resource["adopted"] else 202)
 
 
 def _version_of(

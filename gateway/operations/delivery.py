@@ -11,7 +11,7 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_told
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
-from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
+from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared, never
 from gateway.operations.running import check_has
 from gateway.operations.sealing import marked_paths, owner_of
 from gateway.problems import Problem
@@ -129,8 +129,3 @@ async def _answer(gate: Gate, owner: Owner, row: Row) -> Secrets:
     if not isinstance(response, dict):
         raise Problem(Refusal.NOT_RELEASED, "nobody has given these variables")
     return await gate.desk.hand_over(owner, response, [(name,) for name in response])
-
-
-def never(row: Row | None, outcome: Outcome) -> Reply:
-    """In place of `render` where a plan has `deliver`."""
-    raise AssertionError("this plan is answered by `deliver`")

@@ -1,12 +1,18 @@
-"""A request on its way to an answer, the same for REST and the WebSocket.
+"""A request on its way to an answer, the same for REST and the WebSocket, and for whatever is asked.
 
-A request is planned from the rows at hand; where one is missing, `Missing` says which, and the door fetches it
-and plans again. A plan says what to ask the decider and what the answer looks like.
+1. It is planned from the rows at hand. Where one is missing, `Missing` says which: it is fetched, and planned again.
+   Where something must be done first that takes its time, `Unprepared` does it and gives the plan.
+2. The plan says what to ask the decider, and it is asked.
+3. The plan says what the answer looks like: at once where it can be told from what is at hand, else in time.
+
+`perform` does all of it. A door that must not wait between its messages (a socket) takes the same steps one by one:
+`begun`, `takes_time`, `at_once` and `in_time`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -32,6 +38,7 @@ from schemas.refusals import Refusal
 from schemas.topics import Topics
 
 ANSWER_TIMEOUT_S = 10.0
+FETCHES_MAX = 8
 
 # The parsed body, read only when it is its turn: that a thing does not exist or may not be touched comes first.
 Given = Callable[[], dict[str, Any]]
@@ -72,6 +79,7 @@ class Plan(NamedTuple):
         subject: what the answer shows, fetched if it is not at hand; None where the outcome says it all.
         render: the answer to an accepted command, from the row of `subject`.
         unanswered: the answer when nobody has answered in time; None: 503 unavailable.
+        refused: what a refusal of the decider is told as, where not as it stands.
         timeout_s: how long to wait for the decider.
         deliver: the answer in place of `render`, where it takes its time.
         is_early: whether the subject's row does not say yet what was asked, and soon will by itself: the answer waits
@@ -82,6 +90,7 @@ class Plan(NamedTuple):
     subject: Subject | None
     render: Callable[[Row | None, Outcome], Reply]
     unanswered: Callable[[], Reply] | None = None
+    refused: Callable[[Problem], Problem] | None = None
     timeout_s: float = ANSWER_TIMEOUT_S
     deliver: Callable[[Row | None, Outcome], Awaitable[Reply]] | None = None
     is_early: Callable[[Row], bool] | None = None
@@ -89,6 +98,9 @@ class Plan(NamedTuple):
     def waits(self, row: Row | None) -> bool:
         """Whether it is too early for the answer."""
         return self.is_early is not None and row is not None and self.is_early(row)
+
+
+Make = Callable[[], Plan]
 
 
 class Gate(NamedTuple):
@@ -130,58 +142,103 @@ class Gate(NamedTuple):
         resource["cursor"] = self.live.position.cursor()
         return Reply(status, orjson.dumps(resource))
 
-    async def planned(self, make: Callable[[], Plan]) -> Plan:
-        """Plan, fetching what is missing.
-
-        Raises:
-            Problem: whatever speaks against the request; 404 where what is missing does not exist.
-        """
-        for _ in range(FETCHES_MAX):
-            try:
-                return make()
-            except Missing as missing:
-                await self.reader.fetch(missing.subject)
-            except Unprepared as unprepared:
-                return await unprepared.prepare()
-        raise Problem(Refusal.UNAVAILABLE, "too much is going on: try again", retry_after=1)
-
-    async def perform(self, make: Callable[[], Plan]) -> Reply:
-        """Plan, ask, wait, and answer.
-
-        Raises:
-            Problem: a refusal, or nobody has answered in time.
-        """
-        plan = await self.planned(make)
-        outcome = await self.asker.answer(plan.ask, plan.timeout_s)
-        if outcome is None:
-            return unanswered(plan)
-        if (problem := refusal_of(outcome)) is not None:
-            raise problem
-        return await self.rendered(plan, outcome)
-
-    async def rendered(self, plan: Plan, outcome: Outcome) -> Reply:
-        """The answer to an accepted command, its row fetched if it is not at hand.
-
-        Raises:
-            Problem: the row cannot be had now.
-        """
-        row = None
-        if plan.subject is not None:
-            row = self.reader.at_hand(plan.subject) or await self.reader.fetch(plan.subject)
-            if plan.waits(row):
-                row = await self._in_time(plan, plan.subject) or row
-        return plan.render(row, outcome) if plan.deliver is None else await plan.deliver(row, outcome)
-
-    async def _in_time(self, plan: Plan, subject: Subject) -> Row | None:
-        def is_there() -> bool:
-            row = self.reader.at_hand(subject)
-            return row is not None and not plan.waits(row)
-
-        await self.live.watch.until((subject.key, subject.id), is_there, plan.timeout_s)
-        return self.reader.at_hand(subject)
+    async def perform(self, make: Make) -> Reply:
+        """Plan, ask, wait, and answer; errors as `perform`."""
+        return await perform(self, make)
 
 
-FETCHES_MAX = 8
+def definition_ask(gate: Gate, address: bytes, body: Any, actor: Actor, name: Any) -> Ask:
+    """A command about what is published, at its address among the definitions."""
+    return Ask(body, actor, address, gate.topics.definition_commands, 1, name)
+
+
+def begun(gate: Gate, make: Make) -> Plan | Callable[[], Awaitable[Plan]]:
+    """The plan, where it can be made without waiting; else what waits and gives it, with the errors of `planned`.
+
+    Raises:
+        Problem: whatever speaks against the request.
+    """
+    try:
+        return make()
+    except Missing:
+        return partial(planned, gate, make)
+    except Unprepared as unprepared:
+        return unprepared.prepare
+
+
+async def planned(gate: Gate, make: Make) -> Plan:
+    """Plan, fetching what is missing.
+
+    Raises:
+        Problem: whatever speaks against the request; 404 where what is missing does not exist.
+    """
+    for _ in range(FETCHES_MAX):
+        try:
+            return make()
+        except Missing as missing:
+            await gate.reader.fetch(missing.subject)
+        except Unprepared as unprepared:
+            return await unprepared.prepare()
+    raise Problem(Refusal.UNAVAILABLE, "too much is going on: try again", retry_after=1)
+
+
+async def perform(gate: Gate, make: Make) -> Reply:
+    """Plan, ask, wait, and answer.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
+    plan = await planned(gate, make)
+    outcome = await gate.asker.answer(plan.ask, plan.timeout_s)
+    if outcome is not None and takes_time(gate, plan, outcome):
+        return await in_time(gate, plan, outcome)
+    return at_once(gate, plan, outcome)
+
+
+def takes_time(gate: Gate, plan: Plan, outcome: Outcome) -> bool:
+    """Whether the answer to an accepted command is still to be fetched, made or waited for."""
+    if refusal_of(outcome) is not None:
+        return False
+    if plan.deliver is not None:
+        return True
+    row = None if plan.subject is None else gate.reader.at_hand(plan.subject)
+    return (plan.subject is not None and row is None) or plan.waits(row)
+
+
+def at_once(gate: Gate, plan: Plan, outcome: Outcome | None) -> Reply:
+    """The answer, where it does not take its time.
+
+    Raises:
+        Problem: a refusal, or nobody has answered in time.
+    """
+    if outcome is None:
+        return unanswered(plan)
+    if (problem := refusal_of(outcome)) is not None:
+        raise problem if plan.refused is None else plan.refused(problem)
+    return plan.render(None if plan.subject is None else gate.reader.at_hand(plan.subject), outcome)
+
+
+async def in_time(gate: Gate, plan: Plan, outcome: Outcome) -> Reply:
+    """The answer, where it takes its time: its row is fetched if it is not at hand.
+
+    Raises:
+        Problem: a refusal, or the row cannot be had now.
+    """
+    row = None
+    if plan.subject is not None:
+        row = gate.reader.at_hand(plan.subject) or await gate.reader.fetch(plan.subject)
+        if plan.waits(row):
+            row = await _no_longer_early(gate, plan, plan.subject) or row
+    return plan.render(row, outcome) if plan.deliver is None else await plan.deliver(row, outcome)
+
+
+async def _no_longer_early(gate: Gate, plan: Plan, subject: Subject) -> Row | None:
+    def is_there() -> bool:
+        row = gate.reader.at_hand(subject)
+        return row is not None and not plan.waits(row)
+
+    await gate.live.watch.until((subject.key, subject.id), is_there, plan.timeout_s)
+    return gate.reader.at_hand(subject)
 
 
 def refusal_of(outcome: Outcome) -> Problem | None:
@@ -205,6 +262,15 @@ def _misfit(detail: str) -> dict[str, str]:
     return {"path": f"arguments{path.removeprefix('$')}", "code": "schema", "message": message}
 
 
+def ask_again(detail: str) -> Callable[[], Reply]:
+    """In place of an answer when nobody has answered in time: 503, which says what to do."""
+
+    def refuse() -> Reply:
+        raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
+
+    return refuse
+
+
 def unanswered(plan: Plan) -> Reply:
     """The answer when nobody has answered in time.
 
@@ -218,3 +284,8 @@ def unanswered(plan: Plan) -> Reply:
         "nobody has answered yet; the command may stand in the log, so repeat it with the same ids and key",
         retry_after=1,
     )
+
+
+def never(row: Row | None, outcome: Outcome) -> Reply:
+    """In place of `render` where a plan has `deliver`."""
+    raise AssertionError("this plan is answered by `deliver`")

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gateway.asking.asker import Ask, name_of
+from gateway.asking.asker import name_of
 from gateway.bodies import RetirePolicy, read_body
 from gateway.checking.desk import PolicyRead
 from gateway.identity.doors import check_reads, check_role
 from gateway.live.definitions import Published, in_force, newest, policy_json
-from gateway.operations.definitions import adopted, published
-from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
+from gateway.live.outcome import Outcome
+from gateway.operations.definitions import adoption, adoption_reply, published, route_of
+from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never, perform
 from gateway.problems import Problem, not_found
 from gateway.shares.work import owner_of
+from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.ids import definition_key, is_client_id
 from schemas.refusals import Refusal
@@ -86,6 +88,10 @@ async def retire_policy(gate: Gate, claims: Claims, name: str, given: Given, key
     Raises:
         Problem: a refusal, or nobody has answered in time.
     """
+    return await perform(gate, lambda: _retirement(gate, claims, name, given, key))
+
+
+def _retirement(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
     actor, project = claims.publisher, claims.definitions_project
     check_role(actor, "operator")
     if not is_client_id(name):
@@ -93,19 +99,19 @@ async def retire_policy(gate: Gate, claims: Claims, name: str, given: Given, key
     body = read_body(RetirePolicy, given())
     command = k.RetirePolicy(name=name, version=body.version or 0, reason=body.reason)
     address = definition_key(actor.tenant, "policy", name, project)
-    route = f"/v1/{address.partition(b'/')[2].decode()}/retire"
-    ask = Ask(command, actor, address, gate.topics.definition_commands, 1, name_of(actor, route, key))
-    outcome = await gate.asker.answer(ask, ANSWER_TIMEOUT_S)
-    if outcome is None:
-        raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: retire it again", retry_after=1)
-    if (problem := refusal_of(outcome)) is not None:
-        raise problem
-    found = _own(gate, claims, name)
-    if found is None:
-        raise Problem(Refusal.UNAVAILABLE, "the policy is not known here yet: try again", retry_after=1)
-    missing = await adopted(gate, found.retired.offset if found.retired else found.offset)
-    resource = policy_json(found) | {"adopted": not missing, "pending": missing}
-    return gate.json(resource, 202 if missing else 200)
+    name_of_command = name_of(actor, f"{route_of(address)}/retire", key)
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        found = _own(gate, claims, name)
+        if found is None:
+            raise Problem(Refusal.UNAVAILABLE, "the policy is not known here yet: try again", retry_after=1)
+        offset = found.retired.offset if found.retired else found.offset
+        return adoption_reply(gate, policy_json(found) | await adoption(gate, offset))
+
+    ask = definition_ask(gate, address, command, actor, name_of_command)
+    return Plan(
+        ask, None, never, ask_again("the decider has not answered yet: retire it again"), deliver=deliver
+    )
 
 
 async def _read(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
-from gateway.asking.asker import Ask, name_of
+from gateway.asking.asker import name_of
 from gateway.bodies import ChangeRule, read_body
-from gateway.operations.definitions import ADOPTION_WAIT_S
-from gateway.operations.plan import ANSWER_TIMEOUT_S, Gate, Given, Reply, refusal_of
+from gateway.live.outcome import Outcome
+from gateway.operations.definitions import adoption, adoption_reply
+from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never, perform
 from gateway.problems import Problem, not_found
 from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
@@ -71,23 +71,19 @@ async def change_rule(
     if not is_client_id(rule_id):
         raise not_found("standing rule")
     given_out = await used(await rule_row(gate, actor, rule_id))
+    return await perform(gate, lambda: _change(gate, actor, rule_id, change, given, key, given_out))
+
+
+def _change(
+    gate: Gate, actor: Actor, rule_id: str, change: str, given: Given, key: str | None, given_out: int | None
+) -> Plan:
     command = CHANGES[change](rule_id=rule_id, reason=read_body(ChangeRule, given()).reason)
-    ask = Ask(
-        command,
-        actor,
-        definition_key(actor.tenant, RULE_KIND, rule_id),
-        gate.topics.definition_commands,
-        1,
-        name_of(actor, f"/v1/standing-rules/{rule_id}/{change}", key),
-    )
-    outcome = await gate.asker.answer(ask, ANSWER_TIMEOUT_S)
-    if outcome is None:
-        raise Problem(Refusal.UNAVAILABLE, "the decider has not answered yet: ask again", retry_after=1)
-    if (problem := refusal_of(outcome)) is not None:
-        raise problem
-    row = await rule_row(gate, actor, rule_id)
-    offset: int = row["log_offset"]
-    await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
-    missing = gate.live.missing_adoptions(offset)
-    resource: dict[str, Any] = standing_rule_json(row, given_out)
-    return gate.json(resource | {"adopted": not missing, "pending": missing}, 202 if missing else 200)
+    name = name_of(actor, f"/v1/standing-rules/{rule_id}/{change}", key)
+
+    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+        rule = await rule_row(gate, actor, rule_id)
+        shown = standing_rule_json(rule, given_out)
+        return adoption_reply(gate, shown | await adoption(gate, rule["log_offset"]))
+
+    ask = definition_ask(gate, definition_key(actor.tenant, RULE_KIND, rule_id), command, actor, name)
+    return Plan(ask, None, never, ask_again("the decider has not answered yet: ask again"), deliver=deliver)

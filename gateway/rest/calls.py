@@ -24,6 +24,7 @@ from gateway.operations.calls import (
     subject_of,
     undecided_reply,
 )
+from gateway.operations.plan import planned
 from gateway.problems import Problem
 from gateway.rest.documented import answers, change, documented
 from gateway.rest.door import Door, answer, door_of
@@ -56,8 +57,8 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     given = await door.given()
     wait_s = door.seconds(WAIT_OF_PROPOSAL)
     gate = door.gate
-    planned = gate.planned(lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
-    plan = await door.priced(planned)
+    making = planned(gate, lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
+    plan = await door.priced(making)
     response = await door.perform(lambda: plan)
     subject = plan.subject
     if response.status_code != 202 or subject is None or wait_s == 0:

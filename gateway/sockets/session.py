@@ -17,7 +17,7 @@ import orjson
 from gateway.live.outcome import Outcome
 from gateway.metrics import Metrics
 from gateway.operations.calls import PENDING
-from gateway.operations.plan import Gate, Missing, Plan, Reply, Unprepared, refusal_of, unanswered
+from gateway.operations.plan import Gate, Make, Plan, Reply, at_once, begun, in_time, takes_time
 from gateway.operations.requests import ask_person
 from gateway.problems import Problem, message_of, written
 from gateway.pushes.hub import Hub
@@ -26,7 +26,7 @@ from gateway.shares.work import owner_of
 from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
-from gateway.sockets.verbs import VERBS, Frame, Make, UnreadFrame, body_of, ref_of
+from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, body_of, ref_of
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -143,15 +143,11 @@ class Session:
             raise Problem(Refusal.INVALID, "type must be one of the protocol's messages")
 
     def _ask(self, make: Make, ref: str | None) -> None:
-        try:
-            plan = make()
-        except Missing:
-            self._spawn(self._fetch_and_ask(make, ref), ref)
-            return
-        except Unprepared as unprepared:
-            self._spawn(self._prepare_and_ask(unprepared.prepare, ref), ref)
-            return
-        self._send(plan, ref)
+        plan = begun(self.gate, make)
+        if isinstance(plan, Plan):
+            self._send(plan, ref)
+        else:
+            self._spawn(self._prepare_and_send(plan, ref), ref)
 
     def _send(self, plan: Plan, ref: str | None) -> None:
         self.in_flight += 1
@@ -174,20 +170,11 @@ class Session:
     def _conclude(self, plan: Plan, ref: str | None, outcome: Outcome | Problem | None) -> None:
         if isinstance(outcome, Problem):
             raise outcome
-        if outcome is None:
-            self._expect(plan)
-            self._reply(ref, unanswered(plan))
-            return
-        if (problem := refusal_of(outcome)) is not None:
-            self._expect(plan)
-            raise problem
-        subject = plan.subject
-        row = None if subject is None else self.gate.reader.at_hand(subject)
-        if plan.deliver is not None or plan.waits(row) or (subject is not None and row is None):
-            self._spawn(self._fetch_and_reply(plan, ref, outcome), ref)
+        if outcome is not None and takes_time(self.gate, plan, outcome):
+            self._spawn(self._reply_in_time(plan, ref, outcome), ref)
             return
         self._expect(plan)
-        self._reply(ref, plan.render(row, outcome))
+        self._reply(ref, at_once(self.gate, plan, outcome))
 
     def _expect(self, plan: Plan) -> None:
         """Whoever asked about a call that still waits gets its decision unasked."""
@@ -198,14 +185,11 @@ class Session:
         if row is None or row["status"] in PENDING:
             self.hub.expect_decision(self, (subject.key, subject.id))
 
-    async def _fetch_and_ask(self, make: Make, ref: str | None) -> None:
-        self._send(await self.gate.planned(make), ref)
-
-    async def _prepare_and_ask(self, prepare: Callable[[], Awaitable[Plan]], ref: str | None) -> None:
+    async def _prepare_and_send(self, prepare: Callable[[], Awaitable[Plan]], ref: str | None) -> None:
         self._send(await prepare(), ref)
 
-    async def _fetch_and_reply(self, plan: Plan, ref: str | None, outcome: Outcome) -> None:
-        reply = await self.gate.rendered(plan, outcome)
+    async def _reply_in_time(self, plan: Plan, ref: str | None, outcome: Outcome) -> None:
+        reply = await in_time(self.gate, plan, outcome)
         self._expect(plan)
         self._reply(ref, reply)
 

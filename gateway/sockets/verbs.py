@@ -10,7 +10,7 @@ import orjson
 
 from gateway.idempotency import idempotency_key
 from gateway.operations import calls, executions, holds
-from gateway.operations.plan import Gate, Plan
+from gateway.operations.plan import Gate, Make
 from gateway.problems import Problem
 from gateway.strictjson import parse_object
 from schemas.ids import is_client_id
@@ -18,7 +18,6 @@ from schemas.refusals import Refusal
 from schemas.token import Claims
 
 Frame = Mapping[str, Any]
-Make = Callable[[], Plan]
 Verb = Callable[[Gate, Claims, Frame, str | None], Make]
 
 
