@@ -140,37 +140,6 @@ class RenewLease(Body):
     attempt_id: ClientId
 
 
-class PauseExecution(Body):
-    """Let nothing more be judged or run until it is resumed."""
-
-    reason: Text = ""
-
-
-class ResumeExecution(Body):
-    """Go on after a pause."""
-
-    feedback: Text = ""
-
-
-class CancelExecution(Body):
-    """End the execution without a result."""
-
-    reason: Text = ""
-
-
-class CompleteExecution(Body):
-    """End the execution with its result."""
-
-    result: Any = Field(default=None, description="What it came to: any JSON.")
-
-
-class FailExecution(Body):
-    """End the execution with an error; `reason` is another word for it: one of the two."""
-
-    error: Text = ""
-    reason: Text = ""
-
-
 class FinishExecution(Body):
     """End an execution, over the WebSocket: with `result` where it completed, else with `reason`; never with both."""
 
@@ -219,12 +188,6 @@ class RequestHumanInput(Body):
     )
 
 
-class ChangeRule(Body):
-    """Activate, suspend or revoke a standing rule."""
-
-    reason: Text = ""
-
-
 class DecideHold(Body):
     """Decide a hold on exactly the digest that was seen. `remember` belongs to scope execution or rule."""
 
@@ -260,29 +223,11 @@ class DecideHolds(Body):
     items: Annotated[list[DecideOneOfMany], Field(min_length=1, max_length=ITEMS_MAX)]
 
 
-class DelegateHold(Body):
-    """Hand a hold to another subject."""
-
-    to: Annotated[str, Field(min_length=1, max_length=limit_of(k.DelegateHold, "to"))]
-
-
-class ExtendHold(Body):
-    """Move a hold's deadline."""
-
-    seconds: Annotated[int, Field(gt=0, le=DEADLINE_MAX_S)]
-
-
-class ClaimHold(Body):
-    """Tell the others that one is on it, for so many seconds."""
-
-    seconds: Annotated[int, Field(ge=1, le=3_600)] = 300
-
-
 class Nothing(Body):
     """No fields."""
 
 
-B = TypeVar("B", bound=BaseModel)
+B = TypeVar("B", bound=Body)
 
 
 def read_body(model: type[B], value: dict[str, Any]) -> B:

@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from gateway.docs_gen.schemas import summary_of
-from gateway.sockets.protocol import Answered, Received, Sent, type_of
+from gateway.sockets.protocol import Answered, Received, type_of
+from gateway.words.verb import Sent
 from schemas.refusals import HTTP_STATUS, Refusal
 
 # What they stand for is said once for all messages.

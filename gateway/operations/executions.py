@@ -13,6 +13,7 @@ from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text, within
+from gateway.words.executions import VERBS
 from projections.folds.executions import CLOSED, execution_json
 from projections.folds.rows import Row
 from schemas import commands as k
@@ -24,8 +25,8 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
-STEERED = ("pause", "resume", "cancel")
 OPENED = 201
+_VERBS = {verb.name: verb for verb in VERBS}
 
 
 def subject_of(actor: Actor, execution_id: str) -> Subject:
@@ -68,7 +69,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
 def plan_change(
     gate: Gate, claims: Claims, execution_id: str, verb: str, given: Given, key: str | None
 ) -> Plan:
-    """Pause, resume, cancel, complete or fail an execution.
+    """Do to an execution what one of its verbs says.
 
     Raises:
         Missing: the execution is not at hand.
@@ -76,13 +77,14 @@ def plan_change(
     """
     actor = claims.actor
     row = gate.row(subject_of(actor, execution_id))
-    if actor.agent is not None or verb not in STEERED:
+    known = _VERBS[verb]
+    if actor.agent is not None or not known.steers:
         check_acts(actor, row["agent"])
     else:
         check_role(actor, "reviewer", "operator")
     route = f"/v1/executions/{execution_id}/{verb}"
     name = name_of(actor, route, key)
-    return _plan(gate, actor, execution_id, _COMMANDS[verb](given), name, 200)
+    return _plan(gate, actor, execution_id, known.asked(execution_id, given), name, 200)
 
 
 def plan_finish(gate: Gate, claims: Claims, execution_id: str, given: Given, key: str | None) -> Plan:
@@ -145,25 +147,3 @@ def _request_text(request: object) -> str:
         return ""
     text = request if isinstance(request, str) else canonical(request)
     return within(text, "request", REQUEST_MAX_BYTES)
-
-
-def _complete(given: Given) -> Message:
-    return k.CompleteExecution(
-        result=canonical_text(read_body(bodies.CompleteExecution, given()).result, "result")
-    )
-
-
-def _fail(given: Given) -> Message:
-    body = read_body(bodies.FailExecution, given())
-    if body.error and body.reason and body.error != body.reason:
-        raise Problem(Refusal.INVALID, "`error` and `reason` are two words for the same: leave one out")
-    return k.FailExecution(error=body.error or body.reason)
-
-
-_COMMANDS = {
-    "pause": lambda given: k.PauseExecution(reason=read_body(bodies.PauseExecution, given()).reason),
-    "resume": lambda given: k.ResumeExecution(feedback=read_body(bodies.ResumeExecution, given()).feedback),
-    "cancel": lambda given: k.CancelExecution(reason=read_body(bodies.CancelExecution, given()).reason),
-    "complete": _complete,
-    "fail": _fail,
-}

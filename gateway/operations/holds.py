@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -17,19 +16,19 @@ from gateway.operations.sealing import arguments_to_seal, owner_of, variables_to
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from gateway.vault.vault import Owner
+from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json, requirements_json
 from projections.folds.rows import Row, json_value
 from schemas import commands as k
-from schemas.actor import Actor, subject_fault
+from schemas.actor import Actor
 from schemas.events.holds import HoldOpened
 from schemas.events.rules import RuleAsked
-from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.sensitive import Marked, replaced
 from schemas.standing_rule import standing_rule_from_text
 from schemas.token import Claims
 
-MakeCommand = Callable[[str, Given], Message]
+_VERBS = {verb.name: verb for verb in VERBS}
 
 
 def subject_of(actor: Actor, hold_id: str) -> Subject:
@@ -38,7 +37,7 @@ def subject_of(actor: Actor, hold_id: str) -> Subject:
 
 
 def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Given, key: str | None) -> Plan:
-    """Claim, release, escalate, delegate or extend a hold.
+    """Do to a hold what one of its verbs says.
 
     Raises:
         Missing: the hold is not at hand.
@@ -47,7 +46,7 @@ def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Give
     actor = claims.actor
     row = gate.row(subject_of(actor, hold_id))
     _check_person(actor)
-    command = _COMMANDS[verb](hold_id, given)
+    command = _VERBS[verb].asked(hold_id, given)
     name = name_of(actor, f"/v1/holds/{hold_id}/{verb}", key)
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
@@ -214,38 +213,3 @@ def _check_person(actor: Actor) -> None:
     # Whom a hold asks, by a role, a name or a delegation, is the decider's to say; that it is a person is not.
     if actor.agent is not None:
         raise Problem(Refusal.NOT_AUTHORISED, "an agent's token cannot decide")
-
-
-def _escalate(hold_id: str, given: Given) -> Message:
-    read_body(bodies.Nothing, given())
-    return k.EscalateHold(hold_id=hold_id)
-
-
-def _claim(hold_id: str, given: Given) -> Message:
-    return k.ClaimHold(hold_id=hold_id, seconds=read_body(bodies.ClaimHold, given()).seconds)
-
-
-def _release(hold_id: str, given: Given) -> Message:
-    read_body(bodies.Nothing, given())
-    return k.ReleaseHold(hold_id=hold_id)
-
-
-def _delegate(hold_id: str, given: Given) -> Message:
-    to = read_body(bodies.DelegateHold, given()).to
-    if (fault := subject_fault(to)) is not None:
-        # Handed to a name that looks like another's, a hold would wait for nobody.
-        raise Problem(Refusal.INVALID, f"to: {fault}: no token can have such a subject")
-    return k.DelegateHold(hold_id=hold_id, to=to)
-
-
-def _extend(hold_id: str, given: Given) -> Message:
-    return k.ExtendHold(hold_id=hold_id, seconds=read_body(bodies.ExtendHold, given()).seconds)
-
-
-_COMMANDS: dict[str, MakeCommand] = {
-    "claim": _claim,
-    "release": _release,
-    "escalate": _escalate,
-    "delegate": _delegate,
-    "extend": _extend,
-}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from gateway.asking.asker import name_of
-from gateway.bodies import ChangeRule, read_body
 from gateway.live.outcome import Outcome
 from gateway.operations.definitions import adoption, adoption_reply
 from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never, perform
 from gateway.problems import Problem, not_found
+from gateway.words.standing_rules import VERBS
 from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
-from schemas import commands as k
 from schemas.actor import Actor
 from schemas.ids import definition_key, is_client_id
 from schemas.refusals import Refusal
@@ -22,11 +21,7 @@ from schemas.token import Claims
 Used = Callable[[Row], Awaitable[int | None]]
 # The decider of the definitions makes a rule that was asked for within so long, where it runs.
 MADE_WAIT_S = 2.0
-CHANGES: dict[str, type[k.ActivateRule | k.SuspendRule | k.RevokeRule]] = {
-    "activate": k.ActivateRule,
-    "suspend": k.SuspendRule,
-    "revoke": k.RevokeRule,
-}
+_VERBS = {verb.name: verb for verb in VERBS}
 
 
 async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
@@ -57,7 +52,7 @@ async def change_rule(
         gate: what is needed.
         claims: of who asks; the decider looks at what they may.
         rule_id: the rule.
-        change: one of `CHANGES`.
+        change: the name of one of the verbs.
         given: the body.
         key: its idempotency key.
         used: asks how many of its uses were given, to be shown.
@@ -77,7 +72,7 @@ async def change_rule(
 def _change(
     gate: Gate, actor: Actor, rule_id: str, change: str, given: Given, key: str | None, given_out: int | None
 ) -> Plan:
-    command = CHANGES[change](rule_id=rule_id, reason=read_body(ChangeRule, given()).reason)
+    command = _VERBS[change].asked(rule_id, given)
     name = name_of(actor, f"/v1/standing-rules/{rule_id}/{change}", key)
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:

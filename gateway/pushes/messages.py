@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from gateway.live.facts import Fact, Group
+from gateway.words.holds import CHANGES
 from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
 from projections.folds.fold import subjects_of
@@ -23,7 +24,6 @@ from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.headers import rfc3339
-from schemas.message import Message
 from schemas.record import Event
 
 HOLDS = "holds"
@@ -34,17 +34,6 @@ _OPENS_HOLD = frozenset({h.HoldOpened, h.HumanInputRequested})
 _CHANGES_NOTHING = frozenset(
     {x.CommandRefused, x.CommandAbandoned, h.DecisionRefused, h.SecretsDelivered, h.SecretsErased}
 )
-# What a reviewer is told happened to a hold that stays open.
-_CHANGES: dict[type[Message], str] = {
-    h.HoldClaimed: "claimed",
-    h.HoldUnclaimed: "released",
-    h.HoldDelegated: "delegated",
-    h.HoldExtended: "extended",
-    h.HoldEscalated: "escalated",
-    h.HoldExpired: "expired",
-    h.DecisionRecorded: "vote",
-}
-
 CallSubject = tuple[bytes, str]
 
 
@@ -134,7 +123,7 @@ def _hold(facts: list[Fact]) -> Iterator[Push]:
         yield Push(kind, channels, lambda: hold_json(row), hold=row)
     if any(fact.hold_closed for fact in facts):
         yield Push("hold_resolved", channels, lambda: hold_json(row), hold=row)
-    elif row["status"] == "open" and (changes := [_CHANGES[kind] for kind in _CHANGES if kind in types]):
+    elif row["status"] == "open" and (changes := [CHANGES[kind] for kind in CHANGES if kind in types]):
         change = changes[-1]
         yield Push("hold_changed", channels, lambda: {**hold_json(row), "change": change}, hold=row)
 

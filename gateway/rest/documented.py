@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from fastapi import APIRouter
 from pydantic import BaseModel
 
 from gateway import resources as r
 from gateway.rest.parameters import IDEMPOTENCY_KEY, Parameter
+from gateway.words.verb import Verb
 
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 PROBLEM: dict[str, Any] = {"model": r.Problem, "description": "A refusal (RFC 9457)"}
 
 # The models of all bodies that routes take, by name: the document's components are made of them.
@@ -84,6 +87,19 @@ def change(
         "responses": answers({200: model}, 400, 403, 404, 409, 413, 422),
         "openapi_extra": documented(body=body, parameters=parameters, writes=True),
     }
+
+
+def verb_route(
+    router: APIRouter, subject: str, verb: Verb[Any], said: Mapping[str, Any]
+) -> Callable[[Handler], Handler]:
+    """The route of what may be done to a subject: `POST {subject}/{verb}`, and what the document says of it."""
+    return router.post(
+        f"{subject}/{verb.name}",
+        name=verb.name,
+        operation_id=verb.operation,
+        description=verb.says,
+        **said,
+    )
 
 
 def parameter_json(parameter: Parameter) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from gateway import resources as r
 from gateway.identity.doors import check_reads, check_sees, reads_project
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import answers, change, documented
+from gateway.rest.documented import answers, change, documented, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import Moment, event_page, read_execution, read_moment
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
+from gateway.words.executions import VERBS
 from projections.folds.executions import execution_json
 from projections.queries import history, lists
 from schemas.refusals import Refusal
@@ -119,17 +120,5 @@ def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
     return change_execution
 
 
-for _verb, _body, _says in (
-    ("pause", b.PauseExecution, "Let nothing more be judged or run until it is resumed."),
-    ("resume", b.ResumeExecution, "Go on after a pause."),
-    ("cancel", b.CancelExecution, "End the execution without a result."),
-    ("complete", b.CompleteExecution, "End the execution with its result."),
-    ("fail", b.FailExecution, "End the execution with an error."),
-):
-    router.post(
-        f"/{{execution_id}}/{_verb}",
-        name=_verb,
-        operation_id=f"{_verb}Execution",
-        description=_says,
-        **change(r.Execution, _body),
-    )(_change(_verb))
+for _verb in VERBS:
+    verb_route(router, "/{execution_id}", _verb, change(r.Execution, _verb.body))(_change(_verb.name))

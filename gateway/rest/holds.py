@@ -24,9 +24,10 @@ from gateway.operations.holds import (
 )
 from gateway.operations.plan import Plan
 from gateway.problems import Problem
-from gateway.rest.documented import answers, change, documented
+from gateway.rest.documented import answers, change, documented, verb_route
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
+from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json
 from projections.folds.rows import Row
 from projections.queries import lists
@@ -128,20 +129,8 @@ def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
     return change_hold
 
 
-for _verb, _body, _says in (
-    ("claim", b.ClaimHold, "Tell the others that one is on it, for a while."),
-    ("release", b.Nothing, "Give a claimed hold back."),
-    ("escalate", b.Nothing, "Ask the roles of the rule's escalation now."),
-    ("delegate", b.DelegateHold, "Hand a hold to another subject."),
-    ("extend", b.ExtendHold, "Move a hold's deadline."),
-):
-    router.post(
-        f"/{{hold_id}}/{_verb}",
-        name=_verb,
-        operation_id=f"{_verb}Hold",
-        description=_says,
-        **change(r.Hold, _body),
-    )(_change(_verb))
+for _verb in VERBS:
+    verb_route(router, "/{hold_id}", _verb, change(r.Hold, _verb.body))(_change(_verb.name))
 
 
 def _planner(door: Door, item: b.DecideOneOfMany, key: str | None) -> Callable[[], Plan]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.doors import check_reads
 from gateway.operations.standing_rules import change_rule, rule_row
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import answers, documented, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR, Word
+from gateway.words.standing_rules import VERBS
 from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
 from projections.queries import standing_rules
@@ -27,7 +28,6 @@ STATUS = Word(
     words=("proposed", "active", "suspended", "revoked", "refused"),
 )
 CHANGED = answers({200: r.ChangedRule, 202: r.ChangedRule}, 400, 403, 404, 409, 413)
-CHANGE = documented(body=b.ChangeRule, writes=True)
 
 
 @router.get(
@@ -72,31 +72,21 @@ async def get_rule(door: AtDoor, rule_id: str) -> Response:
     return answer(door.gate.json(_shown(row, await _used(door, rule_id))))
 
 
-@router.post("/{rule_id}/activate", operation_id="activateRule", responses=CHANGED, openapi_extra=CHANGE)
-async def activate(door: AtDoor, rule_id: str) -> Response:
-    """Let a proposed or suspended rule be used: another person than its maker, where the policy wants four eyes."""
-    return await _change(door, rule_id, "activate")
+def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
+    async def change_standing_rule(door: AtDoor, rule_id: str) -> Response:
+        given = await door.given()
+
+        async def used(row: Row) -> int | None:
+            return None if row["uses"] is None else await _used(door, rule_id)
+
+        return await door.answered(change_rule(door.gate, door.claims, rule_id, verb, given, door.key, used))
+
+    return change_standing_rule
 
 
-@router.post("/{rule_id}/suspend", operation_id="suspendRule", responses=CHANGED, openapi_extra=CHANGE)
-async def suspend(door: AtDoor, rule_id: str) -> Response:
-    """Let a rule rest until somebody activates it."""
-    return await _change(door, rule_id, "suspend")
-
-
-@router.post("/{rule_id}/revoke", operation_id="revokeRule", responses=CHANGED, openapi_extra=CHANGE)
-async def revoke(door: AtDoor, rule_id: str) -> Response:
-    """End a rule for good."""
-    return await _change(door, rule_id, "revoke")
-
-
-async def _change(door: Door, rule_id: str, change: str) -> Response:
-    given = await door.given()
-
-    async def used(row: Row) -> int | None:
-        return None if row["uses"] is None else await _used(door, rule_id)
-
-    return await door.answered(change_rule(door.gate, door.claims, rule_id, change, given, door.key, used))
+for _verb in VERBS:
+    _documented = {"responses": CHANGED, "openapi_extra": documented(body=_verb.body, writes=True)}
+    verb_route(router, "/{rule_id}", _verb, _documented)(_change(_verb.name))
 
 
 async def _used(door: Door, rule_id: str) -> int:

@@ -6,23 +6,20 @@ pushed message stand beside its `type` and `cursor`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.idempotency import KEY_MAX_CHARS, KEY_PATTERN
+from gateway.words.holds import CHANGES, VERBS
+from gateway.words.verb import Ref, Sent
 
-Ref = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=KEY_MAX_CHARS,
-        pattern=KEY_PATTERN,
-        description="Names the answer, and is the idempotency key: unique for the subject, the same in a repeat.",
-    ),
-]
+if TYPE_CHECKING:
+    Change = str
+else:
+    Change = Literal[tuple(CHANGES.values())]
+
 RefOfAsked = Annotated[
     str | None, Field(description="That of the message which this answers; null where it had none.")
 ]
@@ -37,12 +34,6 @@ CursorIfAny = Annotated[
         "where this connection has none, or messages were dropped: keep the one that you have.",
     ),
 ]
-
-
-class Sent(BaseModel):
-    """A message of a client."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Received(BaseModel):
@@ -113,15 +104,6 @@ class Decide(b.DecideHold):
     type: Literal["decision"]
     ref: Ref | None = None
     hold_id: b.ClientId
-
-
-class Claim(Sent):
-    """Tell the others that one is on a hold."""
-
-    type: Literal["claim"]
-    ref: Ref | None = None
-    hold_id: b.ClientId
-    seconds: int | None = None
 
 
 class StartExecution(Sent):
@@ -225,7 +207,7 @@ class HoldChanged(Received, r.Hold):
     """Something happened to a hold that stays open."""
 
     type: Literal["hold_changed"]
-    change: Literal["claimed", "released", "delegated", "extended", "escalated", "expired", "vote"]
+    change: Change
 
 
 class HoldResolved(Received, r.Hold):
@@ -326,7 +308,10 @@ class Pong(Answered):
 
 
 FOR_EVERYONE: tuple[type[BaseModel], ...] = (Authenticate, Subscribe, Unsubscribe, Ping)
-FOR_PEOPLE: tuple[type[BaseModel], ...] = (Decide, Claim)
+FOR_PEOPLE: tuple[type[BaseModel], ...] = (
+    Decide,
+    *(verb.message for verb in VERBS if verb.message is not None),
+)
 FOR_AGENTS: tuple[type[BaseModel], ...] = (
     StartExecution,
     Propose,

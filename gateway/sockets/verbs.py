@@ -12,7 +12,9 @@ from gateway.idempotency import idempotency_key
 from gateway.operations import calls, executions, holds
 from gateway.operations.plan import Gate, Make
 from gateway.problems import Problem
+from gateway.sockets.protocol import type_of
 from gateway.strictjson import parse_object
+from gateway.words import holds as hold_words
 from schemas.ids import is_client_id
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -139,9 +141,12 @@ def _decision(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make
     return lambda: holds.plan_decision(gate, claims, hold_id, lambda: _rest_of(frame), key)
 
 
-def _claim(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
-    hold_id = _id_of(frame, "hold_id")
-    return lambda: holds.plan_change(gate, claims, hold_id, "claim", lambda: _rest_of(frame), key)
+def _change_of_hold(name: str) -> Verb:
+    def change(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+        hold_id = _id_of(frame, "hold_id")
+        return lambda: holds.plan_change(gate, claims, hold_id, name, lambda: _rest_of(frame), key)
+
+    return change
 
 
 VERBS: Mapping[str, Verb] = {
@@ -152,5 +157,9 @@ VERBS: Mapping[str, Verb] = {
     "heartbeat": _heartbeat,
     "result": _result,
     "decision": _decision,
-    "claim": _claim,
+    **{
+        type_of(verb.message): _change_of_hold(verb.name)
+        for verb in hold_words.VERBS
+        if verb.message is not None
+    },
 }

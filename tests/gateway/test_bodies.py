@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway import bodies
+from gateway.words import executions, holds, standing_rules
 from schemas import commands as k
 from schemas.command_rules import rules_of
 from schemas.message import Message
@@ -15,7 +16,14 @@ from schemas.message import Message
 COMMANDS = {command.__name__: command for command in k.COMMANDS}
 BODIES = {
     name: body
-    for name, body in vars(bodies).items()
+    for name, body in (
+        *vars(bodies).items(),
+        *(
+            (verb.body.__name__, verb.body)
+            for room in (executions, holds, standing_rules)
+            for verb in room.VERBS
+        ),
+    )
     if inspect.isclass(body) and issubclass(body, bodies.Body) and name in COMMANDS
 }
 

@@ -1,0 +1,111 @@
+"""What may be done to a hold beside deciding it: each verb with its body, command, route, message and event.
+
+A new verb stands here and nowhere else of the gateway: routes, the socket's messages, what readers are told, and the
+published documents are made of `VERBS`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gateway.bodies import Body, ClientId, Nothing
+from gateway.problems import Problem
+from gateway.words.verb import Ref, Sent, Told, Verb
+from schemas import commands as k
+from schemas.actor import subject_fault
+from schemas.command_rules import limit_of
+from schemas.events import holds as h
+from schemas.limits import DEADLINE_MAX_S
+from schemas.message import Message
+from schemas.refusals import Refusal
+
+
+class ClaimHold(Body):
+    """Tell the others that one is on it, for so many seconds."""
+
+    seconds: Annotated[int, Field(ge=1, le=3_600)] = 300
+
+
+class DelegateHold(Body):
+    """Hand a hold to another subject."""
+
+    to: Annotated[str, Field(min_length=1, max_length=limit_of(k.DelegateHold, "to"))]
+
+
+class ExtendHold(Body):
+    """Move a hold's deadline."""
+
+    seconds: Annotated[int, Field(gt=0, le=DEADLINE_MAX_S)]
+
+
+class Claim(Sent):
+    """Tell the others that one is on a hold."""
+
+    type: Literal["claim"]
+    ref: Ref | None = None
+    hold_id: ClientId
+    seconds: int | None = None
+
+
+def _delegate(hold_id: str, body: DelegateHold) -> Message:
+    if (fault := subject_fault(body.to)) is not None:
+        # Handed to a name that looks like another's, a hold would wait for nobody.
+        raise Problem(Refusal.INVALID, f"to: {fault}: no token can have such a subject")
+    return k.DelegateHold(hold_id=hold_id, to=body.to)
+
+
+# In the order of their routes.
+VERBS: tuple[Verb[Any], ...] = (
+    Verb(
+        name="claim",
+        operation="claimHold",
+        says="Tell the others that one is on it, for a while.",
+        body=ClaimHold,
+        command=lambda hold_id, body: k.ClaimHold(hold_id=hold_id, seconds=body.seconds),
+        message=Claim,
+        told=Told(h.HoldClaimed, "claimed", 1),
+    ),
+    Verb(
+        name="release",
+        operation="releaseHold",
+        says="Give a claimed hold back.",
+        body=Nothing,
+        command=lambda hold_id, _: k.ReleaseHold(hold_id=hold_id),
+        told=Told(h.HoldUnclaimed, "released", 2),
+    ),
+    Verb(
+        name="escalate",
+        operation="escalateHold",
+        says="Ask the roles of the rule's escalation now.",
+        body=Nothing,
+        command=lambda hold_id, _: k.EscalateHold(hold_id=hold_id),
+        told=Told(h.HoldEscalated, "escalated", 5),
+    ),
+    Verb(
+        name="delegate",
+        operation="delegateHold",
+        says="Hand a hold to another subject.",
+        body=DelegateHold,
+        command=_delegate,
+        told=Told(h.HoldDelegated, "delegated", 3),
+    ),
+    Verb(
+        name="extend",
+        operation="extendHold",
+        says="Move a hold's deadline.",
+        body=ExtendHold,
+        command=lambda hold_id, body: k.ExtendHold(hold_id=hold_id, seconds=body.seconds),
+        told=Told(h.HoldExtended, "extended", 4),
+    ),
+)
+# What readers are told happened to a hold that stays open, the highest rank last.
+_TOLD = (
+    *(verb.told for verb in VERBS if verb.told is not None),
+    Told(h.HoldExpired, "expired", 6),
+    Told(h.DecisionRecorded, "vote", 7),
+)
+CHANGES: dict[type[Message], str] = {
+    told.event: told.word for told in sorted(_TOLD, key=lambda told: told.rank)
+}

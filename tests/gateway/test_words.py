@@ -1,0 +1,59 @@
+"""A verb is said once: every door, and what is published of it, is made of what stands in `gateway.words`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from gateway.app import routed_app
+from gateway.docs_gen.openapi import openapi_document
+from gateway.sockets.protocol import CLIENT_MESSAGES, HoldChanged, type_of
+from gateway.sockets.verbs import VERBS as OF_SOCKETS
+from gateway.words import executions, holds, standing_rules
+from gateway.words.verb import Verb
+from schemas.events import holds as h
+
+ROUTES = (
+    *(("/v1/executions/{execution_id}", verb) for verb in executions.VERBS),
+    *(("/v1/holds/{hold_id}", verb) for verb in holds.VERBS),
+    *(("/v1/standing-rules/{rule_id}", verb) for verb in standing_rules.VERBS),
+)
+
+
+@cache
+def paths() -> dict[str, Any]:
+    found: dict[str, Any] = openapi_document(routed_app())["paths"]
+    return found
+
+
+@pytest.mark.parametrize(("subject", "verb"), ROUTES, ids=[verb.operation for _, verb in ROUTES])
+def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Verb[Any]) -> None:
+    operation = paths()[f"{subject}/{verb.name}"]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+
+    assert (operation["operationId"], operation["description"]) == (verb.operation, verb.says)
+    assert schema == {"$ref": f"#/components/schemas/{verb.body.__name__}"}
+
+
+@pytest.mark.parametrize("verb", [verb for verb in holds.VERBS if verb.message], ids=lambda verb: verb.name)
+def test_verb_with_a_message_is_taken_by_the_socket_and_published(verb: Verb[Any]) -> None:
+    assert verb.message in CLIENT_MESSAGES
+    assert type_of(verb.message) in OF_SOCKETS
+
+
+def test_reader_is_told_of_every_verb_by_a_word_that_is_published() -> None:
+    told = {verb.told.word for verb in holds.VERBS if verb.told is not None}
+    assert len(told) == len(holds.VERBS)
+    assert told < set(HoldChanged.model_json_schema()["properties"]["change"]["enum"])
+
+
+def test_of_several_changes_of_one_command_the_highest_rank_is_told() -> None:
+    assert list(holds.CHANGES)[-1] is h.DecisionRecorded
+    assert list(holds.CHANGES).index(h.HoldExpired) > list(holds.CHANGES).index(h.HoldEscalated)
+
+
+def test_no_two_verbs_of_a_subject_are_told_with_one_rank() -> None:
+    ranks = [verb.told.rank for verb in holds.VERBS if verb.told is not None]
+    assert len(set(ranks)) == len(ranks)
