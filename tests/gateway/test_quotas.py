@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.asking import Ask
+from gateway.asking.asker import Ask
 from gateway.bodies import RequestHumanInput
 from gateway.live.definitions import Published
 from gateway.live.reader import at_hand
