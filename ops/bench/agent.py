@@ -79,8 +79,10 @@ async def start_many(socket: Socket, ids: Iterable[str], agent: str) -> None:
     await in_flight(lambda execution_id: socket.ask(start(execution_id, agent), 201), ids)
 
 
-async def in_flight(do: Callable[[Item], Awaitable[Any]], items: Iterable[Item]) -> float:
-    """Do something for each item, 64 at a time; the seconds that it took."""
+async def in_flight(
+    do: Callable[[Item], Awaitable[Any]], items: Iterable[Item], at_once: int = IN_FLIGHT
+) -> float:
+    """Do something for each item, so many at a time; the seconds that it took."""
     left = iter(items)
 
     async def work() -> None:
@@ -89,7 +91,7 @@ async def in_flight(do: Callable[[Item], Awaitable[Any]], items: Iterable[Item])
 
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for _ in range(IN_FLIGHT):
+        for _ in range(at_once):
             group.create_task(work())
     return time.perf_counter() - began
 

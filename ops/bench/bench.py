@@ -7,22 +7,23 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gateway.identity.issuer import issue
 from ops.bench.load import run_load
-from ops.bench.site import PROJECT, TENANT, Site
-from ops.config import DataDir, load_config
+from ops.bench.site import AGENT, PROJECT, TENANT, Site, site_of
+from ops.config import DataDir
 from ops.daemon import start_detached, stop_stack
 from ops.errors import OpsError
 from ops.options import UpOptions
+from ops.process import PACKAGE_ROOT
 from placet import Placet, Published
 
-AGENT = "bench"
 # One agent asks for all of it: what is measured is the gateway and not its rate limit.
 UNLIMITED = 100_000_000
-POLICY = Path(__file__).resolve().parents[2] / "policies" / "default.yaml"
+POLICY = PACKAGE_ROOT / "policies" / "default.yaml"
 # Every proposal is checked against it, as a tool's real one would be.
 ARGUMENTS = {
     "type": "object",
@@ -69,8 +70,8 @@ def opened_bench(tell: Callable[[str], None], *, is_quick: bool) -> Iterator[Ben
     try:
         start_detached(_options(root))
         try:
-            site = _site(DataDir(root))
-            _publish(site)
+            site = site_of(DataDir(root), partial(_token, DataDir(root)))
+            publish(site)
             yield Bench(site, is_quick, tell)
         finally:
             stop_stack(DataDir(root))
@@ -78,29 +79,21 @@ def opened_bench(tell: Callable[[str], None], *, is_quick: bool) -> Iterator[Ben
         shutil.rmtree(root)
 
 
-def _site(directory: DataDir) -> Site:
-    config = load_config(directory.config)
-    keys = directory.keys
-    return Site(
-        data_dir=str(directory.root),
-        url=config.url,
-        bootstrap_servers=config.bootstrap_servers,
-        topic_prefix=config.topic_prefix,
-        partitions=config.partitions,
-        database_url=config.database_url,
-        agent=AGENT,
-        agent_token=issue(keys, AGENT, ["agent"], TENANT, PROJECT, AGENT),
-        watcher_token=issue(keys, "watcher", ["reviewer"], TENANT, PROJECT),
-        reviewer_token=issue(keys, "reviewer", ["reviewer"], TENANT, PROJECT),
-        operator_token=issue(keys, "operator", ["operator"], TENANT, PROJECT),
-    )
+def _token(directory: DataDir, subject: str, role: str) -> str:
+    agent = AGENT if role == "agent" else None
+    return issue(directory.keys, subject, [role], TENANT, PROJECT, agent)
 
 
-def _publish(site: Site) -> None:
+def publish(site: Site, policy: Path = POLICY) -> None:
+    """Publish two tools, one that reads and one that writes, and a policy that allows the one and holds the other.
+
+    Raises:
+        OpsError: the stack does not adopt them.
+    """
     with Placet(site.url, token=site.operator_token) as operator:
         for tool in TOOLS:
             _check(operator.tools.put(tool["name"], tool))
-        _check(operator.policies.publish("default", POLICY.read_text(encoding="utf-8")))
+        _check(operator.policies.publish("default", policy.read_text(encoding="utf-8")))
 
 
 def _check(published: Published) -> None:

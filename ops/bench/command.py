@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ops.bench import machine
+from ops.bench.against.command import Asked, asked, run
 from ops.bench.bench import Bench, opened_bench
 from ops.bench.result import Result
 from ops.bench.table import table
+from ops.bench.telling import telling
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
 from ops.files import write_json
@@ -23,6 +23,7 @@ from placet.cli.session import console
 
 RESULT = Path(".placet") / "bench.json"
 NAMES = ("floor", "gate", "authority", "holds", "history", "recovery", "rebuild", "sockets", "audit")
+ROUNDS = 5
 Measure: TypeAlias = Callable[[Bench], Result]
 
 
@@ -31,23 +32,73 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small counts: to see that it works, not how fast.")
     ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REF", help="Compare the working tree with this commit of its repository instead."
+        ),
+    ] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="With --against: what is compared; repeat it. All when left out.")
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="With --against: how many turns each side has.")
+    ] = ROUNDS,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY>=X[x]", help="With --against: exit 1 unless it is so; x asks it of the ratio."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Measure what Placet costs against what Kafka alone costs, on this machine and in the same run.
 
-    Each benchmark starts a stack of its own in a temporary directory and stops it.
+    Each benchmark starts a stack of its own in a temporary directory and stops it. With --against, two stacks, of the
+    working tree and of another commit, are measured in turns instead.
     """
     with errors_as_exit_codes():
-        names = _chosen(name)
-        machine.allow_open_files()
-        found: list[tuple[Result, float]] = []
-        # What was measured is kept and shown at once: a later benchmark may fail or be stopped.
-        for result in _results(names, is_quick=quick, show=not json):
-            found.append(result)
-            report = _report(found, names, is_quick=quick)
-            write_json(RESULT, report)
-            if not json:
-                _print(result[0])
+        if against is not None:
+            _compare(_asked(name, against, scenario or (), rounds, require or (), is_quick=quick), json=json)
+        else:
+            _check_alone(scenario, require)
+            _measure(_chosen(name), is_quick=quick, json=json)
+
+
+def _asked(
+    name: str | None,
+    ref: str,
+    scenarios: Sequence[str],
+    rounds: int,
+    require: Sequence[str],
+    *,
+    is_quick: bool,
+) -> Asked:
+    if name is not None:
+        raise UsageError(f"--against compares scenarios: write --scenario {name} if it is one of them.")
+    return asked(ref, scenarios, rounds, require, is_quick=is_quick)
+
+
+def _check_alone(scenario: Sequence[str] | None, require: Sequence[str] | None) -> None:
+    if scenario or require:
+        raise UsageError("--scenario and --require belong to a comparison: name a commit with --against.")
+
+
+def _compare(what: Asked, *, json: bool) -> None:
+    if code := run(what, json=json):
+        raise typer.Exit(code)
+
+
+def _measure(names: tuple[str, ...], *, is_quick: bool, json: bool) -> None:
+    machine.allow_open_files()
+    found: list[tuple[Result, float]] = []
+    # What was measured is kept and shown at once: a later benchmark may fail or be stopped.
+    for result in _results(names, is_quick=is_quick, show=not json):
+        found.append(result)
+        report = _report(found, names, is_quick=is_quick)
+        write_json(RESULT, report)
+        if not json:
+            _print(result[0])
     if json:
         print_json(report)
     else:
@@ -71,26 +122,10 @@ def _results(names: tuple[str, ...], *, is_quick: bool, show: bool) -> Iterator[
     for number, name in enumerate(names, 1):
         load_average = os.getloadavg()[0]
         title = f"{name} ({number} of {len(names)})"
-        with _telling(title, show=show) as tell, opened_bench(tell, is_quick=is_quick) as opened:
+        with telling(title, show=show) as tell, opened_bench(tell, is_quick=is_quick) as opened:
             measure: Measure = import_module(f"ops.bench.{name}").measure
             result = measure(opened)
         yield result, load_average
-
-
-@contextmanager
-def _telling(title: str, *, show: bool) -> Iterator[Callable[[str], None]]:
-    """How far a benchmark is: a line that moves on a terminal, a line for each step elsewhere."""
-    screen = console(stderr=True)
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=screen, disable=not show, transient=True) as progress:
-        task = progress.add_task(title)
-
-        def tell(text: str) -> None:
-            progress.update(task, description=f"{title}: {text}")
-            if show and not screen.is_terminal:
-                print_line(f"{title}: {text}", err=True)
-
-        yield tell
 
 
 def _report(

@@ -2,61 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from ops.bench.agent import IN_FLIGHT, call_body, in_flight, propose, released, run_id, start_many, timed
+from ops.bench.agent import IN_FLIGHT, in_flight, run_id, timed
 from ops.bench.bench import Bench
+from ops.bench.calls import Calls
 from ops.bench.floor import ROUNDS, Floor, opened_floor
 from ops.bench.rest import Rest
 from ops.bench.result import Figure, Result, Target, percentile
 from ops.bench.site import Site
 from ops.bench.usage import cpu_ms
-from ops.bench.websocket import Socket, opened_socket
-
-Propose = Callable[[int], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class Calls:
-    """The calls of one run: fresh executions for each part, and the ways to propose."""
-
-    site: Site
-    socket: Socket
-    connections: Sequence[Rest]
-    name: str
-    parts: int = 0
-
-    async def by_socket(self) -> Propose:
-        """Proposals over the WebSocket."""
-        part = await self._part()
-
-        async def one(number: int) -> None:
-            released(await self.socket.ask(propose(f"{part}-{number % IN_FLIGHT}", f"c{number}")))
-
-        return one
-
-    async def by_rest(self) -> Propose:
-        """Proposals by REST, each on a connection that is free."""
-        part = await self._part()
-        free = list(self.connections)
-
-        async def one(number: int) -> None:
-            connection = free.pop()
-            path = f"/v1/executions/{part}-{number % IN_FLIGHT}/tool-calls"
-            released(await connection.post(path, call_body(f"c{number}")))
-            free.append(connection)
-
-        return one
-
-    async def _part(self) -> str:
-        self.parts += 1
-        part = f"{self.name}-{self.parts}"
-        await start_many(self.socket, [f"{part}-{number}" for number in range(IN_FLIGHT)], self.site.agent)
-        return part
+from ops.bench.websocket import opened_socket
 
 
 async def load(job: dict[str, Any]) -> dict[str, Any]:

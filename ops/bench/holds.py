@@ -74,18 +74,28 @@ class Parts:
         """One whole cycle."""
         attempt_id = uuid.uuid4().hex
         started = await self.agent.send(agent.start(execution_id, self.site.agent))
+        call = await self._begun(execution_id, attempt_id)
+        body_of(await started, 201)
+        told = await self.agent.send(agent.result(call, attempt_id))
+        ended = await self.agent.send(agent.finish(execution_id))
+        body_of(await told)
+        body_of(await ended)
+
+    async def reviewed(self, execution_id: str) -> None:
+        """The call alone, in an execution that is open: proposed, held, approved, consumed and reported."""
+        attempt_id = uuid.uuid4().hex
+        call = await self._begun(execution_id, attempt_id)
+        await self.agent.ask(agent.result(call, attempt_id))
+
+    async def _begun(self, execution_id: str, attempt_id: str) -> Message:
         proposed = await self.agent.send(agent.propose(execution_id, CALL, agent.WRITE))
         hold = await self.seen.take(execution_id)
-        body_of(await started, 201)
         body_of(await proposed, HELD)
         approved = await self.reviewer.send(agent.approve(hold))
         call = released(await self.decided.take(execution_id))
         body_of(await approved)
         await self.agent.ask(agent.consume(call, attempt_id))
-        told = await self.agent.send(agent.result(call, attempt_id))
-        ended = await self.agent.send(agent.finish(execution_id))
-        body_of(await told)
-        body_of(await ended)
+        return call
 
     async def paused_and_resumed(self, execution_id: str) -> tuple[float, float]:
         """How long until a proposal's hold is seen, and from the decision to the release, in ms."""

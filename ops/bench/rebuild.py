@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def measure(bench: Bench) -> Result:
     bench.load("ops.bench.rebuild:fill", "making a log", executions=bench.size(8_000, 100))
     bare = bench.load("ops.bench.bare:load", "bare decoding, rows and tracking")
     bench.tell("placet replay")
-    replayed = _replay(bench.site)
+    replayed = replay(str(Path(sys.executable).with_name("placet")), bench.site)
     rate = replayed["records"] / replayed["seconds"]
     target = None if bench.is_quick else EVENTS_A_SECOND
     return Result(
@@ -47,10 +48,23 @@ def measure(bench: Bench) -> Result:
     )
 
 
-def _replay(site: Site) -> dict[str, Any]:
-    command = [str(Path(sys.executable).with_name("placet")), "replay", "--json", "--data-dir", site.data_dir]
+def replay(placet: str, site: Site, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Rebuild a stack's views and compare them with the live ones.
+
+    Args:
+        placet: the program of the stack's own version.
+        site: the stack.
+        environ: the variables that the program runs with; this process's by default.
+
+    Returns:
+        What the command prints with `--json`.
+
+    Raises:
+        BenchFailedError: it failed, or the rebuilt views are not equal.
+    """
+    command = [placet, "replay", "--json", "--data-dir", site.data_dir]
     done = subprocess.run(  # noqa: S603 - the command is built here
-        command, capture_output=True, text=True, timeout=TIMEOUT_S
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environ
     )
     if done.returncode != 0:
         raise BenchFailedError(f"placet replay failed: {done.stderr.strip() or done.stdout.strip()}")

@@ -22,9 +22,9 @@ def _cells(figure: Figure) -> tuple[str | Text, ...]:
     verdict = {True: Text("ok", "green"), False: Text("short", "red"), None: Text()}
     return (
         figure.name,
-        f"{_number(figure.value)} {figure.unit}",
-        "" if figure.floor is None else _number(figure.floor),
-        "" if figure.ratio is None else _number(figure.ratio),
+        f"{number(figure.value)} {figure.unit}",
+        "" if figure.floor is None else number(figure.floor),
+        "" if figure.ratio is None else number(figure.ratio),
         _target(figure),
         verdict[figure.is_ok],
     )
@@ -33,9 +33,10 @@ def _cells(figure: Figure) -> tuple[str | Text, ...]:
 def _target(figure: Figure) -> str:
     if figure.target is None:
         return ""
-    return f"{'≤' if figure.target.at_most else '≥'} {_number(figure.target.limit)}"
+    return f"{'≤' if figure.target.at_most else '≥'} {number(figure.target.limit)}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Four significant digits at most, thousands apart."""
     short = rounded(value)
     return f"{short:,.0f}" if abs(short) >= 100 else f"{short:g}"

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 # Fields of /proc/PID/stat counted from the state, which follows the name in parentheses.
-PARENT, USER_TICKS, SYSTEM_TICKS = 1, 11, 12
+PARENT = 1
+# Of the process in user and system mode, and of its children that have ended and were waited for.
+TICKS = slice(11, 15)
 MS_PER_TICK = 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_ms(pids: Mapping[str, int]) -> dict[str, float]:
-    """Processor time in ms that each process and its living descendants have used so far.
+    """Processor time in ms that each process and its descendants have used so far, those that ended included.
 
     Args:
         pids: name → process id.
@@ -30,7 +32,7 @@ def peak_memory_mb(pid: int) -> float:
 
 
 def _cpu_of(stat: list[str]) -> float:
-    return (int(stat[USER_TICKS]) + int(stat[SYSTEM_TICKS])) * MS_PER_TICK
+    return sum(map(int, stat[TICKS])) * MS_PER_TICK
 
 
 def _family(pid: int, stats: Mapping[int, list[str]]) -> set[int]:

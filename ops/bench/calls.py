@@ -1,0 +1,82 @@
+"""Calls that the policy allows, and the ways in which an agent may take them through the gate."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from ops.bench.agent import IN_FLIGHT, call_body, consume, propose, released, result, start_many
+from ops.bench.rest import Rest
+from ops.bench.site import Site
+from ops.bench.websocket import Message, Socket
+
+Call = Callable[[int], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls of one run: fresh executions for each part, and the ways to propose."""
+
+    site: Site
+    socket: Socket
+    connections: Sequence[Rest]
+    name: str
+    parts: int = 0
+
+    async def by_socket(self) -> Call:
+        """Proposals over the WebSocket."""
+        part = await self._part()
+
+        async def one(number: int) -> None:
+            released(await self.socket.ask(propose(f"{part}-{number % IN_FLIGHT}", f"c{number}")))
+
+        return one
+
+    async def by_rest(self) -> Call:
+        """Proposals by REST, each on a connection that is free."""
+        part = await self._part()
+        free = list(self.connections)
+
+        async def one(number: int) -> None:
+            connection = free.pop()
+            path = f"/v1/executions/{part}-{number % IN_FLIGHT}/tool-calls"
+            released(await connection.post(path, call_body(f"c{number}")))
+            free.append(connection)
+
+        return one
+
+    async def until_it_may_run(self) -> Call:
+        """Proposals whose grant is then consumed, over the WebSocket: what an agent waits for before it acts.
+
+        Two round trips. A server that takes the attempt with the proposal needs the first one alone: here is where
+        a scenario asks for it.
+        """
+        part = await self._part()
+
+        async def one(number: int) -> None:
+            await self._begun(part, number)
+
+        return one
+
+    async def to_the_end(self) -> Call:
+        """Calls that are proposed, consumed and reported, over the WebSocket."""
+        part = await self._part()
+
+        async def one(number: int) -> None:
+            call, attempt_id = await self._begun(part, number)
+            await self.socket.ask(result(call, attempt_id))
+
+        return one
+
+    async def _begun(self, part: str, number: int) -> tuple[Message, str]:
+        attempt_id = uuid.uuid4().hex
+        call = released(await self.socket.ask(propose(f"{part}-{number % IN_FLIGHT}", f"c{number}")))
+        await self.socket.ask(consume(call, attempt_id))
+        return call, attempt_id
+
+    async def _part(self) -> str:
+        self.parts += 1
+        part = f"{self.name}-{self.parts}"
+        await start_many(self.socket, [f"{part}-{number}" for number in range(IN_FLIGHT)], self.site.agent)
+        return part
