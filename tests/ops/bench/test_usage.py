@@ -27,6 +27,20 @@ def test_cpu_of_a_process_counts_its_children_too() -> None:
     assert used >= 290
 
 
+def test_cpu_of_a_process_keeps_that_of_children_that_have_ended() -> None:
+    ended = "import subprocess, sys; subprocess.run([sys.executable, '-c', {!r}]); print('done', flush=True); input()"
+    work = WORK.removesuffix("\nprint('done', flush=True)\ninput()")
+    with subprocess.Popen(
+        [sys.executable, "-c", ended.format(work)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdin is not None
+        assert parent.stdout.readline() == "done\n"
+        used = cpu_ms({"it": parent.pid})["it"]
+        parent.stdin.close()
+    assert used >= 290
+
+
 def test_peak_memory_keeps_what_was_given_back() -> None:
     before = peak_memory_mb(os.getpid())
     held = bytearray(int(64 * 2**20 + before * 2**20))
