@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaValue
 from gateway.problems import invalid
 from schemas import commands as k
 from schemas.command_rules import form_of, limit_of
-from schemas.commands import Decision, Outcome, RequestKind, Scope
+from schemas.commands import Decision, RequestKind, Scope
 from schemas.limits import COUNT_MAX, DEADLINE_MAX_S, ITEMS_MAX, REQUEST_MAX_BYTES
 from schemas.standing_rule import Asked
 
@@ -86,17 +86,6 @@ class ProposeToolCall(Body):
     attempt_id: ClientId | None = None
 
 
-class ConsumeGrant(Body):
-    """Use a release, once. `attempt_id` is random per process and never derived from the call.
-
-    `grant_id` refuses any release but that one, such as a later one of the same call.
-    """
-
-    digest: Digest
-    attempt_id: ClientId | None = None
-    grant_id: GrantId | None = None
-
-
 class TakeSecrets(Body):
     """Have sensitive values handed over to an attempt; its id is random per process, as for `ConsumeGrant`."""
 
@@ -122,35 +111,11 @@ class RetirePolicy(Body):
     reason: Text = ""
 
 
-class ReportResult(Body):
-    """Say how a consumed call ended."""
-
-    attempt_id: ClientId
-    outcome: Outcome
-    output: Any = Field(
-        default=None, description="What the tool put out: any JSON. Kept of one that succeeded."
-    )
-    error: Text | None = Field(default=None, description="Kept of one that did not succeed.")
-    duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX)] | None = None
-
-
-class RenewLease(Body):
-    """Say that an attempt still runs its call."""
-
-    attempt_id: ClientId
-
-
 class FinishExecution(Body):
     """End an execution, over the WebSocket: with `result` where it completed, else with `reason`; never with both."""
 
     outcome: Literal["completed", "failed", "cancelled"]
     result: Any = Field(default=None, description="What it came to: any JSON.")
-    reason: Text = ""
-
-
-class RevokeGrant(Body):
-    """Take back a release that was not consumed yet."""
-
     reason: Text = ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared, never
 from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
 from gateway.strictjson import canonical_text
+from gateway.words import calls as words
 from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.actor import Actor
@@ -143,7 +145,20 @@ def _deliver_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
     return deliver
 
 
-def plan_consume(
+def plan_change(
+    gate: Gate, claims: Claims, execution_id: str, call_id: str, verb: str, given: Given, key: str | None
+) -> Plan:
+    """Do to a call what one of its verbs says.
+
+    Raises:
+        Missing: the call is not at hand.
+        Unprepared: something must be looked at first.
+        Problem: the token or the body speaks against it.
+    """
+    return _PLANS[verb](gate, claims, execution_id, call_id, given, key)
+
+
+def _plan_consumption(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
     """Use a release. The answer hands over its sensitive values, to this attempt alone.
@@ -160,7 +175,7 @@ def plan_consume(
     subject = subject_of(actor, execution_id, call_id)
     row = gate.row(subject)
     check_runs(actor, row)
-    body = read_body(bodies.ConsumeGrant, given())
+    body = read_body(words.ConsumeGrant, given())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
     # Whoever names no attempt may be another process under the same key, made of the call: two would run it.
     name = name_of(actor, route, key if body.attempt_id else None)
@@ -183,15 +198,15 @@ def plan_consume(
     raise Unprepared(prepare)
 
 
-def plan_result(
+def _plan_result(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Say how a consumed call ended; errors as `plan_consume`."""
+    """Say how a consumed call ended; errors as `plan_change`."""
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
     row = gate.row(subject)
     check_runs(actor, row)
-    body = read_body(bodies.ReportResult, given())
+    body = read_body(words.ReportResult, given())
     command = k.ReportResult(
         call_id=call_id,
         attempt_id=body.attempt_id,
@@ -207,10 +222,10 @@ def plan_result(
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 
-def plan_heartbeat(
+def _plan_heartbeat(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Say that an attempt still runs its call; errors as `plan_consume`.
+    """Say that an attempt still runs its call; errors as `plan_change`.
 
     However often it is said, the decider is asked at most twice a lease: `key` names nothing here.
     """
@@ -218,7 +233,7 @@ def plan_heartbeat(
     subject = subject_of(actor, execution_id, call_id)
     row = gate.row(subject)
     check_runs(actor, row)
-    body = read_body(bodies.RenewLease, given())
+    body = read_body(words.RenewLease, given())
     command = k.RenewLease(call_id=call_id, attempt_id=body.attempt_id)
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/heartbeat"
     part = _part_of_lease(row, gate.live.time.now_ms())
@@ -237,17 +252,25 @@ def _part_of_lease(row: Row, now_ms: int) -> tuple[str, str]:
     return str(row["lease_until_ms"]), "first" if left_ms * 2 > (row["lease_ms"] or 0) else "second"
 
 
-def plan_revoke(
+def _plan_revocation(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Take back a release; errors as `plan_consume`."""
+    """Take back a release; errors as `plan_change`."""
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
     gate.row(subject)
     check_role(actor, "reviewer", "operator")
-    command = k.RevokeGrant(call_id=call_id, reason=read_body(bodies.RevokeGrant, given()).reason)
+    command = k.RevokeGrant(call_id=call_id, reason=read_body(words.RevokeGrant, given()).reason)
     name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/revoke", key)
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+
+
+_PLANS: dict[str, Callable[[Gate, Claims, str, str, Given, str | None], Plan]] = {
+    "consume": _plan_consumption,
+    "result": _plan_result,
+    "heartbeat": _plan_heartbeat,
+    "revoke": _plan_revocation,
+}
 
 
 def call_reply(gate: Gate, row: Row, actor: Actor) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -16,21 +17,19 @@ from gateway.operations import executions
 from gateway.operations.calls import (
     PENDING,
     call_reply,
-    plan_consume,
-    plan_heartbeat,
+    plan_change,
     plan_propose,
-    plan_result,
-    plan_revoke,
     subject_of,
     undecided_reply,
 )
 from gateway.operations.plan import planned
 from gateway.problems import Problem
-from gateway.rest.documented import answers, change, documented
+from gateway.rest.documented import answers, change, documented, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
 from gateway.rest.waiting import wait_until
+from gateway.words.calls import VERBS
 from projections.folds.calls import call_json
 from projections.folds.rows import Row
 from projections.queries import lists
@@ -121,40 +120,18 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     return answer(call_reply(door.gate, row, door.actor))
 
 
-@router.post("/{call_id}/consume", operation_id="consumeGrant", **change(r.ToolCall, b.ConsumeGrant))
-async def consume(door: AtDoor, execution_id: str, call_id: str) -> Response:
-    """Use a release, once: 200 is the leave to run, in a repeat too, and only while this attempt has the call."""
-    given = await door.given()
-    return await door.perform(
-        lambda: plan_consume(door.gate, door.claims, execution_id, call_id, given, door.key)
-    )
+def _change(verb: str) -> Callable[[Door, str, str], Awaitable[Response]]:
+    async def change_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
+        given = await door.given()
+        return await door.perform(
+            lambda: plan_change(door.gate, door.claims, execution_id, call_id, verb, given, door.key)
+        )
+
+    return change_call
 
 
-@router.post("/{call_id}/result", operation_id="reportResult", **change(r.ToolCall, b.ReportResult))
-async def result(door: AtDoor, execution_id: str, call_id: str) -> Response:
-    """Say how a consumed call ended."""
-    given = await door.given()
-    return await door.perform(
-        lambda: plan_result(door.gate, door.claims, execution_id, call_id, given, door.key)
-    )
-
-
-@router.post("/{call_id}/heartbeat", operation_id="renewLease", **change(r.ToolCall, b.RenewLease))
-async def heartbeat(door: AtDoor, execution_id: str, call_id: str) -> Response:
-    """Say that an attempt still runs its call, once half of its lease has passed; more often changes nothing."""
-    given = await door.given()
-    return await door.perform(
-        lambda: plan_heartbeat(door.gate, door.claims, execution_id, call_id, given, door.key)
-    )
-
-
-@router.post("/{call_id}/revoke", operation_id="revokeGrant", **change(r.ToolCall, b.RevokeGrant))
-async def revoke(door: AtDoor, execution_id: str, call_id: str) -> Response:
-    """Take back a release that was not consumed yet."""
-    given = await door.given()
-    return await door.perform(
-        lambda: plan_revoke(door.gate, door.claims, execution_id, call_id, given, door.key)
-    )
+for _verb in VERBS:
+    verb_route(router, "/{call_id}", _verb, change(r.ToolCall, _verb.body))(_change(_verb.name))
 
 
 async def _decided(door: Door, subject: Subject, wait_s: float) -> Row | None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from gateway import resources as r
 from gateway.rest.parameters import IDEMPOTENCY_KEY, Parameter
-from gateway.words.verb import Verb
+from gateway.words.verb import Words
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 PROBLEM: dict[str, Any] = {"model": r.Problem, "description": "A refusal (RFC 9457)"}
@@ -90,7 +90,7 @@ def change(
 
 
 def verb_route(
-    router: APIRouter, subject: str, verb: Verb[Any], said: Mapping[str, Any]
+    router: APIRouter, subject: str, verb: Words[Any], said: Mapping[str, Any]
 ) -> Callable[[Handler], Handler]:
     """The route of what may be done to a subject: `POST {subject}/{verb}`, and what the document says of it."""
     return router.post(

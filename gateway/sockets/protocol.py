@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.words import calls
 from gateway.words.holds import CHANGES, VERBS
 from gateway.words.verb import Ref, Sent
 
@@ -130,36 +131,6 @@ class Propose(Sent):
     ref: Ref
     execution_id: b.ClientId
     body: b.ProposeToolCall
-
-
-class Consume(Sent):
-    """Use a release, once, just before the tool runs: only a reply of 200 is the leave to run it."""
-
-    type: Literal["consume"]
-    ref: Ref
-    execution_id: b.ClientId
-    call_id: b.ClientId
-    body: b.ConsumeGrant
-
-
-class Result(Sent):
-    """Say how a consumed call ended."""
-
-    type: Literal["result"]
-    ref: Ref
-    execution_id: b.ClientId
-    call_id: b.ClientId
-    body: b.ReportResult
-
-
-class Heartbeat(Sent):
-    """Say that an attempt still runs its call, once half of its lease has passed."""
-
-    type: Literal["heartbeat"]
-    ref: Ref
-    execution_id: b.ClientId
-    call_id: b.ClientId
-    body: b.RenewLease
 
 
 class Request(Sent):
@@ -315,9 +286,7 @@ FOR_PEOPLE: tuple[type[BaseModel], ...] = (
 FOR_AGENTS: tuple[type[BaseModel], ...] = (
     StartExecution,
     Propose,
-    Consume,
-    Heartbeat,
-    Result,
+    *calls.MESSAGES,
     Request,
     FinishExecution,
 )

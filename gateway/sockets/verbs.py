@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -14,7 +14,9 @@ from gateway.operations.plan import Gate, Make
 from gateway.problems import Problem
 from gateway.sockets.protocol import type_of
 from gateway.strictjson import parse_object
+from gateway.words import calls as call_words
 from gateway.words import holds as hold_words
+from gateway.words.verb import Words
 from schemas.ids import is_client_id
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -121,24 +123,17 @@ def _propose(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
     return lambda: calls.plan_propose(gate, claims, execution_id, lambda: body_of(frame), key)
 
 
-def _consume(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
-    where = _id_of(frame, "execution_id"), _id_of(frame, "call_id")
-    return lambda: calls.plan_consume(gate, claims, *where, lambda: body_of(frame), key)
-
-
-def _result(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
-    where = _id_of(frame, "execution_id"), _id_of(frame, "call_id")
-    return lambda: calls.plan_result(gate, claims, *where, lambda: body_of(frame), key)
-
-
-def _heartbeat(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
-    where = _id_of(frame, "execution_id"), _id_of(frame, "call_id")
-    return lambda: calls.plan_heartbeat(gate, claims, *where, lambda: body_of(frame), key)
-
-
 def _decision(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
     hold_id = _id_of(frame, "hold_id")
     return lambda: holds.plan_decision(gate, claims, hold_id, lambda: _rest_of(frame), key)
+
+
+def _change_of_call(name: str) -> Verb:
+    def change(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+        where = _id_of(frame, "execution_id"), _id_of(frame, "call_id")
+        return lambda: calls.plan_change(gate, claims, *where, name, lambda: body_of(frame), key)
+
+    return change
 
 
 def _change_of_hold(name: str) -> Verb:
@@ -149,17 +144,15 @@ def _change_of_hold(name: str) -> Verb:
     return change
 
 
+def _said(subject: Iterable[Words[Any]], change: Callable[[str], Verb]) -> dict[str, Verb]:
+    return {type_of(words.message): change(words.name) for words in subject if words.message is not None}
+
+
 VERBS: Mapping[str, Verb] = {
     "start_execution": _start,
     "finish_execution": _finish,
     "propose": _propose,
-    "consume": _consume,
-    "heartbeat": _heartbeat,
-    "result": _result,
     "decision": _decision,
-    **{
-        type_of(verb.message): _change_of_hold(verb.name)
-        for verb in hold_words.VERBS
-        if verb.message is not None
-    },
+    **_said(call_words.VERBS, _change_of_call),
+    **_said(hold_words.VERBS, _change_of_hold),
 }

@@ -40,25 +40,34 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verb(Generic[B]):
-    """What may be done to a subject.
+class Words(Generic[B]):
+    """How what may be done to a subject is said at the doors.
 
     Attributes:
         name: in its route, and in the route's name.
         operation: its id in the OpenAPI document.
         says: what the document says of it.
         body: what it takes.
-        command: what it asks of the decider, from the subject's id and a body.
         message: what stands for it on the WebSocket; None where it is not taken there.
-        told: what its event is told as.
     """
 
     name: str
     operation: str
     says: str
     body: type[B]
-    command: Callable[[str, B], Message]
     message: type[BaseModel] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb(Words[B]):
+    """What may be done to a subject by one command that is made of its body alone.
+
+    Attributes:
+        command: what it asks of the decider, from the subject's id and a body.
+        told: what its event is told as.
+    """
+
+    command: Callable[[str, B], Message]
     told: Told | None = None
 
     def asked(self, subject_id: str, given: Callable[[], dict[str, Any]]) -> Message:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway import bodies
-from gateway.words import executions, holds, standing_rules
+from gateway.words import calls, executions, holds, standing_rules
 from schemas import commands as k
 from schemas.command_rules import rules_of
 from schemas.message import Message
@@ -20,7 +20,7 @@ BODIES = {
         *vars(bodies).items(),
         *(
             (verb.body.__name__, verb.body)
-            for room in (executions, holds, standing_rules)
+            for room in (calls, executions, holds, standing_rules)
             for verb in room.VERBS
         ),
     )

@@ -11,15 +11,17 @@ from gateway.app import routed_app
 from gateway.docs_gen.openapi import openapi_document
 from gateway.sockets.protocol import CLIENT_MESSAGES, HoldChanged, type_of
 from gateway.sockets.verbs import VERBS as OF_SOCKETS
-from gateway.words import executions, holds, standing_rules
-from gateway.words.verb import Verb
+from gateway.words import calls, executions, holds, standing_rules
+from gateway.words.verb import Words
 from schemas.events import holds as h
 
 ROUTES = (
+    *(("/v1/executions/{execution_id}/tool-calls/{call_id}", verb) for verb in calls.VERBS),
     *(("/v1/executions/{execution_id}", verb) for verb in executions.VERBS),
     *(("/v1/holds/{hold_id}", verb) for verb in holds.VERBS),
     *(("/v1/standing-rules/{rule_id}", verb) for verb in standing_rules.VERBS),
 )
+OF_MESSAGES = [verb for verb in (*calls.VERBS, *holds.VERBS) if verb.message is not None]
 
 
 @cache
@@ -29,7 +31,7 @@ def paths() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("subject", "verb"), ROUTES, ids=[verb.operation for _, verb in ROUTES])
-def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Verb[Any]) -> None:
+def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Words[Any]) -> None:
     operation = paths()[f"{subject}/{verb.name}"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
 
@@ -37,8 +39,8 @@ def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Ve
     assert schema == {"$ref": f"#/components/schemas/{verb.body.__name__}"}
 
 
-@pytest.mark.parametrize("verb", [verb for verb in holds.VERBS if verb.message], ids=lambda verb: verb.name)
-def test_verb_with_a_message_is_taken_by_the_socket_and_published(verb: Verb[Any]) -> None:
+@pytest.mark.parametrize("verb", OF_MESSAGES, ids=[verb.operation for verb in OF_MESSAGES])
+def test_verb_with_a_message_is_taken_by_the_socket_and_published(verb: Words[Any]) -> None:
     assert verb.message in CLIENT_MESSAGES
     assert type_of(verb.message) in OF_SOCKETS
 

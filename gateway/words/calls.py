@@ -1,0 +1,116 @@
+"""What may be done to a tool call that was proposed: each verb with its body, route and message.
+
+How each is planned is in `gateway.operations.calls`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from gateway.bodies import Body, ClientId, Digest, GrantId, Text
+from gateway.words.verb import Ref, Sent, Words
+from schemas.commands import Outcome
+from schemas.limits import COUNT_MAX
+
+
+class ConsumeGrant(Body):
+    """Use a release, once. `attempt_id` is random per process and never derived from the call.
+
+    `grant_id` refuses any release but that one, such as a later one of the same call.
+    """
+
+    digest: Digest
+    attempt_id: ClientId | None = None
+    grant_id: GrantId | None = None
+
+
+class ReportResult(Body):
+    """Say how a consumed call ended."""
+
+    attempt_id: ClientId
+    outcome: Outcome
+    output: Any = Field(
+        default=None, description="What the tool put out: any JSON. Kept of one that succeeded."
+    )
+    error: Text | None = Field(default=None, description="Kept of one that did not succeed.")
+    duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX)] | None = None
+
+
+class RenewLease(Body):
+    """Say that an attempt still runs its call."""
+
+    attempt_id: ClientId
+
+
+class RevokeGrant(Body):
+    """Take back a release that was not consumed yet."""
+
+    reason: Text = ""
+
+
+class Consume(Sent):
+    """Use a release, once, just before the tool runs: only a reply of 200 is the leave to run it."""
+
+    type: Literal["consume"]
+    ref: Ref
+    execution_id: ClientId
+    call_id: ClientId
+    body: ConsumeGrant
+
+
+class Result(Sent):
+    """Say how a consumed call ended."""
+
+    type: Literal["result"]
+    ref: Ref
+    execution_id: ClientId
+    call_id: ClientId
+    body: ReportResult
+
+
+class Heartbeat(Sent):
+    """Say that an attempt still runs its call, once half of its lease has passed."""
+
+    type: Literal["heartbeat"]
+    ref: Ref
+    execution_id: ClientId
+    call_id: ClientId
+    body: RenewLease
+
+
+# In the order of their routes.
+VERBS: tuple[Words[Any], ...] = (
+    Words(
+        name="consume",
+        operation="consumeGrant",
+        says="Use a release, once: 200 is the leave to run, in a repeat too, and only while this attempt has the "
+        "call.",
+        body=ConsumeGrant,
+        message=Consume,
+    ),
+    Words(
+        name="result",
+        operation="reportResult",
+        says="Say how a consumed call ended.",
+        body=ReportResult,
+        message=Result,
+    ),
+    Words(
+        name="heartbeat",
+        operation="renewLease",
+        says="Say that an attempt still runs its call, once half of its lease has passed; more often changes "
+        "nothing.",
+        body=RenewLease,
+        message=Heartbeat,
+    ),
+    Words(
+        name="revoke",
+        operation="revokeGrant",
+        says="Take back a release that was not consumed yet.",
+        body=RevokeGrant,
+    ),
+)
+# In the order in which an agent comes to them.
+MESSAGES: tuple[type[BaseModel], ...] = (Consume, Heartbeat, Result)
