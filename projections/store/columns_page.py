@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from projections.store.comments import column_comment, is_json, is_moment, table_comment
+from projections.store.comments import OF_TABLE, column_comment, is_json, is_moment, table_comment
 from projections.store.sqlite import DIALECT
 from projections.store.statements import create_statements
-from projections.store.table_comments import OF_TABLE
 
 PAGE = "docs/columns.md"
 _HEAD = """# Tables and columns of the views
@@ -24,7 +23,7 @@ Every table and SQL view that is there to be read, column by column, as PostgreS
 Two tables hold no facts and are left out: `tracking` is the `eventsourcing` library's own (up to where this view has
 read, as `placet_positions` says too), and `placet_layout` has one row, the version of these tables.
 
-This page is made of `projections/store/comments.py`: `python -m projections.store.columns_page` writes it.
+This page is made of `projections/tables`: `python -m projections.store.columns_page` writes it.
 """
 
 

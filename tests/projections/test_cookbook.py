@@ -19,8 +19,7 @@ import duckdb
 import psycopg
 import pytest
 
-from projections.store.columns import Table
-from projections.store.tables import TABLES
+from projections.store.tables import TABLES, Table
 from projections.store.urls import open_view
 from tests.projections.filling import Filler
 from tests.projections.histories import START_MS, hold_id_of

@@ -6,12 +6,16 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from projections.store.comments import column_comment, is_json, is_moment
-from projections.store.tables import TABLES, Table
+from projections.store.sqlite import DIALECT
+from projections.store.statements import create_statements
+from projections.store.tables import OFFERED, TABLES, Table
 from projections.store.urls import open_view
+from projections.tables.columns import Offer, Reads
 
 VIEWS_MD = Path(__file__).parents[2] / "docs" / "views.md"
 
@@ -44,6 +48,21 @@ def test_column_whose_comment_says_json_is_json(table: Table) -> None:
         if column.type == "text" and re.match("JSON(?! Pointer)", column_comment(table.name, column.name))
     }
     assert said == {column.name for column in table.columns if is_json(table.name, column.name)} & said
+
+
+@pytest.mark.parametrize("offer", OFFERED, ids=lambda offer: offer.name)
+def test_column_reads_as_a_moment_where_its_name_says_so(offer: Offer[Any]) -> None:
+    named = {column.name for column in offer.columns if is_moment(column.name)}
+    assert {column.name for column in offer.columns if column.reads is Reads.MOMENT} == named
+
+
+@pytest.mark.parametrize("offer", OFFERED, ids=lambda offer: offer.name)
+def test_columns_declared_are_those_that_the_database_has(offer: Offer[Any]) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in create_statements(DIALECT):
+            connection.execute(statement)
+        there = [row[1] for row in connection.execute(f"PRAGMA table_info({offer.name})")]
+    assert there == list(offer.names)
 
 
 def test_lower_bound_of_who_did_nothing_good_is_nothing_and_never_below(tmp_path: Path) -> None:

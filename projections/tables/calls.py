@@ -1,0 +1,117 @@
+"""The tool calls."""
+
+from typing import Annotated, TypedDict
+
+from projections.tables.columns import Index, Json, Moment, TableOf
+from projections.tables.common import (
+    Agent,
+    Arguments,
+    CallId,
+    Context,
+    DeadlineAt,
+    DecidedBy,
+    Decision,
+    DecisionId,
+    Digest,
+    Effect,
+    EndedAt,
+    Error,
+    ExecutionId,
+    Feedback,
+    PolicyVersion,
+    Project,
+    ProposedArguments,
+    Revision,
+    RiskLevel,
+    RiskParts,
+    RiskRequired,
+    RiskScore,
+    Rules,
+    Tenant,
+    Tool,
+    ToolVersion,
+    Trust,
+    UpdatedAt,
+    VerdictDetail,
+    VerdictReason,
+)
+
+
+class CallRow(TypedDict):
+    """One row a tool call, at its newest revision."""
+
+    tenant: Tenant
+    project: Project
+    execution_id: ExecutionId
+    call_id: CallId
+    revision: Revision
+    agent: Agent
+    tool: Tool
+    tool_version: ToolVersion
+    arguments: Arguments
+    digest: Digest
+    context: Context
+    claims: Annotated[Json, "JSON of the hints that the agent gave about its tool."]
+    reason: Annotated[str, "Why the agent wants it."]
+    proposed_by: Annotated[str, "Who proposed this revision."]
+    status: Annotated[
+        str,
+        "proposed, held, released, denied, cancelled, expired, revoked, consumed, "
+        "succeeded, failed or outcome_unknown.",
+    ]
+    proposed_arguments: ProposedArguments | None
+    approved_arguments: Annotated[Json | None, "Canonical JSON of the arguments that were released."]
+    edits: Annotated[
+        Json | None, "JSON list of the last 20 edits; the table edits has a row for each difference."
+    ]
+    effect: Effect | None
+    rules: Rules | None
+    policy_version: PolicyVersion | None
+    verdict_reason: VerdictReason | None
+    verdict_detail: VerdictDetail | None
+    risk_score: RiskScore | None
+    risk_level: RiskLevel | None
+    risk_parts: RiskParts | None
+    risk_required: RiskRequired | None
+    trust: Trust | None
+    hold_id: Annotated[str | None, "The last hold about it."]
+    deadline_at_ms: DeadlineAt | None
+    decision: Decision | None
+    decision_id: DecisionId | None
+    decided_by: DecidedBy | None
+    decided_at_ms: Annotated[Moment | None, "When its last hold was decided."]
+    feedback: Feedback | None
+    released_by: Annotated[str | None, "policy, decision or rule."]
+    rule_id: Annotated[str | None, "The rule that released it in a person's place."]
+    grant_id: Annotated[str | None, "The grant to run it once."]
+    grant_decision_id: Annotated[str | None, "Idempotency key for the tool."]
+    grant_digest: Annotated[str | None, "The digest that the grant is for."]
+    grant_expires_at_ms: Annotated[Moment | None, "Until when the grant may be used."]
+    denied_because: Annotated[
+        str | None, "policy, rejected, timeout or halted; null where it was not denied."
+    ]
+    rollback: Annotated[
+        Json | None, "JSON list of the calls that its agent should undo after its rejection, newest first."
+    ]
+    attempt_id: Annotated[str | None, "The attempt that runs or ran it."]
+    run_deadline_at_ms: Annotated[Moment | None, "Until when the attempt must have ended."]
+    lease_ms: Annotated[int | None, "For how long a sign of life is good, in milliseconds."]
+    lease_until_ms: Annotated[Moment | None, "Until when the attempt is believed to run."]
+    output: Annotated[Json | None, "JSON that the tool returned."]
+    error: Error | None
+    duration_ms: Annotated[int | None, "How long the tool ran, in milliseconds."]
+    proposed_at_ms: Annotated[Moment, "When it was first proposed."]
+    updated_at_ms: UpdatedAt
+    ended_at_ms: EndedAt | None
+
+
+TOOL_CALLS = TableOf(
+    "tool_calls",
+    CallRow,
+    key=("tenant", "project", "execution_id", "call_id"),
+    indices=(
+        Index("calls_open", ("tenant", "project", "proposed_at_ms"), where="ended_at_ms IS NULL"),
+        Index("calls_by_time", ("tenant", "project", "proposed_at_ms")),
+    ),
+    time="proposed_at_ms",
+)

@@ -1,0 +1,147 @@
+"""How a table of the views is declared: a row's type with its columns, a key, indices, and merges."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from operator import itemgetter
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+ColumnType = Literal["text", "int", "real", "bytes"]
+Merge = Literal["sum", "max", "first", "not_null"]
+Values = tuple[object, ...]
+Key = tuple[str | int, ...]
+# A TypedDict of a module here.
+R = TypeVar("R", bound=Mapping[str, object])
+
+
+class Reads(Enum):
+    """How a column reads where it is not as it stands: JSON of text, a time of milliseconds, a boolean of 0 or 1."""
+
+    JSON = "JSON"
+    MOMENT = "time"
+    FLAG = "boolean"
+
+
+Json = Annotated[str, Reads.JSON]
+Moment = Annotated[int, Reads.MOMENT]
+Flag = Annotated[int, Reads.FLAG]
+
+_TYPES: dict[object, ColumnType] = {str: "text", int: "int", float: "real", bytes: "bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. `name` is the key of a row's dict too; `meaning` is told to analysts."""
+
+    name: str
+    type: ColumnType = "text"
+    null: bool = False
+    meaning: str = ""
+    reads: Reads | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index; `where` makes it a partial one."""
+
+    name: str
+    columns: tuple[str, ...]
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Offer(Generic[R]):
+    """What analysts can read: a table or, of this class itself, a SQL view (`projections.store.statements`)."""
+
+    name: str
+    row: type[R]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns in order, as the row's type says them."""
+        hints = get_type_hints(self.row, include_extras=True)
+        return tuple(_column(name, hint) for name, hint in hints.items())
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def meaning(self) -> str:
+        """What it is: the words of the row's type."""
+        return " ".join((self.row.__doc__ or "").split())
+
+    def made(self, values: Sequence[object]) -> R:
+        """The row of values in the order of the columns."""
+        return cast("R", dict(zip(self.names, values, strict=True)))
+
+
+@dataclass(frozen=True)
+class TableOf(Offer[R]):
+    """A table with its primary key.
+
+    `merge` says what a write does to a column of a row that is there already, where it does not replace it:
+    add to it, keep the greater, keep the first, or replace it only by a value that is not null. Rows that
+    several partitions write have no other columns, so that the order between partitions does not matter. `time` is
+    the column by which analysts ask for a time, where they do.
+    """
+
+    key: tuple[str, ...] = ()
+    indices: tuple[Index, ...] = ()
+    merge: Mapping[str, Merge] = field(default_factory=dict)
+    time: str = ""
+
+    def values(self, row: R) -> Values:
+        """A row's values in the order of the columns."""
+        return cast("Values", self._values(row))
+
+    def key_of(self, row: R) -> Key:
+        """A row's primary key."""
+        return tuple(cast("str | int", row[name]) for name in self.key)
+
+    @cached_property
+    def _values(self) -> Any:
+        return itemgetter(*self.names)
+
+
+# A table of whatever rows.
+Table: TypeAlias = TableOf[Any]
+
+
+def _column(name: str, hint: object) -> Column:
+    kinds: set[object] = set()
+    said: list[object] = []
+    _read(hint, kinds, said)
+    (kind,) = kinds - {NoneType}
+    meaning = next((one for one in said if isinstance(one, str)), "")
+    reads = next((one for one in said if isinstance(one, Reads)), None)
+    return Column(name, _TYPES[kind], NoneType in kinds, meaning, reads)
+
+
+def _read(hint: object, kinds: set[object], said: list[object]) -> None:
+    """Take a hint apart: the plain types, and what is said of them, the outermost first."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        inner, *more = get_args(hint)
+        said += more
+        _read(inner, kinds, said)
+    elif origin in (Union, UnionType):
+        for one in get_args(hint):
+            _read(one, kinds, said)
+    else:
+        kinds.add(hint)

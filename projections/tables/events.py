@@ -1,0 +1,44 @@
+"""The events."""
+
+from typing import Annotated, TypedDict
+
+from projections.tables.columns import Index, Json, TableOf
+from projections.tables.common import (
+    AtMs,
+    CommandDigest,
+    CommandId,
+    EventId,
+    ExecutionId,
+    LogOffset,
+    LogPartition,
+    Project,
+    Tenant,
+)
+
+
+class EventRow(TypedDict):
+    """Every event of every run that counts, in full."""
+
+    tenant: Tenant
+    project: Project
+    execution_id: ExecutionId
+    log_partition: LogPartition
+    log_offset: LogOffset
+    version: Annotated[int, "Counts the run's events."]
+    event_id: EventId
+    type: Annotated[str, "The event's type."]
+    at_ms: AtMs
+    term: Annotated[int, "The term of the decider that wrote it."]
+    command_id: CommandId
+    command_digest: CommandDigest
+    command_offset: Annotated[int, "Where the command stands in its partition."]
+    body: Annotated[Json, "JSON of the event's fields."]
+
+
+EVENTS = TableOf(
+    "events",
+    EventRow,
+    key=("tenant", "project", "execution_id", "log_offset"),
+    indices=(Index("events_by_time", ("tenant", "project", "at_ms")),),
+    time="at_ms",
+)

@@ -1,0 +1,63 @@
+"""The executions."""
+
+from typing import Annotated, TypedDict
+
+from projections.tables.columns import Index, Json, Moment, TableOf
+from projections.tables.common import (
+    Agent,
+    Context,
+    EndedAt,
+    Error,
+    ExecutionId,
+    LogPartition,
+    Project,
+    Tenant,
+    UpdatedAt,
+)
+
+
+class ExecutionRow(TypedDict):
+    """One row a run of an agent."""
+
+    tenant: Tenant
+    project: Project
+    execution_id: ExecutionId
+    agent: Agent
+    user_id: Annotated[str, "On whose behalf it runs."]
+    workspace: Annotated[str, "Where, as the agent named it."]
+    request: Annotated[str, "What the run was started for."]
+    context: Context
+    state: Annotated[
+        str,
+        "running, paused, waiting_clarification, waiting_approval, resumed, completed, failed or cancelled.",
+    ]
+    lifecycle: Annotated[str, "The state without the waits."]
+    open_approvals: Annotated[int, "Open holds of kind permission."]
+    open_questions: Annotated[int, "Open holds of other kinds."]
+    calls: Annotated[int, "How many calls it proposed."]
+    version: Annotated[int, "Counts the run's events."]
+    result: Annotated[Json | None, "JSON of what it came to."]
+    error: Error | None
+    reason: Annotated[str | None, "Why it is paused or was cancelled."]
+    started_by: Annotated[str, "Who started it."]
+    ended_by: Annotated[str | None, "Who ended it."]
+    started_at_ms: Annotated[Moment, "When it started."]
+    updated_at_ms: UpdatedAt
+    ended_at_ms: EndedAt | None
+    log_partition: LogPartition
+
+
+EXECUTIONS = TableOf(
+    "executions",
+    ExecutionRow,
+    key=("tenant", "project", "execution_id"),
+    indices=(
+        Index("executions_by_start", ("tenant", "project", "started_at_ms", "execution_id")),
+        Index(
+            "executions_under_way",
+            ("tenant", "project", "started_at_ms", "execution_id"),
+            where="ended_at_ms IS NULL",
+        ),
+    ),
+    time="started_at_ms",
+)
