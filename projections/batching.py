@@ -9,49 +9,36 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import TypeGuard
 
 from projections.audit.trees import Trees
 from projections.cache import RowCache
-from projections.folds import audit
 from projections.folds.agents import counted
+from projections.folds.audit import NO_PROJECT
 from projections.folds.dead_letters import dead_letter_row
-from projections.folds.definitions import definition_row
+from projections.folds.definitions import fold_definition, rule_named
+from projections.folds.effects import New, new
 from projections.folds.fold import fold_event
-from projections.folds.rows import Row, place_of
-from projections.folds.standing_rules import USES_OF, rule_id_of, standing_rule_row, use_row
+from projections.folds.rows import place_of
+from projections.folds.standing_rules import USES_OF, use_row
 from projections.folds.text import GIVEN_UP, body_text
 from projections.store.port import Batch, Move, Position, Values
-from projections.store.tables import (
-    ADOPTIONS,
-    AGENTS,
-    ANSWERS,
-    AUDIT_ENTRIES,
-    AUDIT_TILES,
-    AUDIT_TREES,
-    COUNTERS,
-    DEAD_LETTERS,
-    DEFINITIONS,
-    EDITS,
-    EVENTS,
-    EVIDENCE,
-    EXECUTIONS,
-    HOLDS,
-    RULE_USES,
-    SKIPPED_RECORDS,
-    STANDING_RULES,
-    TOOL_CALLS,
-    VOTES,
-    Table,
-)
+from projections.store.tables import TABLES
+from projections.tables.agents import AGENTS, AgentRow, Counter
+from projections.tables.answers import ANSWERS, AnswerRow
+from projections.tables.audit import AUDIT_TILES, AUDIT_TREES
+from projections.tables.calls import TOOL_CALLS
+from projections.tables.columns import R, TableOf
+from projections.tables.events import EVENTS
+from projections.tables.executions import EXECUTIONS
+from projections.tables.holds import HOLDS
+from projections.tables.log import ADOPTIONS, DEAD_LETTERS, SKIPPED_RECORDS, DeadLetterRow
+from projections.tables.standing_rules import RULE_USES, STANDING_RULES
 from schemas.audit import TopicRole, has_leaf
 from schemas.canonical import sha256_hex
-from schemas.events.definitions import DEFINITION_EVENTS, DataKeyDestroyed, PolicyRetired
 from schemas.events.executions import CommandAbandoned, CommandRefused, is_reuse_refusal
 from schemas.events.holds import DecisionRefused
 from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
-from schemas.events.rules import RULE_EVENTS
 from schemas.headers import read_event
 from schemas.ids import split_rule_uses_key
 from schemas.record import Event, RawRecord, UnreadableRecord
@@ -65,7 +52,6 @@ logger = logging.getLogger(__name__)
 
 _LOG_EVENTS = frozenset(LOG_EVENTS)
 _REFUSED = frozenset({CommandRefused, DecisionRefused})
-_NO_COUNTS: Row = dict.fromkeys(COUNTERS, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +66,16 @@ class Chunk:
 class Gathered:
     """What a batch will write, while it grows."""
 
-    events: list[Values] = field(default_factory=list)
-    audits: list[Row] = field(default_factory=list)
-    votes: list[Row] = field(default_factory=list)
-    edits: list[Row] = field(default_factory=list)
-    evidence: list[Row] = field(default_factory=list)
-    definitions: list[Row] = field(default_factory=list)
-    rule_uses: list[Row] = field(default_factory=list)
-    skipped: list[Values] = field(default_factory=list)
-    dead_letters: list[Row] = field(default_factory=list)
-    answers: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
-    agents: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
+    added: dict[str, list[Values]] = field(default_factory=lambda: {table.name: [] for table in TABLES})
+    dead_letters: list[DeadLetterRow] = field(default_factory=list)
+    answers: dict[tuple[str, str, str, str], AnswerRow] = field(default_factory=dict)
+    agents: dict[tuple[str, str, str, str], AgentRow] = field(default_factory=dict)
     adoptions: dict[int, Values] = field(default_factory=dict)
+
+    def add(self, rows: Iterable[New]) -> None:
+        """Rows that are new in their tables."""
+        for table, row in rows:
+            self.added[table.name].append(table.values(row))
 
 
 class Batcher:
@@ -111,16 +95,7 @@ class Batcher:
         trees, tiles = self._trees.rows()
         return Batch(
             moves,
-            inserts={
-                EVENTS.name: gathered.events,
-                VOTES.name: values_of(VOTES, gathered.votes),
-                EDITS.name: values_of(EDITS, gathered.edits),
-                EVIDENCE.name: values_of(EVIDENCE, gathered.evidence),
-                AUDIT_ENTRIES.name: values_of(AUDIT_ENTRIES, gathered.audits),
-                DEFINITIONS.name: values_of(DEFINITIONS, gathered.definitions),
-                RULE_USES.name: values_of(RULE_USES, gathered.rule_uses),
-                SKIPPED_RECORDS.name: gathered.skipped,
-            },
+            inserts=gathered.added,
             upserts={
                 EXECUTIONS.name: values_of(EXECUTIONS, rows.executions.touched.values()),
                 TOOL_CALLS.name: values_of(TOOL_CALLS, rows.calls.touched.values()),
@@ -171,7 +146,8 @@ class Batcher:
                         leaves.append(raw)
             except UnreadableRecord as error:
                 logger.error("%s/%d@%d was skipped: %s", topic, raw.partition, raw.offset, error)
-                gathered.skipped.append((topic, raw.partition, raw.offset, error.reason, error.detail))
+                skipped = (topic, raw.partition, raw.offset, error.reason, error.detail)
+                gathered.added[SKIPPED_RECORDS.name].append(skipped)
                 if has_leaf(raw, rule.claim) and rule.vouches(raw):
                     leaves.append(raw)
         self._trees.grow(role, chunk.position, leaves)
@@ -195,48 +171,25 @@ class Batcher:
             rows.calls.put((key, after.call["call_id"]), after.call)
         if after.hold is not None:
             rows.holds.put((key, after.hold["hold_id"]), after.hold)
-        if after.audit is not None:
-            gathered.audits.append(after.audit)
-        if after.vote is not None:
-            gathered.votes.append(after.vote)
-        if after.evidence is not None:
-            gathered.evidence.append(after.evidence)
-        gathered.edits.extend(after.edits)
+        gathered.add(after.rows)
         if (found := counted(event, execution=after.execution, call=after.call)) is not None:
             _count(event, (tenant, project, found.agent, found.tool), found.counters, gathered)
         _answer(event, (tenant, project), self._topics.executions, gathered)
-        gathered.events.append(_event_values(event, tenant, project, execution_id, text))
+        gathered.added[EVENTS.name].append(_event_values(event, tenant, project, execution_id, text))
 
     def _fold_definition(self, event: Event, gathered: Gathered) -> None:
         if type(event.body) in _LOG_EVENTS:
             return
         event, _ = body_text(event)
-        if isinstance(event.body, RULE_EVENTS):
-            self._fold_rule(event, gathered)
-        elif isinstance(event.body, DataKeyDestroyed):
-            gathered.audits.append(audit.destruction_entry(event))
-        elif isinstance(event.body, DEFINITION_EVENTS):
-            gathered.definitions.append(definition_row(event))
-            is_retirement = isinstance(event.body, PolicyRetired)
-            entry = audit.retirement_entry if is_retirement else audit.publication_entry
-            gathered.audits.append(entry(event))
-        elif isinstance(event.body, CommandRefused):
-            rule = self._rows.standing_rules.get((event.meta.tenant, event.body.subject_id))
-            gathered.audits.append(audit.refused_publication_entry(event, rule))
-        elif isinstance(event.body, CommandAbandoned):
-            gathered.audits.append(audit.abandoned_publication_entry(event))
-        _answer(event, (event.meta.tenant, audit.NO_PROJECT), self._topics.definitions, gathered)
-
-    def _fold_rule(self, event: Event, gathered: Gathered) -> None:
-        rules, address = self._rows.standing_rules, (event.meta.tenant, rule_id_of(event.body))
-        before = rules.get(address)
+        rules, address = self._rows.standing_rules, (event.meta.tenant, rule_named(event.body))
         try:
-            after = standing_rule_row(before, event)
+            after = fold_definition(event, rules.get(address) if address[1] else None)
         except RuleRefused as error:
             raise UnreadableRecord("malformed", str(error)) from error
-        if after is not None:
-            rules.put(address, after)
-            gathered.audits.append(audit.rule_entry(event, before, after))
+        if after.rule is not None:
+            rules.put(address, after.rule)
+        gathered.add(after.rows)
+        _answer(event, (event.meta.tenant, NO_PROJECT), self._topics.definitions, gathered)
 
 
 def _read(raw: RawRecord) -> Event | UnreadableRecord:
@@ -265,29 +218,9 @@ def record_id_of(raw: RawRecord) -> str:
     return sha256_hex(raw.value)[:32]
 
 
-def values_of(table: Table, rows: Iterable[Row]) -> list[Values]:
+def values_of(table: TableOf[R], rows: Iterable[R]) -> list[Values]:
     """Rows as tuples in the order of the table's columns."""
-    return list(map(_GETTERS[table.name], rows))
-
-
-_GETTERS = {
-    table.name: itemgetter(*table.names)
-    for table in (
-        EXECUTIONS,
-        TOOL_CALLS,
-        HOLDS,
-        AUDIT_ENTRIES,
-        ANSWERS,
-        DEFINITIONS,
-        STANDING_RULES,
-        RULE_USES,
-        AGENTS,
-        DEAD_LETTERS,
-        VOTES,
-        EDITS,
-        EVIDENCE,
-    )
-}
+    return list(map(table.values, rows))
 
 
 def _event_values(event: Event, tenant: str, project: str, execution_id: str, text: str) -> Values:
@@ -315,8 +248,8 @@ def _fold_use(event: Event, place: tuple[str, str, str], gathered: Gathered) -> 
     tenant, project, rule_id = place
     event, text = body_text(event)
     if (row := use_row(event)) is not None:
-        gathered.rule_uses.append(row)
-    gathered.events.append(_event_values(event, tenant, project, USES_OF + rule_id, text))
+        gathered.add([new(RULE_USES, row)])
+    gathered.added[EVENTS.name].append(_event_values(event, tenant, project, USES_OF + rule_id, text))
 
 
 def _adopt(event: Event, body: DefinitionsAdopted, written_at_ms: int, gathered: Gathered) -> None:
@@ -326,15 +259,36 @@ def _adopt(event: Event, body: DefinitionsAdopted, written_at_ms: int, gathered:
 
 
 def _count(
-    event: Event, key: tuple[str, str, str, str], counters: tuple[str, ...], gathered: Gathered
+    event: Event, key: tuple[str, str, str, str], counters: tuple[Counter, ...], gathered: Gathered
 ) -> None:
     row = gathered.agents.get(key)
     if row is None:
-        names = dict(zip(AGENTS.key, key, strict=True))
-        row = gathered.agents[key] = {**names, **_NO_COUNTS, "last_seen_at_ms": 0}
+        row = gathered.agents[key] = _no_counts(*key)
     for counter in counters:
         row[counter] += 1
     row["last_seen_at_ms"] = max(row["last_seen_at_ms"], event.meta.at_ms)
+
+
+def _no_counts(tenant: str, project: str, agent: str, tool: str) -> AgentRow:
+    return {
+        "tenant": tenant,
+        "project": project,
+        "agent": agent,
+        "tool": tool,
+        "proposed": 0,
+        "allowed": 0,
+        "held": 0,
+        "denied": 0,
+        "approved": 0,
+        "edited": 0,
+        "rejected": 0,
+        "votes": 0,
+        "succeeded": 0,
+        "failed": 0,
+        "unknown": 0,
+        "refused": 0,
+        "last_seen_at_ms": 0,
+    }
 
 
 def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered) -> None:
@@ -355,6 +309,7 @@ def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered
             "log_key": key[3],
             "log_partition": event.partition,
             "first_offset": event.offset,
+            "last_offset": event.offset,
             "code": None,
             "detail": None,
         }

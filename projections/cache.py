@@ -4,19 +4,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from projections.folds.fold import needed_rows
-from projections.folds.rows import Row, place_of
+from projections.folds.rows import place_of
 from projections.store.port import Key, RowStore
-from projections.store.tables import EXECUTIONS, HOLDS, STANDING_RULES, TOOL_CALLS, Table
+from projections.tables.calls import TOOL_CALLS, CallRow
+from projections.tables.columns import R, TableOf
+from projections.tables.executions import EXECUTIONS, ExecutionRow
+from projections.tables.holds import HOLDS, HoldRow
+from projections.tables.standing_rules import STANDING_RULES, StandingRuleRow
 from schemas.record import Event
 
 CAPACITY = 20_000
 
-
 Address = TypeVar("Address")
-Load = Callable[[Sequence[Address], int], Mapping[Address, Row]]
+Load = Callable[[Sequence[Address], int], Mapping[Address, R]]
 
 
-class Shelf(Generic[Address]):
+class Shelf(Generic[Address, R]):
     """Rows of one table: those of the batch under way over those of earlier ones.
 
     Two generations of written rows are kept: what was not touched while `capacity` others were is forgotten
@@ -24,20 +27,20 @@ class Shelf(Generic[Address]):
     batch before the older generation began, so that reading it waits for no later one.
     """
 
-    def __init__(self, load: Load[Address], capacity: int = CAPACITY) -> None:
+    def __init__(self, load: Load[Address, R], capacity: int = CAPACITY) -> None:
         self._load = load
         self._capacity = capacity
-        self.touched: dict[Address, Row] = {}
-        self._young: dict[Address, Row] = {}
-        self._old: dict[Address, Row] = {}
+        self.touched: dict[Address, R] = {}
+        self._young: dict[Address, R] = {}
+        self._old: dict[Address, R] = {}
         self._batches = self._young_since = self._old_since = 0
 
-    def get(self, address: Address) -> Row | None:
+    def get(self, address: Address) -> R | None:
         """The row as it stands before the next event."""
         row = self.at_hand(address)
         return self._load([address], self._old_since).get(address) if row is None else row
 
-    def at_hand(self, address: Address) -> Row | None:
+    def at_hand(self, address: Address) -> R | None:
         """The row, if it need not be read."""
         return self.touched.get(address) or self._young.get(address) or self._old.get(address)
 
@@ -47,7 +50,7 @@ class Shelf(Generic[Address]):
         if missing:
             self._young.update(self._load(missing, self._old_since))
 
-    def put(self, address: Address, row: Row) -> None:
+    def put(self, address: Address, row: R) -> None:
         """The row after an event."""
         self.touched[address] = row
 
@@ -65,26 +68,26 @@ class RowCache:
     """The rows before an event (`projections.folds.fold.Rows`), from memory or else from the store."""
 
     def __init__(self, store: RowStore, capacity: int = CAPACITY) -> None:
-        self.executions: Shelf[bytes] = Shelf(_from(store, EXECUTIONS, place_of), capacity)
-        self.calls: Shelf[tuple[bytes, str]] = Shelf(
+        self.executions: Shelf[bytes, ExecutionRow] = Shelf(_from(store, EXECUTIONS, place_of), capacity)
+        self.calls: Shelf[tuple[bytes, str], CallRow] = Shelf(
             _from(store, TOOL_CALLS, lambda address: (*place_of(address[0]), address[1])), capacity
         )
-        self.holds: Shelf[tuple[bytes, str]] = Shelf(
+        self.holds: Shelf[tuple[bytes, str], HoldRow] = Shelf(
             _from(store, HOLDS, lambda address: (*place_of(address[0])[:2], address[1])), capacity
         )
-        self.standing_rules: Shelf[tuple[str, str]] = Shelf(
+        self.standing_rules: Shelf[tuple[str, str], StandingRuleRow] = Shelf(
             _from(store, STANDING_RULES, lambda address: address), capacity
         )
 
-    def execution(self, key: bytes) -> Row | None:
+    def execution(self, key: bytes) -> ExecutionRow | None:
         """The execution with this Kafka key."""
         return self.executions.get(key)
 
-    def call(self, key: bytes, call_id: str) -> Row | None:
+    def call(self, key: bytes, call_id: str) -> CallRow | None:
         """A call of the execution with this key."""
         return self.calls.get((key, call_id))
 
-    def hold(self, key: bytes, hold_id: str) -> Row | None:
+    def hold(self, key: bytes, hold_id: str) -> HoldRow | None:
         """A hold of the execution with this key."""
         return self.holds.get((key, hold_id))
 
@@ -112,10 +115,10 @@ class RowCache:
         self.standing_rules.written()
 
 
-def _from(store: RowStore, table: Table, key_of: Callable[[Address], Key]) -> Load[Address]:
-    def load(addresses: Sequence[Address], through: int) -> Mapping[Address, Row]:
+def _from(store: RowStore, table: TableOf[R], key_of: Callable[[Address], Key]) -> Load[Address, R]:
+    def load(addresses: Sequence[Address], through: int) -> Mapping[Address, R]:
         by_key = {key_of(address): address for address in addresses}
         rows = store.load(table, list(by_key), through)
-        return {by_key[tuple(row[name] for name in table.key)]: row for row in rows}
+        return {by_key[table.key_of(row)]: row for row in rows}
 
     return load

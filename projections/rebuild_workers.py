@@ -23,7 +23,6 @@ from log.errors import LogError
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from log.places import TopicPartition
-from projections.folds.rows import Row
 from projections.main import GC_THRESHOLD
 from projections.projector import new_writer
 from projections.queries.postgres_moments import PostgresMoments
@@ -33,7 +32,7 @@ from projections.rebuild import Bulk, Offsets, Progress, Reading
 from projections.store.port import Batch, Key, ViewError, ViewStore
 from projections.store.postgres import PostgresViewStore
 from projections.store.sqlite import SqliteViewStore
-from projections.store.tables import Table
+from projections.tables.columns import R, TableOf
 from projections.wire import decode_batch, encode_batch
 from schemas.seals import LogSeals
 from schemas.topics import Topics
@@ -73,7 +72,7 @@ class PipeStore:
         self.pipe.send_bytes(BATCH + encode_batch(batch))
         self.sent += 1
 
-    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
+    def load(self, table: TableOf[R], keys: Sequence[Key], through: int | None = None) -> list[R]:
         """Rows by their keys, after so many of the batches that were sent have been written."""
         while self.applied.value < (self.sent if through is None else through):
             _check_writer_lives()

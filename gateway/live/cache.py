@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from gateway.live.facts import Fact
-from projections.folds.calls import TERMINAL, call_resource
+from projections.folds.calls import call_resource
 from projections.folds.executions import execution_resource
 from projections.folds.fold import subjects_of
 from projections.folds.holds import hold_resource
 from projections.folds.rows import Row
+from projections.folds.states import TERMINAL
 from schemas.ids import execution_key
 
 K = TypeVar("K", bound=Hashable)
@@ -76,10 +77,10 @@ class Cache:
         if after is not None:
             fact.state_changed = execution is None or execution["state"] != after["state"]
             self.put_execution(key, after)
-        if call_id and (after := call_resource(call, event)) is not None:
-            fact.call = after
-            fact.call_changed = call is None or _shows_other(call, after)
-            self.put_call(key, after)
+        if call_id and (call_after := call_resource(call, event)) is not None:
+            fact.call = call_after
+            fact.call_changed = call is None or _shows_other(call, call_after)
+            self.put_call(key, call_after)
         if hold_id:
             fact.hold = hold_resource(hold, event, call=call, execution=execution)
             if fact.hold is not None:

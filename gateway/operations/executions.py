@@ -14,8 +14,9 @@ from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text, within
 from gateway.words.executions import VERBS
-from projections.folds.executions import CLOSED, execution_json
+from projections.folds.executions import execution_json
 from projections.folds.rows import Row
+from projections.folds.states import CLOSED
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
@@ -131,7 +132,7 @@ def _plan(
     gate: Gate, actor: Actor, execution_id: str, command: Message, name: CommandName, status: int
 ) -> Plan:
     def render(row: Row | None, outcome: Outcome) -> Reply:
-        shown = row or {}
+        shown: Row = row or {}
         if outcome.old and status == OPENED and not name.keyed and shown["lifecycle"] in CLOSED:
             # The same words, but not a repeat of the same request: an id is never used again.
             raise Problem(Refusal.EXECUTION_CLOSED, f"the execution is {shown['lifecycle']}")

@@ -50,11 +50,12 @@ def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Give
     name = name_of(actor, f"/v1/holds/{hold_id}/{verb}", key)
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
+        shown: Row = row or {}
         more: dict[str, Any] = {}
         if isinstance(command, k.DelegateHold):
             people = gate.live.definitions.people.of(actor.tenant, actor.project)
             more["assignee_known"] = people.knows(command.to)
-        return gate.json(hold_json(row or {}) | more)
+        return gate.json(hold_json(shown) | more)
 
     ask = gate.execution_ask(row["execution_id"], command, actor, name)
     return Plan(ask, subject_of(actor, hold_id), render)

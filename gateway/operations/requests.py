@@ -123,6 +123,7 @@ def _plan(
         gate.quotas.take(actor.tenant, actor.project, agent)
 
     def render(row: Row | None, outcome: Outcome) -> Reply:
-        return gate.json(request_json(row or {}), 201 if outcome.refused is None else 200)
+        shown: Row = row or {}
+        return gate.json(request_json(shown), 201 if outcome.refused is None else 200)
 
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)

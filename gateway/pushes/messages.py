@@ -114,7 +114,7 @@ def _holds(group: Group) -> Iterator[Push]:
 
 
 def _hold(facts: list[Fact]) -> Iterator[Push]:
-    row = facts[-1].hold or {}
+    row: Row = facts[-1].hold or {}
     types = {type(fact.event.body) for fact in facts}
     channels = _channels(row, HOLDS)
     if types & _OPENS_HOLD:

@@ -201,9 +201,7 @@ class Door(NamedTuple):
             detail = f"the views have not answered this subject's earlier questions for {ANSWER_S:.0f} s"
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
 
-    async def paged(
-        self, ask: Callable[[Moment], Page], item: Callable[[dict[str, Any]], dict[str, Any]]
-    ) -> Response:
+    async def paged(self, ask: Callable[[Moment], Page], item: Callable[[Any], dict[str, Any]]) -> Response:
         """A page of the views, no older than `?after=`, as a list answer.
 
         Raises:
@@ -216,7 +214,7 @@ class Door(NamedTuple):
             raise Problem(Refusal.INVALID, str(error)) from error
         return await self.page(page, item)
 
-    async def page(self, page: Page, item: Callable[[dict[str, Any]], dict[str, Any]]) -> Response:
+    async def page(self, page: Page, item: Callable[[Any], dict[str, Any]]) -> Response:
         """A page of rows as a list answer."""
         return await self.listed(page.rows, item, page.next_cursor, page.cursor_after)
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from projections.folds.rows import Row, moment
+from projections.folds.rows import moment
 from projections.folds.text import NUL, SHOWN_AS
+from projections.tables.log import DeadLetterRow
 from schemas.ids import is_client_id
 from schemas.record import RawRecord
 
@@ -11,7 +12,7 @@ from schemas.record import RawRecord
 NOBODY = ""
 
 
-def dead_letter_row(raw: RawRecord) -> Row:
+def dead_letter_row(raw: RawRecord) -> DeadLetterRow:
     """The row of a record of the dead letters' topic; it names where the original stands.
 
     Args:
@@ -32,7 +33,7 @@ def dead_letter_row(raw: RawRecord) -> Row:
     }
 
 
-def dead_letter_json(row: Row) -> dict[str, Any]:
+def dead_letter_json(row: DeadLetterRow) -> dict[str, Any]:
     """A dead letter of the outward interface; its id names where the original stands."""
     return {
         "id": f"{row['topic']}/{row['log_partition']}/{row['log_offset']}",

@@ -1,33 +1,74 @@
-"""Published policies, tools and principals, by version."""
+"""Published policies, tools and principals, by version; and what an event of the definitions changes."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from projections.folds.rows import Row, json_text, json_value, moment
-from schemas.events.definitions import PolicyPublished, PolicyRetired, PrincipalPublished, ToolPublished
+from projections.folds.audit import definition_entry
+from projections.folds.effects import New, new
+from projections.folds.events.definitions import PUBLISHED
+from projections.folds.events.definitions import RETIRED as RETIRED
+from projections.folds.rows import json_value, moment
+from projections.folds.standing_rules import standing_rule_row
+from projections.tables.audit import AUDIT_ENTRIES
+from projections.tables.definitions import DEFINITIONS, DefinitionRow
+from projections.tables.standing_rules import StandingRuleRow
+from schemas.events.definitions import ToolPublished
+from schemas.events.executions import CommandRefused
 from schemas.message import Message
 from schemas.record import Event
 
-RETIRED = "policy-retired"
-KINDS: dict[type[Message], str] = {
-    PolicyPublished: "policy",
-    ToolPublished: "tool",
-    PrincipalPublished: "principal",
-    PolicyRetired: RETIRED,
-}
+KINDS: dict[type[Message], str] = {kind: one.kind for kind, one in PUBLISHED.items() if one.kind}
 
 
-def definition_row(event: Event) -> Row:
+class FoldedDefinition(NamedTuple):
+    """What an event of the definitions changed: a standing rule, as it is after it, and the rows that it adds."""
+
+    rule: StandingRuleRow | None
+    rows: list[New]
+
+
+def fold_definition(event: Event, rule: StandingRuleRow | None) -> FoldedDefinition:
+    """What an event of the definitions changes.
+
+    Args:
+        event: any of them.
+        rule: the row, before the event, of the standing rule that it is about (`rule_named`).
+
+    Raises:
+        RuleRefused: it makes a standing rule of a document that is none.
+    """
+    after = standing_rule_row(rule, event) if is_about_rule(event.body) else None
+    rows = [] if (row := definition_row(event)) is None else [new(DEFINITIONS, row)]
+    if (entry := definition_entry(event, rule, after)) is not None:
+        rows.append(new(AUDIT_ENTRIES, entry))
+    return FoldedDefinition(after, rows)
+
+
+def is_about_rule(body: Message) -> bool:
+    """Whether an event makes or changes a standing rule."""
+    effect = PUBLISHED.get(type(body))
+    return effect is not None and (effect.makes is not None or effect.rule is not None)
+
+
+def rule_named(body: Message) -> str:
+    """The id of the standing rule that an event of the definitions is about, or may be; empty for none."""
+    fields = body.__dict__
+    return str(fields["subject_id"] if isinstance(body, CommandRefused) else fields.get("rule_id", ""))
+
+
+def definition_row(event: Event) -> DefinitionRow | None:
     """The row of a published version, or of a policy's retirement; its project is `*` where it is the tenant's."""
     body: Any = event.body
-    is_tool = isinstance(body, ToolPublished)
+    effect = PUBLISHED.get(type(body))
+    if effect is None or effect.document is None:
+        return None
     return {
         "tenant": event.meta.tenant,
         "project": body.project,
-        "kind": KINDS[type(body)],
+        "kind": effect.kind,
         "name": body.name,
         "version": body.version,
-        "tool_version": body.tool_version if is_tool else "",
-        "document": _document_of(body),
+        "tool_version": body.tool_version if isinstance(body, ToolPublished) else "",
+        "document": effect.document(body),
         "published_by": body.by,
         "published_at_ms": event.meta.at_ms,
         "log_offset": event.offset,
@@ -36,14 +77,7 @@ def definition_row(event: Event) -> Row:
     }
 
 
-def _document_of(body: Any) -> str:
-    if isinstance(body, PolicyRetired):
-        return json_text({"reason": body.reason})
-    text: str = body.definition if isinstance(body, ToolPublished) else body.document
-    return text
-
-
-def policy_json(row: Row) -> dict[str, Any]:
+def policy_json(row: DefinitionRow) -> dict[str, Any]:
     """A version of a policy of the outward interface."""
     return {
         "name": row["name"],
@@ -54,7 +88,7 @@ def policy_json(row: Row) -> dict[str, Any]:
     }
 
 
-def tool_json(row: Row) -> dict[str, Any]:
+def tool_json(row: DefinitionRow) -> dict[str, Any]:
     """A tool of the outward interface: its MCP definition with its version."""
     definition: dict[str, Any] = json_value(row["document"])
     return definition | {

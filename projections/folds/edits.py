@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from projections.folds.rows import Row, json_text, json_value, moment
+from projections.folds.rows import json_text, json_value, moment
+from projections.tables.calls import CallRow
 from schemas.canonical import parse_strict
 from schemas.display.difference import ABSENT, Change, changes
 from schemas.events.holds import DecisionRecorded
@@ -12,7 +13,7 @@ from schemas.sensitive import pointer
 EDITS_MAX = 20
 
 
-def with_edit(call: Row, body: DecisionRecorded, at_ms: int) -> str | None:
+def with_edit(call: CallRow, body: DecisionRecorded, at_ms: int) -> str | None:
     """The `edits` of a call's row after a decision.
 
     Args:
@@ -20,7 +21,7 @@ def with_edit(call: Row, body: DecisionRecorded, at_ms: int) -> str | None:
         body: the decision; only an edit adds one.
         at_ms: when it was recorded.
     """
-    edits: str | None = call["edits"]
+    edits = call["edits"]
     if body.decision != "edit" or body.edited_arguments is None:
         return edits
     edit = {

@@ -2,19 +2,17 @@
 
 from typing import Any
 
-from projections.folds.holds import STAYS_OPEN
-from projections.folds.rows import Change, Row, json_value, moment, owner_of
-from schemas.events import calls as c
-from schemas.events import executions as x
-from schemas.events import holds as h
-from schemas.message import Message
+from projections.folds.events import effect_of
+from projections.folds.rows import json_value, moment
+from projections.folds.states import CLOSED
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.record import Event
 
-CLOSED = frozenset({"completed", "failed", "cancelled"})
-LIVE = frozenset({"running", "paused", "waiting_clarification", "waiting_approval", "resumed"})
 
-
-def execution_resource(previous: Row | None, event: Event, *, hold: Row | None = None) -> Row | None:
+def execution_resource(
+    previous: ExecutionRow | None, event: Event, *, hold: HoldRow | None = None
+) -> ExecutionRow | None:
     """The execution's row after an event.
 
     Args:
@@ -25,28 +23,23 @@ def execution_resource(previous: Row | None, event: Event, *, hold: Row | None =
     Returns:
         The row; None while the execution was not started (refusals may come first).
     """
-    body = event.body
+    effect = effect_of(event.body)
     if previous is None:
-        return _started(body, event) if isinstance(body, x.ExecutionStarted) else None
-    row = previous | {"version": event.meta.version, "updated_at_ms": event.meta.at_ms}
+        return None if effect.starts is None else effect.starts(event.body, event)
+    row = previous.copy()
+    row["version"] = event.meta.version
+    row["updated_at_ms"] = event.meta.at_ms
     if row["lifecycle"] == "resumed":
         row["lifecycle"] = "running"
-    change = _CHANGES.get(type(body))
-    if change is not None:
-        row |= change(body, event)
+    if effect.execution is not None:
+        effect.execution(row, event.body, hold)
         if row["lifecycle"] in CLOSED and row["ended_at_ms"] is None:
             row["ended_at_ms"] = event.meta.at_ms
-    elif isinstance(body, h.HoldOpened):
-        row[_counter(body.kind)] += 1
-    elif isinstance(body, c.ToolCallProposed):
-        row["calls"] += body.revision == 1
-    elif hold is not None and hold["status"] == "open" and _closes(body):
-        row[_counter(hold["kind"])] -= 1
     row["state"] = _state(row)
     return row
 
 
-def execution_json(row: Row) -> dict[str, Any]:
+def execution_json(row: ExecutionRow) -> dict[str, Any]:
     """The execution as REST and the sockets serve it, from its row."""
     return {
         "tenant": row["tenant"],
@@ -72,77 +65,10 @@ def execution_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _started(body: x.ExecutionStarted, event: Event) -> Row:
-    return {
-        **owner_of(event),
-        "agent": body.agent,
-        "user_id": body.user,
-        "workspace": body.workspace,
-        "request": body.request,
-        "context": body.context,
-        "state": "running",
-        "lifecycle": "running",
-        "open_approvals": 0,
-        "open_questions": 0,
-        "calls": 0,
-        "version": event.meta.version,
-        "result": None,
-        "error": None,
-        "reason": None,
-        "started_by": body.by,
-        "ended_by": None,
-        "started_at_ms": event.meta.at_ms,
-        "updated_at_ms": event.meta.at_ms,
-        "ended_at_ms": None,
-        "log_partition": event.partition,
-    }
-
-
-def _state(row: Row) -> str:
-    lifecycle: str = row["lifecycle"]
+def _state(row: ExecutionRow) -> str:
+    lifecycle = row["lifecycle"]
     if lifecycle in CLOSED or lifecycle == "paused":
         return lifecycle
     if row["open_questions"]:
         return "waiting_clarification"
     return "waiting_approval" if row["open_approvals"] else lifecycle
-
-
-def _counter(kind: str) -> str:
-    return "open_approvals" if kind == "permission" else "open_questions"
-
-
-def _closes(body: Message) -> bool:
-    if isinstance(body, h.DecisionRecorded):
-        return body.resolves
-    if isinstance(body, h.HoldExpired):
-        return body.on_timeout not in STAYS_OPEN
-    return isinstance(body, h.HoldCancelled)
-
-
-def _paused(body: x.ExecutionPaused, event: Event) -> Row:
-    return {"lifecycle": "paused", "reason": body.reason}
-
-
-def _resumed(body: x.ExecutionResumed, event: Event) -> Row:
-    return {"lifecycle": "resumed", "reason": None}
-
-
-def _completed(body: x.ExecutionCompleted, event: Event) -> Row:
-    return {"lifecycle": "completed", "result": body.result, "ended_by": body.by}
-
-
-def _failed(body: x.ExecutionFailed, event: Event) -> Row:
-    return {"lifecycle": "failed", "error": body.error, "ended_by": body.by}
-
-
-def _cancelled(body: x.ExecutionCancelled, event: Event) -> Row:
-    return {"lifecycle": "cancelled", "reason": body.reason, "ended_by": body.by}
-
-
-_CHANGES: dict[type[Message], Change] = {
-    x.ExecutionPaused: _paused,
-    x.ExecutionResumed: _resumed,
-    x.ExecutionCompleted: _completed,
-    x.ExecutionFailed: _failed,
-    x.ExecutionCancelled: _cancelled,
-}

@@ -5,10 +5,14 @@ from typing import NamedTuple, Protocol
 
 from projections.folds.audit import audit_entry
 from projections.folds.calls import call_resource
+from projections.folds.effects import Before, New, new
+from projections.folds.events import effect_of
 from projections.folds.executions import execution_resource
 from projections.folds.holds import hold_resource
-from projections.folds.rows import Row
-from projections.folds.words import edit_rows, evidence_row, vote_row
+from projections.tables.audit import AUDIT_ENTRIES
+from projections.tables.calls import CallRow
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.events.calls import ToolCallProposed
 from schemas.events.executions import ExecutionStarted
 from schemas.events.holds import HoldOpened, HumanInputRequested
@@ -19,29 +23,26 @@ from schemas.record import Event
 class Rows(Protocol):
     """The rows as they stand before an event."""
 
-    def execution(self, key: bytes) -> Row | None:
+    def execution(self, key: bytes) -> ExecutionRow | None:
         """The execution with this Kafka key."""
         ...
 
-    def call(self, key: bytes, call_id: str) -> Row | None:
+    def call(self, key: bytes, call_id: str) -> CallRow | None:
         """A call of the execution with this key."""
         ...
 
-    def hold(self, key: bytes, hold_id: str) -> Row | None:
+    def hold(self, key: bytes, hold_id: str) -> HoldRow | None:
         """A hold of the execution with this key."""
         ...
 
 
 class Folded(NamedTuple):
-    """The rows that an event changed, as they are after it; None for the others."""
+    """The rows that an event changed, as they are after it, None for the others; and the rows that it adds."""
 
-    execution: Row | None
-    call: Row | None
-    hold: Row | None
-    audit: Row | None
-    vote: Row | None
-    edits: list[Row]
-    evidence: Row | None
+    execution: ExecutionRow | None
+    call: CallRow | None
+    hold: HoldRow | None
+    rows: list[New]
 
 
 def fold_event(event: Event, rows: Rows) -> Folded:
@@ -58,15 +59,22 @@ def fold_event(event: Event, rows: Rows) -> Folded:
     if not call_id and hold is not None:
         call_id = hold["call_id"] or ""
     call = rows.call(key, call_id) if call_id and not _first_of_call(event.body) else None
+    execution_after = execution_resource(execution, event, hold=hold)
+    call_after = call_resource(call, event) if call_id else None
+    hold_after = hold_resource(hold, event, call=call, execution=execution) if hold_id else None
     return Folded(
-        _changed(execution, execution_resource(execution, event, hold=hold)),
-        _changed(call, call_resource(call, event)) if call_id else None,
-        _changed(hold, hold_resource(hold, event, call=call, execution=execution)) if hold_id else None,
-        audit_entry(event, execution=execution, call=call, hold=hold),
-        vote_row(event, hold),
-        edit_rows(event, call),
-        evidence_row(event, call),
+        None if execution_after is execution else execution_after,
+        None if call_after is call else call_after,
+        None if hold_after is hold else hold_after,
+        _added(event, Before(execution, call, hold)),
     )
+
+
+def _added(event: Event, before: Before) -> list[New]:
+    make = effect_of(event.body).rows
+    added = [] if make is None else list(make(event.body, event, before))
+    entry = audit_entry(event, execution=before.execution, call=before.call, hold=before.hold)
+    return added if entry is None else [new(AUDIT_ENTRIES, entry), *added]
 
 
 class Needed(NamedTuple):
@@ -102,10 +110,6 @@ def needed_rows(events: Iterable[Event]) -> Needed:
             elif (key, "call", call_id) not in made:
                 needed.calls[key, call_id] = None
     return needed
-
-
-def _changed(before: Row | None, after: Row | None) -> Row | None:
-    return None if after is before else after
 
 
 def subjects_of(body: Message) -> tuple[str, str]:

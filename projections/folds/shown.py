@@ -4,21 +4,15 @@ A row goes on with its hold: roles are added, the deadline moves. What the view 
 the hold opened, so they are kept beside, in `opening`.
 """
 
-from typing import Any
+from typing import Any, TypedDict, cast
 
-from projections.folds.rows import Row, json_text, json_value
+from projections.folds.rows import json_text, json_value
+from projections.tables.calls import CallRow
+from projections.tables.holds import HoldRow
 from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, texts_of, view_of
 from schemas.display.whole import look_at
 from schemas.events.holds import HoldOpened
 
-NOT_OPENED: Row = {
-    "view_digest": "",
-    "view_version": 1,
-    "must_read": 0,
-    "badges": "[]",
-    "proposed_arguments": None,
-    "opening": "{}",
-}
 _OF_OPENING = (
     "roles",
     "reviewers",
@@ -31,34 +25,56 @@ _OF_OPENING = (
 )
 
 
-def shown_at_opening(body: HoldOpened, call: Row | None, agent: str | None, asked: str | None) -> Row:
-    """The columns about what is shown, from the opening, the held call's row, and the run's request."""
+class Run(TypedDict):
+    """What is shown of an execution; an execution's row has it."""
+
+    user_id: str
+    request: str
+
+
+class _Verdict(TypedDict):
+    """The columns of a verdict in the row of a hold, where there is one: none of them is null then."""
+
+    effect: str
+    rules: str
+    policy_version: str
+    verdict_reason: str
+    verdict_detail: str
+    risk_score: float
+    risk_level: str
+    risk_parts: str
+    risk_required: float
+    trust: str | None
+
+
+def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: str | None) -> None:
+    """Note in a hold's row what is shown as it opens.
+
+    Args:
+        row: changed; of the hold, with what its run was started for.
+        body: the opening.
+        call: the held call's row, if a call is held.
+        agent: who asks, where no call is held.
+    """
     words = [body.question, agent or ""]
     if call is not None:
         words = [body.question, call["agent"], call["tool"], call["reason"]]
-    texts = texts_of(body.view_version, asked or "", *words)
+    texts = texts_of(body.view_version, row["request"] or "", *words)
     look = look_at("{}" if call is None else call["arguments"], texts, body.view_version)
-    return {
-        "view_digest": body.view_digest,
-        "view_version": body.view_version,
-        # What an earlier version opened has no view that could be named.
-        "must_read": int(bool(body.view_digest) and look.must_read),
-        "badges": json_text(look.badges),
-        "proposed_arguments": None if call is None else call["proposed_arguments"],
-        "opening": json_text({name: getattr(body, name) for name in _OF_OPENING}),
-    }
+    row.update(
+        {
+            "view_digest": body.view_digest,
+            "view_version": body.view_version,
+            # What an earlier version opened has no view that could be named.
+            "must_read": int(bool(body.view_digest) and look.must_read),
+            "badges": json_text(look.badges),
+            "proposed_arguments": None if call is None else call["proposed_arguments"],
+            "opening": json_text({name: getattr(body, name) for name in _OF_OPENING}),
+        }
+    )
 
 
-def proposed_arguments(previous: Row, arguments: str) -> str | None:
-    """The agent's own arguments where a person has edited them; a change of the tool alone edits nothing."""
-    if previous["proposed_arguments"] is not None or previous["arguments"] == arguments:
-        own: str | None = previous["proposed_arguments"]
-        return own
-    edited: str = previous["arguments"]
-    return edited
-
-
-def view_of_row(row: Row, execution: Row) -> View:
+def view_of_row(row: HoldRow, execution: Run) -> View:
     """The view of a hold.
 
     Args:
@@ -68,7 +84,7 @@ def view_of_row(row: Row, execution: Row) -> View:
     return view_of(_held(row, execution, json_value(row["opening"])), row["view_version"])
 
 
-def _held(row: Row, execution: Row, opening: dict[str, Any]) -> Held:
+def _held(row: HoldRow, execution: Run, opening: dict[str, Any]) -> Held:
     return Held(
         tenant=row["tenant"],
         project=row["project"],
@@ -110,19 +126,20 @@ def _held(row: Row, execution: Row, opening: dict[str, Any]) -> Held:
     )
 
 
-def _judged(row: Row, opening: dict[str, Any]) -> Judged | None:
+def _judged(row: HoldRow, opening: dict[str, Any]) -> Judged | None:
     # The verdict in the row of a call that has run is of before: whoever is asked what became of it asks anew.
     if row["effect"] is None or row["cause"] == UNKNOWN_OUTCOME or not opening["risk_level"]:
         return None
+    verdict = cast("_Verdict", row)
     return Judged(
-        effect=row["effect"],
-        rules=json_value(row["rules"]),
-        policy_version=row["policy_version"],
-        reason=row["verdict_reason"],
-        detail=row["verdict_detail"],
-        risk_score=row["risk_score"],
-        risk_level=row["risk_level"],
-        risk_parts=json_value(row["risk_parts"]),
-        risk_required=row["risk_required"],
-        trust=row["trust"],
+        effect=verdict["effect"],
+        rules=json_value(verdict["rules"]),
+        policy_version=verdict["policy_version"],
+        reason=verdict["verdict_reason"],
+        detail=verdict["verdict_detail"],
+        risk_score=verdict["risk_score"],
+        risk_level=verdict["risk_level"],
+        risk_parts=json_value(verdict["risk_parts"]),
+        risk_required=verdict["risk_required"],
+        trust=verdict["trust"],
     )

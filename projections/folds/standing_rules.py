@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from projections.folds.rows import Row, json_text, json_value, moment
-from schemas.events.rules import RuleActivated, RuleMade, RuleRevoked, RuleSuspended, RuleUseReserved
+from projections.folds.events.definitions import PUBLISHED
+from projections.folds.rows import json_value, moment
+from projections.tables.standing_rules import RuleUseRow, StandingRuleRow
+from schemas.events.rules import RuleUseReserved
 from schemas.ids import split_rule_uses_key
 from schemas.record import Event
-from schemas.standing_rule import standing_rule_from_text
 
 # The execution id under which the events of a rule's uses are listed: no execution's id has a slash.
 USES_OF = "rule/"
-_STATUS: dict[type, str] = {RuleActivated: "active", RuleSuspended: "suspended", RuleRevoked: "revoked"}
 
 
 def rule_id_of(body: Any) -> str:
@@ -18,30 +18,24 @@ def rule_id_of(body: Any) -> str:
     return str(body.rule_id)
 
 
-def standing_rule_row(previous: Row | None, event: Event) -> Row | None:
+def standing_rule_row(previous: StandingRuleRow | None, event: Event) -> StandingRuleRow | None:
     """The row of a rule after an event of the definitions.
 
     Args:
         previous: the row before it, None before it was made.
         event: any; one that is not about a standing rule changes nothing.
     """
-    body: Any = event.body
-    if isinstance(body, RuleMade):
-        return _made(body, event)
-    status = _STATUS.get(type(body))
-    if status is None or previous is None:
+    effect = PUBLISHED.get(type(event.body))
+    if effect is not None and effect.makes is not None:
+        return effect.makes(event.body, event)
+    if effect is None or effect.rule is None or previous is None:
         return previous
-    row = previous | {
-        "status": status,
-        "reason": body.reason,
-        "changed_by": body.by,
-        "updated_at_ms": event.meta.at_ms,
-        "log_offset": event.offset,
-    }
-    return row | {"contradiction": body.evidence} if isinstance(body, RuleSuspended) else row
+    row = previous.copy()
+    effect.rule(row, event.body, event)
+    return row
 
 
-def use_row(event: Event) -> Row | None:
+def use_row(event: Event) -> RuleUseRow | None:
     """The row of a use that was given, or None for any other event."""
     body, place = event.body, split_rule_uses_key(event.key)
     if place is None or not isinstance(body, RuleUseReserved):
@@ -63,7 +57,7 @@ def use_row(event: Event) -> Row | None:
     }
 
 
-def standing_rule_json(row: Row, used: int | None = None) -> dict[str, Any]:
+def standing_rule_json(row: StandingRuleRow, used: int | None = None) -> dict[str, Any]:
     """The standing rule of the outward interface; `used` counts its uses so far, None where none are counted."""
     document: dict[str, Any] = json_value(row["document"])
     return {
@@ -88,27 +82,4 @@ def standing_rule_json(row: Row, used: int | None = None) -> dict[str, Any]:
         "changed_by": row["changed_by"],
         "updated_at": moment(row["updated_at_ms"]),
         "contradiction": json_value(row["contradiction"]),
-    }
-
-
-def _made(body: RuleMade, event: Event) -> Row:
-    document = standing_rule_from_text(body.document)
-    return {
-        "tenant": event.meta.tenant,
-        "rule_id": body.rule_id,
-        "project": document.project,
-        "agent": document.agent,
-        "tool": document.tool,
-        "status": body.status,
-        "reason": body.reason,
-        "document": body.document,
-        "policy_rules": json_text(document.policy_rules),
-        "uses": document.uses,
-        "expires_at_ms": document.expires_at_ms,
-        "made_by": body.by,
-        "made_at_ms": event.meta.at_ms,
-        "changed_by": body.by,
-        "contradiction": None,
-        "updated_at_ms": event.meta.at_ms,
-        "log_offset": event.offset,
     }

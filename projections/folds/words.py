@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from projections.folds.calls import TERMINAL
 from projections.folds.edits import patch_of
-from projections.folds.rows import Row, json_text, owner_of
+from projections.folds.effects import New, new
+from projections.folds.rows import json_text, owner_of, source_of
+from projections.folds.states import TERMINAL
+from projections.tables.calls import CallRow
+from projections.tables.holds import HoldRow
+from projections.tables.words import EDITS, EVIDENCE, VOTES, EditRow, EvidenceRow, VoteRow
 from schemas.canonical import canonical, parse_strict
-from schemas.events import calls as c
 from schemas.events import holds as h
-from schemas.message import Message
 from schemas.record import Event
 from schemas.refusals import Refusal
 
@@ -18,151 +21,109 @@ from schemas.refusals import Refusal
 DECIDED, COUNTED, LOST, REFUSED = "decided", "counted", "lost", "refused"
 _TOO_LATE = frozenset({Refusal.ALREADY_DECIDED, Refusal.EXPIRED, Refusal.NOT_OPEN, Refusal.EXECUTION_CLOSED})
 
-_OUTCOMES: dict[type[Message], str] = {
-    c.ToolCallSucceeded: "success",
-    c.ToolCallFailed: "failure",
-    c.ToolCallOutcomeUnknown: "unknown",
-}
-# An answer instead of a run means that the call does not happen (docs/trust.md).
-_DECISIONS = {"approve": "approval", "edit": "edit", "reject": "rejection", "respond": "rejection"}
+
+def vote_of(body: h.DecisionRecorded, event: Event, hold: HoldRow | None) -> New:
+    """The row of a person's word that counts."""
+    row = _vote(body, event, hold)
+    row.update(
+        {
+            "revision": body.revision,
+            "person": body.person or None,
+            "roles": json_text(body.roles),
+            "outcome": DECIDED if body.resolves else COUNTED,
+            "decision_id": body.decision_id,
+            "feedback": body.feedback,
+            "view_digest": body.view_digest or None,
+            "dwell_ms": body.dwell_ms,
+        }
+    )
+    return new(VOTES, row)
 
 
-def vote_row(event: Event, hold: Row | None) -> Row | None:
-    """The row of a person's word, counted or refused; None for other events.
+def refused_vote_of(body: h.DecisionRefused, event: Event, hold: HoldRow | None) -> New:
+    """The row of a person's word that was refused."""
+    row = _vote(body, event, hold)
+    row.update(
+        {
+            "outcome": LOST if body.code in _TOO_LATE else REFUSED,
+            "code": str(body.code),
+            "detail": body.detail,
+            "winning_decision_id": body.winning_decision_id or None,
+        }
+    )
+    return new(VOTES, row)
 
-    Args:
-        event: any event of an execution.
-        hold: the row, before the event, of the hold that it is about.
-    """
-    body = event.body
-    if isinstance(body, h.DecisionRecorded):
-        word = _counted(body)
-    elif isinstance(body, h.DecisionRefused):
-        word = _refused(body)
-    else:
-        return None
-    known: Row = dict.fromkeys(("call_id", "request_id", "agent", "tool")) if hold is None else hold
+
+def _vote(body: h.DecisionRecorded | h.DecisionRefused, event: Event, hold: HoldRow | None) -> VoteRow:
     return {
         **owner_of(event),
-        **_place(event),
+        **source_of(event),
         "hold_id": body.hold_id,
-        "call_id": known["call_id"],
-        "request_id": known["request_id"],
-        "agent": known["agent"],
-        "tool": known["tool"],
+        "call_id": None if hold is None else hold["call_id"],
+        "request_id": None if hold is None else hold["request_id"],
+        "agent": None if hold is None else hold["agent"],
+        "tool": None if hold is None else hold["tool"],
         "digest": body.digest,
         "subject": body.by,
         "decision": body.decision,
-        **word,
-    }
-
-
-def _counted(body: h.DecisionRecorded) -> Row:
-    return {
-        "revision": body.revision,
-        "person": body.person or None,
-        "roles": json_text(body.roles),
-        "outcome": DECIDED if body.resolves else COUNTED,
-        "code": None,
-        "detail": None,
-        "decision_id": body.decision_id,
-        "winning_decision_id": None,
-        "feedback": body.feedback,
-        "view_digest": body.view_digest or None,
-        "dwell_ms": body.dwell_ms,
-    }
-
-
-def _refused(body: h.DecisionRefused) -> Row:
-    return {
         "revision": None,
         "person": None,
         "roles": None,
-        "outcome": LOST if body.code in _TOO_LATE else REFUSED,
-        "code": str(body.code),
-        "detail": body.detail,
+        "outcome": "",
+        "code": None,
+        "detail": None,
         "decision_id": None,
-        "winning_decision_id": body.winning_decision_id or None,
+        "winning_decision_id": None,
         "feedback": "",
         "view_digest": None,
         "dwell_ms": None,
     }
 
 
-def edit_rows(event: Event, call: Row | None) -> list[Row]:
-    """The differences that an edit makes, a row each; none for other events.
-
-    Args:
-        event: any event of an execution.
-        call: the row, before the event, of the call that it is about.
-    """
-    body = event.body
-    if call is None or not isinstance(body, h.DecisionRecorded) or body.decision != "edit":
-        return []
-    if body.edited_arguments is None:
-        return []
+def edits_of(body: h.DecisionRecorded, event: Event, call: CallRow | None) -> Iterator[New]:
+    """The differences that an edit makes, a row each; none for other decisions."""
+    if call is None or body.decision != "edit" or body.edited_arguments is None:
+        return
     before: Any = parse_strict(call["arguments"])
-    shared = {
-        **owner_of(event),
-        **_place(event),
-        "call_id": call["call_id"],
-        "revision": call["revision"] + 1,
-        "agent": call["agent"],
-        "tool": call["tool"],
-        "hold_id": body.hold_id,
-        "decision_id": body.decision_id,
-        "subject": body.by,
-        "feedback": body.feedback,
-    }
-    return [
-        shared
-        | {
+    for number, one in enumerate(patch_of(before, parse_strict(body.edited_arguments)), 1):
+        row: EditRow = {
+            **owner_of(event),
+            **source_of(event),
+            "call_id": call["call_id"],
+            "revision": call["revision"] + 1,
             "number": number,
+            "agent": call["agent"],
+            "tool": call["tool"],
+            "hold_id": body.hold_id,
+            "decision_id": body.decision_id,
+            "subject": body.by,
             "op": one["op"],
             "path": one["path"],
             "before": None if one["op"] == "add" else canonical(_at(before, one["path"])),
             "after": None if one["op"] == "remove" else canonical(one["value"]),
+            "feedback": body.feedback,
         }
-        for number, one in enumerate(patch_of(before, parse_strict(body.edited_arguments)), 1)
-    ]
+        yield new(EDITS, row)
 
 
-def evidence_row(event: Event, call: Row | None) -> Row | None:
-    """The row of what a fact says of how an agent uses a tool; None where it says nothing (docs/trust.md).
-
-    Args:
-        event: any event of an execution.
-        call: the row, before the event, of the call that it is about.
-    """
+def evidence_rows(event: Event, call: CallRow | None, kind: str) -> Iterator[New]:
+    """The row of what a fact says of how an agent uses a tool; none once the call has ended (docs/trust.md)."""
     if call is None or call["status"] in TERMINAL:
-        return None
-    kind = _OUTCOMES.get(type(event.body))
-    if isinstance(event.body, h.DecisionRecorded) and is_about_running(event.body, call):
-        kind = _DECISIONS[event.body.decision]
-    if kind is None:
-        return None
-    return {
+        return
+    row: EvidenceRow = {
         **owner_of(event),
-        **_place(event),
+        **source_of(event),
         "call_id": call["call_id"],
         "agent": call["agent"],
         "tool": call["tool"],
         "kind": kind,
     }
+    yield new(EVIDENCE, row)
 
 
-def is_about_running(body: h.DecisionRecorded, call: Row) -> bool:
+def is_about_running(body: h.DecisionRecorded, call: CallRow) -> bool:
     """Whether a word decided if a call runs: not one of several that are asked for, nor one on what happened."""
     return body.resolves and call["status"] != "outcome_unknown"
-
-
-def _place(event: Event) -> Row:
-    return {
-        "at_ms": event.meta.at_ms,
-        "event_id": event.meta.event_id,
-        "log_partition": event.partition,
-        "log_offset": event.offset,
-    }
 
 
 def _at(value: Any, pointer: str) -> Any:

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from projections.folds.audit import DESTROY_KEY, ERASE
+from projections.folds.acts import DESTROY_KEY, ERASE
 from projections.folds.rows import json_value
 from projections.queries.moment import Moment
-from projections.store.tables import AUDIT_ENTRIES
+from projections.tables.audit import AUDIT_ENTRIES
 from schemas.ids import TENANT_WIDE
 
 
@@ -37,5 +37,5 @@ def erasures_since(moment: Moment, tenant: str, project: str, since_ms: int) -> 
             found.append(Erasure(tenant, row["project"] or TENANT_WIDE, key_name=after["name"]))
         else:
             subject = (after["call_id"] or "", after["request_id"] or "")
-            found.append(Erasure(tenant, project, row["execution_id"], *subject))
+            found.append(Erasure(tenant, project, row["execution_id"] or "", *subject))
     return found

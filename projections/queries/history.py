@@ -6,10 +6,14 @@ from typing import Any
 
 from projections.folds.fold import fold_event
 from projections.folds.holds import without_view_digest
-from projections.folds.rows import Row, json_value
+from projections.folds.rows import json_value
 from projections.folds.rows import moment as time_text
 from projections.queries.moment import Moment
-from projections.store.tables import EVENTS
+from projections.tables.answers import AnswerRow
+from projections.tables.calls import CallRow
+from projections.tables.events import EVENTS, EventRow
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.codec import MODELS
 from schemas.ids import execution_key
 from schemas.record import Event, EventMeta
@@ -21,9 +25,9 @@ ALL = 2**62
 class ExecutionState:
     """An execution with its calls and holds, as rows, after some of its events."""
 
-    execution: Row | None = None
-    calls: dict[str, Row] = field(default_factory=dict)
-    holds: dict[str, Row] = field(default_factory=dict)
+    execution: ExecutionRow | None = None
+    calls: dict[str, CallRow] = field(default_factory=dict)
+    holds: dict[str, HoldRow] = field(default_factory=dict)
 
 
 def events(
@@ -35,7 +39,7 @@ def events(
     after_offset: int = -1,
     through_offset: int = ALL,
     limit: int = ALL,
-) -> list[Row]:
+) -> list[EventRow]:
     """Rows of an execution's events, in order. `event_json` and `event_of` turn them into what they are."""
     tail = (
         'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" > ? '
@@ -45,7 +49,7 @@ def events(
     return moment.select(EVENTS, tail, values)
 
 
-def events_of_answer(moment: Moment, answer: Row) -> list[Event]:
+def events_of_answer(moment: Moment, answer: AnswerRow) -> list[Event]:
     """The events of an execution's command, from its row in `answers`."""
     tenant, project, execution_id = answer["log_key"].split("/")
     rows = events(
@@ -90,7 +94,7 @@ def fold_all(history: list[Event]) -> ExecutionState:
     return state
 
 
-def event_of(row: Row) -> Event:
+def event_of(row: EventRow) -> Event:
     """The event in a row."""
     body = MODELS[f"placet.events.{row['type']}"].model_validate_json(row["body"])
     meta = EventMeta(
@@ -107,7 +111,7 @@ def event_of(row: Row) -> Event:
     return Event(body, meta, key, row["log_partition"], row["log_offset"])
 
 
-def event_json(row: Row) -> dict[str, Any]:
+def event_json(row: EventRow) -> dict[str, Any]:
     """An event of the outward interface, from its row."""
     return {
         "event_id": row["event_id"],
@@ -127,18 +131,18 @@ def event_json(row: Row) -> dict[str, Any]:
 class _Rows:
     state: ExecutionState
 
-    def execution(self, key: bytes) -> Row | None:
+    def execution(self, key: bytes) -> ExecutionRow | None:
         return self.state.execution
 
-    def call(self, key: bytes, call_id: str) -> Row | None:
+    def call(self, key: bytes, call_id: str) -> CallRow | None:
         return self.state.calls.get(call_id)
 
-    def hold(self, key: bytes, hold_id: str) -> Row | None:
+    def hold(self, key: bytes, hold_id: str) -> HoldRow | None:
         return self.state.holds.get(hold_id)
 
 
-def _until(at_ms: int | None, version: int | None) -> Callable[[Row], bool]:
-    def counts(row: Row) -> bool:
+def _until(at_ms: int | None, version: int | None) -> Callable[[EventRow], bool]:
+    def counts(row: EventRow) -> bool:
         return (at_ms is None or row["at_ms"] <= at_ms) and (version is None or row["version"] <= version)
 
     return counts

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from projections.folds.rows import Row, json_value
+from projections.folds.rows import json_value
 from projections.queries.moment import Moment
-from projections.queries.paging import Page, bounded, page_of, read_cursor
-from projections.store.tables import AUDIT_ENTRIES, TOOL_CALLS
+from projections.queries.paging import PageOf, bounded, page_of, read_cursor
+from projections.tables.audit import AUDIT_ENTRIES, AuditRow
+from projections.tables.calls import TOOL_CALLS, CallRow
 
 _VERSION = re.compile(r"@[0-9]+/")
 _PLACE = '"execution_id" || \'/\' || "call_id"'
@@ -19,9 +20,15 @@ _PLACE = '"execution_id" || \'/\' || "call_id"'
 _LET_RUN = {"approve": ("digest", "grant_digest"), "edit": ("subject", "proposed_by")}
 
 
+class PlacedCallRow(CallRow):
+    """A call with what tells it from others of the same moment."""
+
+    place: str
+
+
 def effects_of_grant(
     moment: Moment, tenant: str, project: str, grant_id: str, cursor: str | None, limit: int | None
-) -> Page:
+) -> PageOf[PlacedCallRow]:
     """The one call that ran under a grant, if it did.
 
     Raises:
@@ -32,7 +39,7 @@ def effects_of_grant(
 
 def effects_of_rule(
     moment: Moment, tenant: str, project: str, rule: str, cursor: str | None, limit: int | None
-) -> Page:
+) -> PageOf[PlacedCallRow]:
     """The calls whose verdict cites a rule: a policy's (`policy/rule`, `policy@version/rule`) or a standing one's id.
 
     Of a project's own policy it is `project/policy/rule`; without it the tenant's and the project's are meant.
@@ -62,7 +69,7 @@ def _as_cited(rule: str) -> str:
     return rule if "@" in policy else f"{policy}@/{name}"
 
 
-def _cites(row: Row, wanted: Sequence[str]) -> bool:
+def _cites(row: CallRow, wanted: Sequence[str]) -> bool:
     return any(each in wanted or _VERSION.sub("@/", each) in wanted for each in json_value(row["rules"]))
 
 
@@ -74,7 +81,7 @@ def effects_of_people(
     cursor: str | None,
     limit: int | None,
     person_of: Callable[[str], str] = str,
-) -> Page:
+) -> PageOf[PlacedCallRow]:
     """The calls that ran on the word of one of several subjects: what they approved, or edited, as it ran.
 
     What somebody decided to whom they had handed the hold on counts as well, down the line of those who handed it on.
@@ -132,7 +139,7 @@ def _spoken(moment: Moment, subjects: Sequence[str], hands_on: bool) -> str:
     return f'{ours} AND ({by_one} OR "hold_id" IN ({handed_on}))'
 
 
-def _words(moment: Moment, owner: tuple[str, str], rows: Sequence[Row]) -> list[Row]:
+def _words(moment: Moment, owner: tuple[str, str], rows: Sequence[CallRow]) -> list[AuditRow]:
     """What was said to the holds of some calls, in the order in which it was said."""
     runs = tuple(sorted({row["execution_id"] for row in rows}))
     tail = (
@@ -143,10 +150,10 @@ def _words(moment: Moment, owner: tuple[str, str], rows: Sequence[Row]) -> list[
 
 
 def _rests_on(
-    row: Row, words: Sequence[Row], subjects: Sequence[str], person_of: Callable[[str], str]
+    row: CallRow, words: Sequence[AuditRow], subjects: Sequence[str], person_of: Callable[[str], str]
 ) -> bool:
     """Whether one of the words that let a call run is of one of some accounts, or of their delegate."""
-    delegations: list[Row] = []
+    delegations: list[AuditRow] = []
     for entry in words:
         if (entry["execution_id"], entry["call_id"]) != (row["execution_id"], row["call_id"]):
             continue
@@ -165,14 +172,14 @@ def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" for _ in values)
 
 
-def _caused(entry: Row, row: Row) -> bool:
+def _caused(entry: AuditRow, row: CallRow) -> bool:
     if entry["action"] == "edit":
         return bool(row["proposed_by"] == entry["subject"])
     return bool(row["grant_digest"] == entry["digest"])
 
 
 def _speaks_for(
-    entry: Row, delegations: Sequence[Row], subjects: Sequence[str], person_of: Callable[[str], str]
+    entry: AuditRow, delegations: Sequence[AuditRow], subjects: Sequence[str], person_of: Callable[[str], str]
 ) -> bool:
     if entry["subject"] in subjects:
         return True
@@ -213,7 +220,7 @@ def _page(
     values: Sequence[Any],
     cursor: str | None,
     limit: int | None,
-) -> Page:
+) -> PageOf[PlacedCallRow]:
     mark, count = read_cursor(cursor), bounded(limit)
     beyond = "" if mark is None else f'AND ("proposed_at_ms", {_PLACE}) > (?, ?)'
     tail = (
@@ -224,7 +231,7 @@ def _page(
     return page_of([_placed(row) for row in rows], count, "proposed_at_ms", "place")
 
 
-def _placed(row: Row) -> Row:
+def _placed(row: CallRow) -> PlacedCallRow:
     return {**row, "place": f"{row['execution_id']}/{row['call_id']}"}
 
 

@@ -1,21 +1,17 @@
 """Lists, in pages."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, cast
 
-from projections.folds.executions import LIVE
-from projections.folds.rows import Row
+from projections.folds.states import LIVE
 from projections.queries.moment import Moment, Predicate, where
-from projections.queries.paging import Page, bounded, page_of, read_cursor
-from projections.store.tables import (
-    AGENTS,
-    AUDIT_ENTRIES,
-    DEAD_LETTERS,
-    EXECUTIONS,
-    HOLDS,
-    SKIPPED_RECORDS,
-    TOOL_CALLS,
-    Table,
-)
+from projections.queries.paging import PageOf, bounded, page_of, read_cursor
+from projections.tables.agents import AGENTS, AgentRow
+from projections.tables.audit import AUDIT, AUDIT_ENTRIES, ShownAuditRow
+from projections.tables.calls import TOOL_CALLS, CallRow
+from projections.tables.columns import R, TableOf
+from projections.tables.executions import EXECUTIONS, ExecutionRow
+from projections.tables.holds import HOLDS, HoldRow
+from projections.tables.log import DEAD_LETTERS, SKIPPED_RECORDS, DeadLetterRow, SkippedRow
 
 # The column of a list of reviewers → the action in the audit trail that it counts.
 DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
@@ -23,6 +19,18 @@ Order = Literal["ASC", "DESC"]
 _LETTERS_ORDER = ("at_ms", "topic", "log_partition", "log_offset")
 _LETTERS_PLACE = ", ".join(f'"{name}"' for name in _LETTERS_ORDER)
 _NEWEST_LETTERS = "ORDER BY " + ", ".join(f'"{name}" DESC' for name in _LETTERS_ORDER)
+
+
+class ReviewerRow(TypedDict):
+    """What a reviewer decided: counts, by the columns of `DECISIONS`, the last moment, and the average look."""
+
+    reviewer: str
+    approved: int
+    edited: int
+    rejected: int
+    answered: int
+    last_decided_at_ms: int
+    dwell_ms: float | None
 
 
 def executions(
@@ -34,7 +42,7 @@ def executions(
     agent: str | None = None,
     cursor: str | None = None,
     limit: int | None = None,
-) -> Page:
+) -> PageOf[ExecutionRow]:
     """Executions, newest first.
 
     Raises:
@@ -67,7 +75,7 @@ def holds(
     prefix: str | None = None,
     cursor: str | None = None,
     limit: int | None = None,
-) -> Page:
+) -> PageOf[HoldRow]:
     """Holds, longest open first.
 
     `prefix` is how their ids begin; `assignee` finds what was delegated to or is claimed by a subject.
@@ -89,7 +97,9 @@ def holds(
     return _page(moment, HOLDS, (tenant, project), predicates, order, cursor, limit, is_open)
 
 
-def calls(moment: Moment, tenant: str, project: str, execution_id: str, cursor: str | None = None) -> Page:
+def calls(
+    moment: Moment, tenant: str, project: str, execution_id: str, cursor: str | None = None
+) -> PageOf[CallRow]:
     """All calls of an execution behind the cursor, in the order in which they were proposed.
 
     Raises:
@@ -105,7 +115,7 @@ def calls(moment: Moment, tenant: str, project: str, execution_id: str, cursor: 
         ]
     )
     tail = f'{condition} ORDER BY "proposed_at_ms", "call_id"'
-    return Page(moment.select(TOOL_CALLS, tail, _flat(values)), None, order)
+    return PageOf(moment.select(TOOL_CALLS, tail, _flat(values)), None, order)
 
 
 def audit(
@@ -117,7 +127,7 @@ def audit(
     since_ms: int | None = None,
     cursor: str | None = None,
     limit: int | None = None,
-) -> Page:
+) -> PageOf[ShownAuditRow]:
     """Audit rows from a moment on, oldest first, each with the `result` of its call once that has ended.
 
     What was published belongs to the tenant, and is shown in each of its projects.
@@ -140,19 +150,19 @@ def audit(
     return page_of(_audit_rows(moment, tail, _flat(values)), count, "at_ms", "event_id")
 
 
-def agents(moment: Moment, tenant: str, project: str) -> list[Row]:
+def agents(moment: Moment, tenant: str, project: str) -> list[AgentRow]:
     """What each agent did with each tool: counters; refused commands are counted under an empty tool."""
     tail = 'WHERE "tenant" = ? AND "project" = ? ORDER BY "agent", "tool"'
     return moment.select(AGENTS, tail, (tenant, project))
 
 
-def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> list[Row]:
+def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> list[AgentRow]:
     """What one agent did with each tool: the counters behind its trust."""
     tail = 'WHERE "tenant" = ? AND "project" = ? AND "agent" = ? ORDER BY "tool"'
     return moment.select(AGENTS, tail, (tenant, project, agent))
 
 
-def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[Row]:
+def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[ReviewerRow]:
     """Who decided holds since a moment: how often which way, when last, and how long they looked on average.
 
     Of decisions without a look that was measured the average knows nothing; it is None where none was.
@@ -166,7 +176,7 @@ def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[
     )
     rows = moment.execute(text.replace("?", moment.dialect.placeholder), (tenant, project, since_ms))
     names = ("reviewer", *DECISIONS, "last_decided_at_ms", "dwell_ms")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [cast("ReviewerRow", dict(zip(names, row, strict=True))) for row in rows]
 
 
 def dead_letters(
@@ -178,7 +188,7 @@ def dead_letters(
     shared_topic: str,
     cursor: str | None = None,
     limit: int | None = None,
-) -> Page:
+) -> PageOf[DeadLetterRow]:
     """The newest dead letters of a project; those of its tenant that are of no project only for the whole tenant.
 
     Args:
@@ -202,7 +212,9 @@ def dead_letters(
     return _letters(moment, [(condition, values)], cursor, limit)
 
 
-def all_dead_letters(moment: Moment, cursor: str | None = None, limit: int | None = None) -> Page:
+def all_dead_letters(
+    moment: Moment, cursor: str | None = None, limit: int | None = None
+) -> PageOf[DeadLetterRow]:
     """The newest dead letters of the whole installation; what their owner wrote is not for everyone.
 
     Raises:
@@ -211,7 +223,9 @@ def all_dead_letters(moment: Moment, cursor: str | None = None, limit: int | Non
     return _letters(moment, [], cursor, limit)
 
 
-def _letters(moment: Moment, predicates: list[Predicate], cursor: str | None, limit: int | None) -> Page:
+def _letters(
+    moment: Moment, predicates: list[Predicate], cursor: str | None, limit: int | None
+) -> PageOf[DeadLetterRow]:
     mark = read_cursor(cursor, (int, str, int, int))
     condition, values = where([*predicates, (f"({_LETTERS_PLACE}) < (?, ?, ?, ?)", mark)])
     count = bounded(limit)
@@ -219,7 +233,7 @@ def _letters(moment: Moment, predicates: list[Predicate], cursor: str | None, li
     return page_of(moment.select(DEAD_LETTERS, tail, _flat(values)), count, *_LETTERS_ORDER)
 
 
-def skipped_records(moment: Moment, limit: int | None = None) -> list[Row]:
+def skipped_records(moment: Moment, limit: int | None = None) -> list[SkippedRow]:
     """Records that the projector could not read. They are the installation's, not a tenant's."""
     tail = f'ORDER BY "topic", "log_partition", "log_offset" LIMIT {bounded(limit)}'
     return moment.select(SKIPPED_RECORDS, tail)
@@ -227,14 +241,14 @@ def skipped_records(moment: Moment, limit: int | None = None) -> list[Row]:
 
 def _page(
     moment: Moment,
-    table: Table,
+    table: TableOf[R],
     owner: tuple[str, str],
     predicates: list[Predicate],
     order: tuple[str, str, Order],
     cursor: str | None,
     limit: int | None,
     constant: str,
-) -> Page:
+) -> PageOf[R]:
     at, row_id, direction = order
     beyond = ">" if direction == "ASC" else "<"
     condition, values = where(
@@ -252,12 +266,11 @@ def _page(
     return page_of(moment.select(table, tail, _flat(values)), count, at, row_id)
 
 
-def _audit_rows(moment: Moment, tail: str, values: tuple[Any, ...]) -> list[Row]:
-    names = (*AUDIT_ENTRIES.names, "result", "result_output", "result_error", "result_at_ms")
-    columns = ", ".join(f'a."{name}"' for name in names)
-    text = f"SELECT {columns} FROM {moment.dialect.prefix}audit a {tail}"  # noqa: S608 – names of tables.py
+def _audit_rows(moment: Moment, tail: str, values: tuple[Any, ...]) -> list[ShownAuditRow]:
+    columns = ", ".join(f'a."{name}"' for name in AUDIT.names)
+    text = f"SELECT {columns} FROM {moment.dialect.prefix}{AUDIT.name} a {tail}"  # noqa: S608 – names of tables.py
     rows = moment.execute(text.replace("?", moment.dialect.placeholder), values)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [AUDIT.made(row) for row in rows]
 
 
 def _flat(values: tuple[Any, ...]) -> tuple[Any, ...]:

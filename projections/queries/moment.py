@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from projections.folds.rows import Row
 from projections.store.port import Key, Position
 from projections.store.statements import Dialect, keyed_statement, select_statement
-from projections.store.tables import POSITIONS, Table
+from projections.tables.columns import R, TableOf
+from projections.tables.log import POSITIONS, PositionRow
 
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 Predicate = tuple[str, Any]
@@ -22,7 +22,7 @@ class Moment:
     dialect: Dialect
     execute: Execute
 
-    def select(self, table: Table, tail: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    def select(self, table: TableOf[R], tail: str, parameters: Sequence[Any] = ()) -> list[R]:
         """Rows of a table.
 
         Args:
@@ -31,26 +31,37 @@ class Moment:
             parameters: the values.
         """
         text = select_statement(table, self.dialect, tail.replace("?", self.dialect.placeholder))
-        return [dict(zip(table.names, row, strict=True)) for row in self.execute(text, parameters)]
+        return [table.made(row) for row in self.execute(text, parameters)]
 
-    def one(self, table: Table, **key: Any) -> Row | None:
+    def one(self, table: TableOf[R], **key: Any) -> R | None:
         """The row whose columns have these values, if there is one."""
         where = " AND ".join(f'"{name}" = ?' for name in key)
         return next(iter(self.select(table, f"WHERE {where} LIMIT 1", tuple(key.values()))), None)
 
-    def keyed(self, table: Table, keys: Sequence[Key]) -> list[Row]:
+    def keyed(self, table: TableOf[R], keys: Sequence[Key]) -> list[R]:
         """The rows with these primary keys, in any order; missing ones are left out."""
-        found: list[Row] = []
+        found: list[R] = []
         for begin in range(0, len(keys), KEYS_AT_ONCE):
             some = keys[begin : begin + KEYS_AT_ONCE]
             values = [value for key in some for value in key]
             rows = self.execute(keyed_statement(table, self.dialect, len(some)), values)
-            found += [dict(zip(table.names, row, strict=True)) for row in rows]
+            found += map(table.made, rows)
         return found
 
     def positions(self) -> list[Position]:
         """Up to where this moment has read each partition."""
-        return [Position(*tuple(row.values())[1:]) for row in self.select(POSITIONS, "")]
+        return [_position(row) for row in self.select(POSITIONS, "")]
+
+
+def _position(row: PositionRow) -> Position:
+    return Position(
+        row["topic"],
+        row["log_partition"],
+        row["topic_id"],
+        row["next_offset"],
+        row["claim"],
+        row["record_id"],
+    )
 
 
 def where(predicates: Sequence[Predicate]) -> tuple[str, tuple[Any, ...]]:

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, dropwhile, islice
-from typing import NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-from projections.folds.rows import Row
+from projections.tables.columns import R
 
 T = TypeVar("T")
 # What a list is ordered by, of one of its items.
@@ -29,19 +29,23 @@ class BadCursor(ValueError):
     """The cursor was not made by this list."""
 
 
-class Page(NamedTuple):
+class PageOf(NamedTuple, Generic[R]):
     """Rows of a list, and where the next page begins (None at the end).
 
     `order` is the columns that the list is ordered by.
     """
 
-    rows: list[Row]
+    rows: list[R]
     next_cursor: str | None
     order: tuple[str, ...]
 
-    def cursor_after(self, row: Row) -> str:
+    def cursor_after(self, row: R) -> str:
         """Where the next page begins if this one ends with a row."""
-        return cursor_at(tuple(row[name] for name in self.order))
+        return cursor_at(tuple(cast("int | str", row[name]) for name in self.order))
+
+
+# A page of whatever rows.
+Page: TypeAlias = PageOf[Any]
 
 
 def cursor_at(mark: Mark) -> str:
@@ -97,9 +101,9 @@ def items_after(items: Iterable[T], order: Callable[[T], Mark], cursor: str | No
     return found if mark is None else dropwhile(lambda item: order(item) <= mark, found)
 
 
-def page_of(rows: list[Row], limit: int, *order: str) -> Page:
+def page_of(rows: list[R], limit: int, *order: str) -> PageOf[R]:
     """A page made of up to `limit + 1` rows, by the columns that the list is ordered by."""
-    page = Page(rows[:limit], None, order)
+    page = PageOf(rows[:limit], None, order)
     return page if len(rows) <= limit else page._replace(next_cursor=page.cursor_after(rows[limit - 1]))
 
 

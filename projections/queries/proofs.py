@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from projections.audit.tiles import BITS, HASH_BYTES, WIDTH, Tiles
 from projections.audit.trees import TreeKey
-from projections.folds.audit import NO_PROJECT, RULE_ACTIONS
-from projections.folds.rows import Row
+from projections.folds.audit import NO_PROJECT
+from projections.folds.events.definitions import RULE_ACTIONS
 from projections.queries.moment import Moment
-from projections.store.tables import AUDIT_ENTRIES, AUDIT_TILES, AUDIT_TREES
+from projections.tables.audit import AUDIT_ENTRIES, AUDIT_TILES, AUDIT_TREES, TileRow
 from schemas.audit import TopicRole
 
 _OF_TREE = '"tenant" = ? AND "topic" = ? AND "log_partition" = ?'
@@ -85,10 +85,10 @@ def leaves(moment: Moment, tree: TreeKey, after: int, limit: int) -> Iterator[Le
             return
 
 
-def _tile(moment: Moment, tree: TreeKey, level: int, number: int) -> Row | None:
+def _tile(moment: Moment, tree: TreeKey, level: int, number: int) -> TileRow | None:
     tail = f'WHERE {_OF_TREE} AND "level" = ? AND "number" = ?'
     return next(iter(moment.select(AUDIT_TILES, tail, (*tree, level, number))), None)
 
 
-def _offsets(row: Row) -> list[int]:
+def _offsets(row: TileRow) -> list[int]:
     return [offset for (offset,) in iter_unpack(">Q", row["offsets"])]

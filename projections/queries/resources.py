@@ -1,28 +1,30 @@
 """One thing by its id. Every function returns the row, or None: `*_json` of the folds makes the resource."""
 
-from projections.folds.rows import Row
 from projections.queries.moment import Moment
-from projections.store.tables import ANSWERS, EXECUTIONS, HOLDS, TOOL_CALLS
+from projections.tables.answers import ANSWERS, AnswerRow
+from projections.tables.calls import TOOL_CALLS, CallRow
+from projections.tables.executions import EXECUTIONS, ExecutionRow
+from projections.tables.holds import HOLDS, HoldRow
 
 
-def execution(moment: Moment, tenant: str, project: str, execution_id: str) -> Row | None:
+def execution(moment: Moment, tenant: str, project: str, execution_id: str) -> ExecutionRow | None:
     """An execution."""
     return moment.one(EXECUTIONS, tenant=tenant, project=project, execution_id=execution_id)
 
 
-def call(moment: Moment, tenant: str, project: str, execution_id: str, call_id: str) -> Row | None:
+def call(moment: Moment, tenant: str, project: str, execution_id: str, call_id: str) -> CallRow | None:
     """A tool call."""
     return moment.one(TOOL_CALLS, tenant=tenant, project=project, execution_id=execution_id, call_id=call_id)
 
 
-def hold(moment: Moment, tenant: str, project: str, hold_id: str) -> Row | None:
+def hold(moment: Moment, tenant: str, project: str, hold_id: str) -> HoldRow | None:
     """A hold."""
     return moment.one(HOLDS, tenant=tenant, project=project, hold_id=hold_id)
 
 
 def requests(
     moment: Moment, tenant: str, project: str, request_id: str, *, agent: str | None, limit: int
-) -> list[Row]:
+) -> list[HoldRow]:
     """The holds that are requests of an id, newest first: it is unique in its execution, and not in its project.
 
     With `agent` only those that this agent's executions ask.
@@ -34,7 +36,7 @@ def requests(
     return moment.select(HOLDS, f"WHERE {tail} {order}", parameters)
 
 
-def answer(moment: Moment, tenant: str, project: str, command_id: str, log_key: str) -> Row | None:
+def answer(moment: Moment, tenant: str, project: str, command_id: str, log_key: str) -> AnswerRow | None:
     """What became of a command: its body's digest, where its events stand, and the refusal, if any.
 
     Of the commands with this id the one on this key, else another. Commands about definitions belong to a tenant

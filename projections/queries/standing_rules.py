@@ -1,7 +1,7 @@
 """How often standing rules were used."""
 
 from projections.queries.moment import Moment
-from projections.store.tables import RULE_USES
+from projections.tables.standing_rules import RULE_USES
 
 
 def counts(moment: Moment, tenant: str, project: str, rule_id: str | None = None) -> dict[str, int]:

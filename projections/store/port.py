@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from log.places import TopicPartition
-from projections.folds.rows import Row
-from projections.store.tables import Table
+from projections.tables.columns import Key as Key
+from projections.tables.columns import R, Table, TableOf
+from projections.tables.columns import Values as Values
 from schemas.term import NO_CLAIM
 
 # By what a URL of a database is given, where nothing else is said.
@@ -85,9 +86,6 @@ class Position:
         return f"{self.topic}:{self.topic_id}:{self.partition}"
 
 
-Values = tuple[object, ...]
-
-
 class Move(NamedTuple):
     """A position before and after a batch; `before` is None where the view meets the partition first."""
 
@@ -105,9 +103,6 @@ class Batch:
     moves: Sequence[Move]
     inserts: Mapping[str, Sequence[Values]] = field(default_factory=dict)
     upserts: Mapping[str, Sequence[Values]] = field(default_factory=dict)
-
-
-Key = tuple[str | int, ...]
 
 
 def position_values(position: Position) -> Values:
@@ -138,7 +133,7 @@ class ViewReader(Protocol):
 class RowStore(Protocol):
     """What folding needs of a view: rows as they were, and a place for what they became."""
 
-    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
+    def load(self, table: TableOf[R], keys: Sequence[Key], through: int | None = None) -> list[R]:
         """The rows with these primary keys, in any order; missing ones are left out.
 
         Args:

@@ -6,7 +6,7 @@ takes it exclusively, so that no batch runs across it.
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ from eventsourcing.postgres import PostgresDatastore, PostgresTrackingRecorder
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 
-from projections.folds.rows import Row
 from projections.store import facade
 from projections.store.bounded import (
     CONNECT_TIMEOUT_S,
@@ -52,6 +51,7 @@ from projections.store.statements import (
     upsert_statement,
 )
 from projections.store.tables import POSITIONS, TABLES, Table
+from projections.tables.columns import R, TableOf
 
 # The session settings of a batch. A commit that a crash takes back takes its offsets back too.
 _BEGIN = "SET LOCAL synchronous_commit = off"
@@ -156,9 +156,9 @@ class PostgresViewStore:
         found: int | None = self._recorder.max_tracking_id(position.source)
         return found
 
-    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
+    def load(self, table: TableOf[R], keys: Sequence[Key], through: int | None = None) -> list[R]:
         """See `ViewStore`."""
-        found: list[Row] = []
+        found: list[R] = []
         for begin in range(0, len(keys), KEYS_AT_ONCE):
             some = keys[begin : begin + KEYS_AT_ONCE]
             statement = as_sql(keyed_statement(table, self._dialect, len(some)))
@@ -233,10 +233,10 @@ class PostgresViewStore:
             check_layout(stored["layout"], plain, self.schema)
 
     def _identity_now(self, cursor: psycopg.Cursor[Any]) -> int:
-        found: Row = cursor.execute(_IDENTITY, (f'"{self.schema}"',)).fetchall()[0]
+        found: Mapping[str, Any] = cursor.execute(_IDENTITY, (f'"{self.schema}"',)).fetchall()[0]
         return int(found["oid"])
 
-    def _read(self, statement: Composed, parameters: Sequence[Any] = ()) -> list[Row]:
+    def _read(self, statement: Composed, parameters: Sequence[Any] = ()) -> list[Any]:
         try:
             with self._datastore.get_connection() as connection, connection.cursor() as cursor:
                 return cursor.execute(statement, parameters).fetchall()

@@ -17,7 +17,6 @@ from urllib.parse import quote
 from eventsourcing.persistence import IntegrityError, PersistenceError, Tracking
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore, SQLiteTrackingRecorder
 
-from projections.folds.rows import Row
 from projections.store.layout import LAYOUT_STATEMENT, check_layout, layout_of
 from projections.store.leftovers import Claim, remove_generation
 from projections.store.port import (
@@ -44,6 +43,7 @@ from projections.store.statements import (
     upsert_statement,
 )
 from projections.store.tables import POSITIONS, TABLES, Table
+from projections.tables.columns import R, TableOf
 from vitals.damage import look_over
 
 DIALECT = Dialect(
@@ -110,13 +110,13 @@ class SqliteViewStore:
         with told(self.path, "could not be read"):
             return self._recorder.max_tracking_id(position.source)
 
-    def load(self, table: Table, keys: Sequence[Key], through: int | None = None) -> list[Row]:
+    def load(self, table: TableOf[R], keys: Sequence[Key], through: int | None = None) -> list[R]:
         """See `ViewStore`."""
         where = " AND ".join(f'"{name}" = ?' for name in table.key)
         statement = select_statement(table, DIALECT, f"WHERE {where}")
         with self._reading() as connection:
             found = [connection.execute(statement, key).fetchone() for key in keys]
-        return [dict(zip(table.names, row, strict=True)) for row in found if row is not None]
+        return [table.made(row) for row in found if row is not None]
 
     def apply(self, batch: Batch) -> None:
         """See `ViewStore`."""

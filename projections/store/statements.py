@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from projections.store.tables import TABLES, Table
 from projections.tables.columns import ColumnType, Index, Merge
 
-# What the audit trail shows as a call's result (projections.folds.calls.TERMINAL).
+# What the audit trail shows as a call's result (projections.folds.states.TERMINAL).
 _ENDED = "('denied', 'cancelled', 'expired', 'revoked', 'succeeded', 'failed')"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.resources import CallStatus, ExecutionState, Grant, HoldStatus, StandingRule
 from projections.folds.definitions import KINDS
-from projections.folds.executions import CLOSED, LIVE
+from projections.folds.states import CLOSED, LIVE
 from projections.store.comments import column_comment
 from schemas.commands import Decision
 from schemas.events.calls import DenialCause, Effect

@@ -9,41 +9,36 @@ from inspect import getsource
 from pathlib import Path
 from typing import get_args
 
-from projections.folds import audit
+from projections.folds import acts
 from projections.folds.definitions import KINDS, RETIRED
+from projections.folds.events import calls, decisions, definitions, executions, holds, rules
 from schemas.commands import DecideHold
 
 PAGE = (Path(__file__).parents[2] / "docs" / "views.md").read_text()
 # What an entry's action is where it is no constant, as it stands in the source.
 MADE = {
-    "ERASE": {audit.ERASE},
-    "DESTROY_KEY": {audit.DESTROY_KEY},
+    "ERASE": {acts.ERASE},
+    "DESTROY_KEY": {acts.DESTROY_KEY},
     "action": set[str](),  # of `_steered`, which is given it
     "body.decision": set(get_args(DecideHold.model_fields["decision"].annotation)),
-    "_snake(type(body).__name__)": audit.RULE_ACTIONS,
+    "_action(body)": definitions.RULE_ACTIONS,
     "f'publish_{kind}'": {f"publish_{kind}" for kind in KINDS.values() if kind != RETIRED},
     "f'{body.decision}_refused'": {"…_refused"},
-    "f'{_snake(body.command)}_refused'": {"…_refused"},
-    "f'{_snake(body.command)}_abandoned'": {"…_abandoned"},
+    "f'{snake(body.command)}_refused'": {"…_refused"},
+    "f'{snake(body.command)}_abandoned'": {"…_abandoned"},
 }
 
 
 def told() -> Iterator[str]:
-    """Every action that the source of the audit rows names."""
-    for node in ast.walk(ast.parse(getsource(audit))):
-        if isinstance(node, ast.Dict):
-            named = zip(node.keys, node.values, strict=True)
-            values = [
-                value for key, value in named if isinstance(key, ast.Constant) and key.value == "action"
-            ]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "_steered":
-            values = node.args[1:2]
-        else:
-            continue
-        for value in values:
+    """Every action that the sources of the events' effects name."""
+    for module in (executions, calls, holds, decisions, rules, definitions):
+        for node in ast.walk(ast.parse(getsource(module))):
+            if not isinstance(node, ast.Call) or ast.unparse(node.func) not in ("Act", "_steered"):
+                continue
+            value = node.args[1]
             if isinstance(value, ast.Constant):
                 yield str(value.value)
-            elif ast.unparse(value) != "row['action']":
+            else:
                 yield from MADE[ast.unparse(value)]
 
 

@@ -29,7 +29,7 @@ def test_get_of_a_row_untouched_while_many_others_were_reads_it_again() -> None:
         asked.append((list(addresses), through))
         return {address: {"id": address} for address in addresses}
 
-    shelf: Shelf[int] = Shelf(load, capacity=2)
+    shelf: Shelf[int, Row] = Shelf(load, capacity=2)
     for address in range(4):
         shelf.put(address, {"id": address})
         shelf.written()
@@ -45,7 +45,7 @@ def test_get_of_a_row_untouched_while_many_others_were_reads_it_again() -> None:
 
 
 def test_get_before_the_batch_is_written_sees_its_rows() -> None:
-    shelf: Shelf[int] = Shelf(lambda addresses, through: {})
+    shelf: Shelf[int, Row] = Shelf(lambda addresses, through: {})
     shelf.put(1, {"version": 1})
     shelf.written()
     shelf.put(1, {"version": 2})

@@ -80,7 +80,7 @@ def test_votes_say_what_they_ask_to_be_remembered_and_those_of_before_nothing() 
     (shown,) = hold_json(row)["votes"]
     assert (shown["scope"], shown["remember"]) == ("execution", {"arguments": {"amount": {"at_most": 9}}})
     old = {key: value for key, value in shown.items() if key not in ("scope", "remember")}
-    (shown,) = hold_json({**row, "votes": json.dumps([old])})["votes"]
+    (shown,) = hold_json(row | {"votes": json.dumps([old])})["votes"]
     assert (shown["scope"], shown["remember"]) == ("once", None)
 
 

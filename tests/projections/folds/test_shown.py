@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from projections.folds.shown import view_of_row
+from projections.folds.shown import Run, view_of_row
 from projections.queries.history import ExecutionState, fold_all
 from schemas import commands as k
 from schemas.canonical import canonical
@@ -14,7 +14,7 @@ from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed
 from tests.domain.test_machine import Machine
 from tests.domain.world import BOT, OLGA, RITA, World, names, published, the
 
-NO_RUN = {"user_id": "", "request": ""}
+NO_RUN: Run = {"user_id": "", "request": ""}
 
 
 def check_views(world: World) -> ExecutionState:

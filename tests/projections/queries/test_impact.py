@@ -124,7 +124,7 @@ def test_effects_of_a_grant_are_its_call_once_it_ran(views: Views) -> None:
     rows = views.read_now(lambda now: impact.effects_of_rule(now, *OURS, "production/payments", None, 9))[
         0
     ].rows
-    grants = [row["grant_id"] for row in rows if row["call_id"] == "c1"]
+    grants: list[Any] = [row["grant_id"] for row in rows if row["call_id"] == "c1"]
 
     found = effects(views, lambda now, at: impact.effects_of_grant(now, *OURS, grants[0], at, 9))
 

@@ -10,6 +10,7 @@ import pytest
 
 from projections.folds.audit import audit_json
 from projections.folds.definitions import policy_json, tool_json
+from projections.folds.rows import Row
 from projections.queries import definitions, history, lists, resources
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Page
@@ -233,7 +234,7 @@ def test_events_of_an_execution_are_those_of_the_log(filled: Filler, views: View
 
 def test_state_at_a_version_or_time_is_the_fold_up_to_there(filled: Filler, views: Views) -> None:
     rows = ask(views, lambda moment: history.events(moment, *OURS, "run-1"))
-    held_at = next(row for row in rows if row["type"] == "HoldOpened")
+    held_at: Row = next(row for row in rows if row["type"] == "HoldOpened")
     for at in (
         {"version": held_at["version"]},
         {"at_ms": held_at["at_ms"]},

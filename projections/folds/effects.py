@@ -1,0 +1,72 @@
+"""What an event does: declared once for each type of event, by the modules of `projections.folds.events`."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from projections.tables.agents import Counter
+from projections.tables.calls import CallRow
+from projections.tables.columns import R, Table, TableOf
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
+from schemas.message import Message
+from schemas.record import Event
+
+B = TypeVar("B", bound=Message)
+
+
+class Before(NamedTuple):
+    """The rows before an event: its execution's, and those of the call and the hold that it is about."""
+
+    execution: ExecutionRow | None
+    call: CallRow | None
+    hold: HoldRow | None
+
+
+class Act(NamedTuple):
+    """What somebody did or decided. The digest and the hold are by default those that the event is about."""
+
+    subject: str
+    action: str
+    before: str | None = None
+    after: str | None = None
+    feedback: str = ""
+    digest: str | None = None
+    hold_id: str | None = None
+    view_digest: str | None = None
+    dwell_ms: int | None = None
+
+
+class New(NamedTuple):
+    """A row that an event adds to a table."""
+
+    table: Table
+    row: Any
+
+
+def new(table: TableOf[R], row: R) -> New:
+    """A new row of a table; here mypy sees that it is one of that table."""
+    return New(table, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect(Generic[B]):
+    """What events of one type do; nothing where nothing is said.
+
+    `execution`, `call` and `hold` change a row in place, a copy that is theirs; `starts`, `proposes` and `opens`
+    make one where there is none (`opens` also of the row of a hold that was asked for). `audit` says who did what,
+    None where nobody exercised authority. `rows` makes rows of other tables. `counts` names the counters of the
+    agent and the tool that it adds one to; `is_refusal` is counted without a tool.
+    """
+
+    of: type[B]
+    starts: Callable[[B, Event], ExecutionRow] | None = None
+    execution: Callable[[ExecutionRow, B, HoldRow | None], None] | None = None
+    proposes: Callable[[B, Event], CallRow] | None = None
+    call: Callable[[CallRow, B, Event], None] | None = None
+    opens: Callable[[HoldRow | None, B, Event, Before], HoldRow] | None = None
+    hold: Callable[[HoldRow, B, Event], None] | None = None
+    audit: Callable[[B, Before], Act | None] | None = None
+    rows: Callable[[B, Event, Before], Iterable[New]] | None = None
+    counts: Callable[[B, CallRow], tuple[Counter, ...]] | None = None
+    is_refusal: bool = False

@@ -1,0 +1,24 @@
+"""What each event does, one module for each subject.
+
+An event's effect stands here once: on the rows of its execution, call and hold, in the audit, in the tables that
+analysts count, and in the counters behind trust (`projections.folds.effects`). What is published has effects of its
+own (`projections.folds.events.definitions`).
+"""
+
+from typing import Any
+
+from projections.folds.effects import Effect
+from projections.folds.events import calls, decisions, executions, holds, rules
+from schemas.message import Message
+
+EFFECTS: dict[type[Message], Effect[Any]] = {
+    one.of: one
+    for module in (executions, calls, holds, decisions, rules)
+    for one in module.EFFECTS
+}  # fmt: skip
+_NOTHING: Effect[Any] = Effect(Message)
+
+
+def effect_of(body: Message) -> Effect[Any]:
+    """What an event does; nothing where no module says so."""
+    return EFFECTS.get(type(body), _NOTHING)

@@ -1,0 +1,304 @@
+"""What the events of a tool call do."""
+
+from collections.abc import Callable, Iterable
+
+from projections.folds.acts import TIMER, policy_of
+from projections.folds.effects import Act, Before, Effect, New
+from projections.folds.rows import json_text, owner_of
+from projections.folds.verdicts import NO_VERDICT
+from projections.folds.words import evidence_rows
+from projections.tables.agents import Counter
+from projections.tables.calls import CallRow
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
+from schemas.events import calls as c
+from schemas.message import Message
+from schemas.record import Event
+
+_OF_EFFECT: dict[c.Effect, Counter] = {"allow": "allowed", "hold": "held", "deny": "denied"}
+
+
+def forget_release(row: CallRow) -> None:
+    """What a release gave is void once the call is held again or denied before an attempt has it."""
+    row.update(
+        {
+            "approved_arguments": None,
+            "grant_id": None,
+            "grant_decision_id": None,
+            "grant_digest": None,
+            "grant_expires_at_ms": None,
+            "released_by": None,
+            "rule_id": None,
+        }
+    )
+
+
+def _forget_attempt(row: CallRow) -> None:
+    row.update({"attempt_id": None, "run_deadline_at_ms": None, "lease_ms": None, "lease_until_ms": None})
+
+
+def _forget_verdict(row: CallRow) -> None:
+    row.update(
+        {
+            "effect": None,
+            "rules": None,
+            "policy_version": None,
+            "verdict_reason": None,
+            "verdict_detail": None,
+            "risk_score": None,
+            "risk_level": None,
+            "risk_parts": None,
+            "risk_required": None,
+            "trust": None,
+        }
+    )
+
+
+def _propose_first(body: c.ToolCallProposed, event: Event) -> CallRow:
+    return {
+        **owner_of(event),
+        "call_id": body.call_id,
+        "revision": body.revision,
+        "agent": body.agent,
+        "tool": body.tool,
+        "tool_version": body.tool_version,
+        "arguments": body.arguments,
+        "digest": body.digest,
+        "context": body.context,
+        "claims": body.claims,
+        "reason": body.reason,
+        "proposed_by": body.by,
+        "status": "proposed",
+        "proposed_arguments": None,
+        "approved_arguments": None,
+        "edits": None,
+        **NO_VERDICT,
+        "hold_id": None,
+        "deadline_at_ms": None,
+        "decision": None,
+        "decision_id": None,
+        "decided_by": None,
+        "decided_at_ms": None,
+        "feedback": None,
+        "released_by": None,
+        "rule_id": None,
+        "grant_id": None,
+        "grant_decision_id": None,
+        "grant_digest": None,
+        "grant_expires_at_ms": None,
+        "denied_because": None,
+        "rollback": None,
+        "attempt_id": None,
+        "run_deadline_at_ms": None,
+        "lease_ms": None,
+        "lease_until_ms": None,
+        "output": None,
+        "error": None,
+        "duration_ms": None,
+        "proposed_at_ms": event.meta.at_ms,
+        "updated_at_ms": event.meta.at_ms,
+        "ended_at_ms": None,
+    }
+
+
+def _propose(row: CallRow, body: c.ToolCallProposed, event: Event) -> None:
+    """A new revision: its verdict, grant and attempt are still to come; the edit's decision stays shown."""
+    row["proposed_arguments"] = _proposed_arguments(row, body.arguments)
+    row.update(
+        {
+            "revision": body.revision,
+            "agent": body.agent,
+            "tool": body.tool,
+            "tool_version": body.tool_version,
+            "arguments": body.arguments,
+            "digest": body.digest,
+            "context": body.context,
+            "claims": body.claims,
+            "reason": body.reason,
+            "proposed_by": body.by,
+            "status": "proposed",
+            "approved_arguments": None,
+            "deadline_at_ms": None,
+            "grant_id": None,
+            "grant_decision_id": None,
+            "grant_digest": None,
+            "grant_expires_at_ms": None,
+            "denied_because": None,
+            "rollback": None,
+        }
+    )
+    _forget_verdict(row)
+    _forget_attempt(row)
+
+
+def _proposed_arguments(previous: CallRow, arguments: str) -> str | None:
+    """The agent's own arguments where a person has edited them; a change of the tool alone edits nothing."""
+    if previous["proposed_arguments"] is not None or previous["arguments"] == arguments:
+        return previous["proposed_arguments"]
+    return previous["arguments"]
+
+
+def _count_call(row: ExecutionRow, body: c.ToolCallProposed, hold: HoldRow | None) -> None:
+    row["calls"] += body.revision == 1
+
+
+def _count_proposal(body: c.ToolCallProposed, call: CallRow) -> tuple[Counter, ...]:
+    return ("proposed",) if body.revision == 1 else ()
+
+
+def _judge(row: CallRow, body: c.PolicyVerdictIssued, event: Event) -> None:
+    row.update(
+        {
+            "effect": body.effect,
+            "rules": json_text(body.rules),
+            "policy_version": body.policy_version,
+            "verdict_reason": body.reason,
+            "verdict_detail": body.detail,
+            "risk_score": body.risk_score,
+            "risk_level": body.risk_level,
+            "risk_parts": json_text(body.risk_parts),
+            "risk_required": body.risk_required,
+            "trust": body.trust,
+        }
+    )
+
+
+def _count_verdict(body: c.PolicyVerdictIssued, call: CallRow) -> tuple[Counter, ...]:
+    return (_OF_EFFECT[body.effect],)
+
+
+def _release(row: CallRow, body: c.ToolCallReleased, event: Event) -> None:
+    row.update(
+        {
+            "deadline_at_ms": None,
+            "status": "released",
+            "approved_arguments": body.arguments,
+            "released_by": body.released_by,
+            "rule_id": body.rule_id or None,
+            "grant_id": body.grant_id,
+            "grant_decision_id": body.decision_id,
+            "grant_digest": body.digest,
+            "grant_expires_at_ms": body.expires_at_ms,
+        }
+    )
+    _forget_attempt(row)
+
+
+def _told_release(body: c.ToolCallReleased, before: Before) -> Act | None:
+    if body.released_by == "decision":
+        return None
+    return Act(
+        policy_of(before.call) if body.released_by == "policy" else f"rule:{body.rule_id}",
+        "release",
+        before=_arguments(before),
+        after=body.arguments,
+        digest=body.digest,
+    )
+
+
+def _deny(row: CallRow, body: c.ToolCallDenied, event: Event) -> None:
+    row.update(
+        {
+            "deadline_at_ms": None,
+            "status": "expired" if body.cause == "timeout" else "denied",
+            "denied_because": body.cause,
+            "feedback": body.feedback,
+        }
+    )
+    forget_release(row)
+
+
+def _told_denial(body: c.ToolCallDenied, before: Before) -> Act | None:
+    if body.cause in ("rejected", "timeout"):
+        return None
+    subject = policy_of(before.call) if body.cause == "policy" else TIMER
+    return Act(subject, "deny", before=_arguments(before), feedback=body.feedback)
+
+
+def _cancel(row: CallRow, body: c.ToolCallCancelled, event: Event) -> None:
+    row.update({"deadline_at_ms": None, "status": "cancelled", "error": body.reason})
+
+
+def _consume(row: CallRow, body: c.GrantConsumed, event: Event) -> None:
+    row.update(
+        {
+            "status": "consumed",
+            "attempt_id": body.attempt_id,
+            "run_deadline_at_ms": body.run_deadline_at_ms,
+            "lease_ms": body.lease_ms,
+            "lease_until_ms": None if body.lease_ms is None else event.meta.at_ms + body.lease_ms,
+        }
+    )
+
+
+def _renew(row: CallRow, body: c.LeaseRenewed, event: Event) -> None:
+    row["lease_until_ms"] = body.lease_until_ms
+
+
+def _revoke(row: CallRow, body: c.GrantRevoked, event: Event) -> None:
+    row.update({"status": "expired" if body.reason == "expired" else "revoked", "error": body.reason})
+
+
+def _told_revocation(body: c.GrantRevoked, before: Before) -> Act:
+    return Act(body.by or TIMER, "revoke", before=_arguments(before), feedback=body.reason)
+
+
+def _succeed(row: CallRow, body: c.ToolCallSucceeded, event: Event) -> None:
+    row.update(
+        {
+            "deadline_at_ms": None,
+            "status": "succeeded",
+            "output": body.output,
+            "error": None,
+            "duration_ms": body.duration_ms,
+        }
+    )
+
+
+def _fail(row: CallRow, body: c.ToolCallFailed, event: Event) -> None:
+    row.update(
+        {
+            "deadline_at_ms": None,
+            "status": "failed",
+            "error": body.error,
+            "duration_ms": body.duration_ms,
+        }
+    )
+
+
+def _lose(row: CallRow, body: c.ToolCallOutcomeUnknown, event: Event) -> None:
+    row.update({"status": "outcome_unknown", "error": body.reason})
+
+
+def _arguments(before: Before) -> str | None:
+    return None if before.call is None else before.call["arguments"]
+
+
+def _counts(counter: Counter) -> Callable[[Message, CallRow], tuple[Counter, ...]]:
+    counters = (counter,)
+    return lambda body, call: counters
+
+
+def _is_evidence(kind: str) -> Callable[[Message, Event, Before], Iterable[New]]:
+    return lambda body, event, before: evidence_rows(event, before.call, kind)
+
+
+EFFECTS = (
+    Effect(
+        c.ToolCallProposed,
+        execution=_count_call,
+        proposes=_propose_first,
+        call=_propose,
+        counts=_count_proposal,
+    ),
+    Effect(c.PolicyVerdictIssued, call=_judge, counts=_count_verdict),
+    Effect(c.ToolCallReleased, call=_release, audit=_told_release),
+    Effect(c.ToolCallDenied, call=_deny, audit=_told_denial),
+    Effect(c.ToolCallCancelled, call=_cancel),
+    Effect(c.GrantConsumed, call=_consume),
+    Effect(c.LeaseRenewed, call=_renew),
+    Effect(c.GrantRevoked, call=_revoke, audit=_told_revocation),
+    Effect(c.ToolCallSucceeded, call=_succeed, rows=_is_evidence("success"), counts=_counts("succeeded")),
+    Effect(c.ToolCallFailed, call=_fail, rows=_is_evidence("failure"), counts=_counts("failed")),
+    Effect(c.ToolCallOutcomeUnknown, call=_lose, rows=_is_evidence("unknown"), counts=_counts("unknown")),
+)
