@@ -12,8 +12,9 @@ from projections.folds.effects import Act, Before
 from projections.folds.events import effect_of
 from projections.folds.events.definitions import PUBLISHED
 from projections.folds.events.executions import told_giving_up, told_refusal
+from projections.folds.resources import resource_of
 from projections.folds.rows import json_value, moment, place_of
-from projections.tables.audit import AuditRow, ShownAuditRow
+from projections.tables.audit import AUDIT, AuditRow, ShownAuditRow
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
@@ -105,22 +106,7 @@ def _project_of(project: str) -> str:
 
 def audit_json(row: ShownAuditRow) -> dict[str, Any]:
     """The audit row of the outward interface; `row` has the end of its call joined to it (the view `audit`)."""
-    return {
-        "event_id": row["event_id"],
-        "at": moment(row["at_ms"]),
-        "subject": row["subject"],
-        "action": row["action"],
-        "execution_id": row["execution_id"],
-        "call_id": row["call_id"],
-        "hold_id": row["hold_id"],
-        "digest": row["digest"],
-        "before": json_value(row["before"]),
-        "after": json_value(row["after"]),
-        "feedback": row["feedback"],
-        "view_digest": row["view_digest"],
-        "dwell_ms": row["dwell_ms"],
-        "result": _result_json(row),
-    }
+    return _RESOURCE(row)
 
 
 def _result_json(row: ShownAuditRow) -> dict[str, Any] | None:
@@ -154,3 +140,22 @@ def _row(event: Event, act: Act, tenant: str, project: str) -> AuditRow:
         "log_partition": event.partition,
         "log_offset": event.offset,
     }
+
+
+_RESOURCE = resource_of(
+    AUDIT,
+    "event_id",
+    "at_ms",
+    "subject",
+    "action",
+    "execution_id",
+    "call_id",
+    "hold_id",
+    "digest",
+    "before",
+    "after",
+    "feedback",
+    "view_digest",
+    "dwell_ms",
+    ("result", _result_json),
+)

@@ -3,9 +3,10 @@
 from typing import Any
 
 from projections.folds.events import effect_of
+from projections.folds.resources import resource_of
 from projections.folds.rows import json_value, moment
 from projections.folds.states import TERMINAL
-from projections.tables.calls import CallRow
+from projections.tables.calls import TOOL_CALLS, CallRow
 from projections.tables.holds import HoldRow
 from schemas.message import Message
 from schemas.record import Event
@@ -35,40 +36,7 @@ def call_resource(previous: CallRow | None, event: Event) -> CallRow | None:
 
 def call_json(row: CallRow) -> dict[str, Any]:
     """The tool call as REST and the sockets serve it, from its row."""
-    return {
-        "tenant": row["tenant"],
-        "project": row["project"],
-        "execution_id": row["execution_id"],
-        "call_id": row["call_id"],
-        "revision": row["revision"],
-        "agent": row["agent"],
-        "tool": row["tool"],
-        "tool_version": row["tool_version"],
-        "arguments": json_value(row["arguments"]),
-        "digest": row["digest"],
-        "approved_arguments": json_value(row["approved_arguments"]),
-        "edits": json_value(row["edits"]) or [],
-        "reason": row["reason"],
-        "status": row["status"],
-        "verdict": verdict_json(row),
-        "hold_id": row["hold_id"],
-        "deadline_at": moment(row["deadline_at_ms"]),
-        "decision": decision_json(row, row["decided_at_ms"]),
-        "grant": _grant_json(row),
-        "denied_because": row["denied_because"],
-        "feedback": row["feedback"],
-        "rollback": json_value(row["rollback"]),
-        "attempt_id": row["attempt_id"],
-        "run_deadline_at": moment(row["run_deadline_at_ms"]),
-        "lease_until": moment(row["lease_until_ms"]),
-        "lease_seconds": None if row["lease_ms"] is None else row["lease_ms"] / 1000,
-        "output": json_value(row["output"]),
-        "error": row["error"],
-        "duration_ms": row["duration_ms"],
-        "proposed_at": moment(row["proposed_at_ms"]),
-        "updated_at": moment(row["updated_at_ms"]),
-        "ended_at": moment(row["ended_at_ms"]),
-    }
+    return _RESOURCE(row)
 
 
 def verdict_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
@@ -111,6 +79,10 @@ def decision_json(row: CallRow | HoldRow, at_ms: int | None) -> dict[str, Any] |
     }
 
 
+def _lease_seconds(row: CallRow) -> float | None:
+    return None if row["lease_ms"] is None else row["lease_ms"] / 1000
+
+
 def _grant_json(row: CallRow) -> dict[str, Any] | None:
     if row["grant_id"] is None:
         return None
@@ -131,3 +103,40 @@ def _about(row: CallRow, body: Message) -> bool:
     if "call_id" in fields:
         return bool(row["call_id"] == fields["call_id"])
     return bool(row["hold_id"] == fields["hold_id"])
+
+
+_RESOURCE = resource_of(
+    TOOL_CALLS,
+    "tenant",
+    "project",
+    "execution_id",
+    "call_id",
+    "revision",
+    "agent",
+    "tool",
+    "tool_version",
+    "arguments",
+    "digest",
+    "approved_arguments",
+    ("edits", lambda row: json_value(row["edits"]) or []),
+    "reason",
+    "status",
+    ("verdict", verdict_json),
+    "hold_id",
+    "deadline_at_ms",
+    ("decision", lambda row: decision_json(row, row["decided_at_ms"])),
+    ("grant", _grant_json),
+    "denied_because",
+    "feedback",
+    "rollback",
+    "attempt_id",
+    "run_deadline_at_ms",
+    "lease_until_ms",
+    ("lease_seconds", _lease_seconds),
+    "output",
+    "error",
+    "duration_ms",
+    "proposed_at_ms",
+    "updated_at_ms",
+    "ended_at_ms",
+)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from projections.folds.rows import moment
+from projections.folds.resources import resource_of
 from projections.folds.text import NUL, SHOWN_AS
-from projections.tables.log import DeadLetterRow
+from projections.tables.log import DEAD_LETTERS, DeadLetterRow
 from schemas.ids import is_client_id
 from schemas.record import RawRecord
 
@@ -35,17 +35,25 @@ def dead_letter_row(raw: RawRecord) -> DeadLetterRow:
 
 def dead_letter_json(row: DeadLetterRow) -> dict[str, Any]:
     """A dead letter of the outward interface; its id names where the original stands."""
-    return {
-        "id": f"{row['topic']}/{row['log_partition']}/{row['log_offset']}",
-        "topic": row["topic"],
-        "partition": row["log_partition"],
-        "offset": row["log_offset"],
-        "at": moment(row["at_ms"]),
-        "key": row["log_key"],
-        "reason": row["reason"],
-        "detail": row["detail"],
-    }
+    return _RESOURCE(row)
+
+
+def _id(row: DeadLetterRow) -> str:
+    return f"{row['topic']}/{row['log_partition']}/{row['log_offset']}"
 
 
 def _integer(text: str | None, otherwise: int) -> int:
     return int(text) if text and text.isdecimal() and len(text) < 19 else otherwise
+
+
+_RESOURCE = resource_of(
+    DEAD_LETTERS,
+    ("id", _id),
+    "topic",
+    ("partition", "log_partition"),
+    ("offset", "log_offset"),
+    "at_ms",
+    ("key", "log_key"),
+    "reason",
+    "detail",
+)

@@ -6,6 +6,7 @@ from projections.folds.audit import definition_entry
 from projections.folds.effects import New, new
 from projections.folds.events.definitions import PUBLISHED
 from projections.folds.events.definitions import RETIRED as RETIRED
+from projections.folds.resources import resource_of
 from projections.folds.rows import json_value, moment
 from projections.folds.standing_rules import standing_rule_row
 from projections.tables.audit import AUDIT_ENTRIES
@@ -79,13 +80,7 @@ def definition_row(event: Event) -> DefinitionRow | None:
 
 def policy_json(row: DefinitionRow) -> dict[str, Any]:
     """A version of a policy of the outward interface."""
-    return {
-        "name": row["name"],
-        "version": row["version"],
-        "document": json_value(row["document"]),
-        "by": row["published_by"],
-        "at": moment(row["published_at_ms"]),
-    }
+    return _POLICY(row)
 
 
 def tool_json(row: DefinitionRow) -> dict[str, Any]:
@@ -98,3 +93,13 @@ def tool_json(row: DefinitionRow) -> dict[str, Any]:
         "by": row["published_by"],
         "at": moment(row["published_at_ms"]),
     }
+
+
+_POLICY = resource_of(
+    DEFINITIONS,
+    "name",
+    "version",
+    "document",
+    ("by", "published_by"),
+    ("at", "published_at_ms"),
+)

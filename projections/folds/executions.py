@@ -3,9 +3,9 @@
 from typing import Any
 
 from projections.folds.events import effect_of
-from projections.folds.rows import json_value, moment
+from projections.folds.resources import resource_of
 from projections.folds.states import CLOSED
-from projections.tables.executions import ExecutionRow
+from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.record import Event
 
@@ -41,28 +41,7 @@ def execution_resource(
 
 def execution_json(row: ExecutionRow) -> dict[str, Any]:
     """The execution as REST and the sockets serve it, from its row."""
-    return {
-        "tenant": row["tenant"],
-        "project": row["project"],
-        "execution_id": row["execution_id"],
-        "state": row["state"],
-        "agent": row["agent"],
-        "user": row["user_id"],
-        "workspace": row["workspace"],
-        "request": row["request"],
-        "context": json_value(row["context"]),
-        "version": row["version"],
-        "calls": row["calls"],
-        "open_holds": row["open_approvals"] + row["open_questions"],
-        "result": json_value(row["result"]),
-        "error": row["error"],
-        "reason": row["reason"],
-        "started_by": row["started_by"],
-        "ended_by": row["ended_by"],
-        "started_at": moment(row["started_at_ms"]),
-        "updated_at": moment(row["updated_at_ms"]),
-        "ended_at": moment(row["ended_at_ms"]),
-    }
+    return _RESOURCE(row)
 
 
 def _state(row: ExecutionRow) -> str:
@@ -72,3 +51,28 @@ def _state(row: ExecutionRow) -> str:
     if row["open_questions"]:
         return "waiting_clarification"
     return "waiting_approval" if row["open_approvals"] else lifecycle
+
+
+_RESOURCE = resource_of(
+    EXECUTIONS,
+    "tenant",
+    "project",
+    "execution_id",
+    "state",
+    "agent",
+    ("user", "user_id"),
+    "workspace",
+    "request",
+    "context",
+    "version",
+    "calls",
+    ("open_holds", lambda row: row["open_approvals"] + row["open_questions"]),
+    "result",
+    "error",
+    "reason",
+    "started_by",
+    "ended_by",
+    "started_at_ms",
+    "updated_at_ms",
+    "ended_at_ms",
+)

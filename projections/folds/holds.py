@@ -5,10 +5,11 @@ from typing import Any
 from projections.folds.calls import decision_json, risk_json, verdict_json
 from projections.folds.effects import Before
 from projections.folds.events import effect_of
-from projections.folds.rows import json_value, moment
+from projections.folds.resources import resource_of
+from projections.folds.rows import json_value
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
-from projections.tables.holds import HoldRow
+from projections.tables.holds import HOLDS, HoldRow
 from schemas.record import Event
 from schemas.requirement import requirements_from_text
 
@@ -45,60 +46,11 @@ def hold_resource(
 
 def hold_json(row: HoldRow) -> dict[str, Any]:
     """The hold as REST and the sockets serve it, from its row."""
-    return {
-        "tenant": row["tenant"],
-        "project": row["project"],
-        "hold_id": row["hold_id"],
-        "execution_id": row["execution_id"],
-        "request": row["request"],
-        "call_id": row["call_id"],
-        "request_id": row["request_id"],
-        "revision": row["revision"],
-        "kind": row["kind"],
-        "cause": row["cause"],
-        "status": row["status"],
-        "agent": row["agent"],
-        "tool": row["tool"],
-        "tool_version": row["tool_version"],
-        "arguments": json_value(row["arguments"]),
-        "digest": row["digest"],
-        "reason": row["reason"],
-        "question": row["question"],
-        "options": json_value(row["options"]),
-        "input_schema": json_value(row["input_schema"]),
-        "fields": json_value(row["fields"]),
-        "decision_type": row["decision_type"],
-        "risk": risk_json(row),
-        "trust": json_value(row["trust"]),
-        "verdict": verdict_json(row),
-        "requester": row["requester"],
-        "roles": json_value(row["roles"]),
-        "reviewers": json_value(row["reviewers"]),
-        "excluded": json_value(row["excluded"]),
-        "quorum": row["quorum"],
-        "requirements": requirements_json(row["requirements"]),
-        "exclude_requester": bool(row["exclude_requester"]),
-        "votes": _votes_json(row),
-        "claimed_by": row["claimed_by"],
-        "claimed_until": moment(row["claimed_until_ms"]),
-        "assignee": row["assignee"],
-        "escalated": bool(row["escalated"]),
-        "opened_at": moment(row["opened_at_ms"]),
-        "deadline_at": moment(row["deadline_at_ms"]),
-        "escalate_at": moment(row["escalate_at_ms"]),
-        "on_timeout": row["on_timeout"],
-        "on_reject": row["on_reject"],
-        "default": json_value(row["default_value"]),
-        "decision": decision_json(row, row["closed_at_ms"]),
-        "response": json_value(row["response"]),
-        "timed_out": bool(row["timed_out"]),
-        "updated_at": moment(row["updated_at_ms"]),
-        "closed_at": moment(row["closed_at_ms"]),
-        "view_digest": told_view_digest(row),
-        "view_version": row["view_version"] if row["view_digest"] else None,
-        "must_read": bool(row["must_read"]),
-        "badges": json_value(row["badges"]),
-    }
+    return _HOLD(row)
+
+
+def _view_version(row: HoldRow) -> int | None:
+    return row["view_version"] if row["view_digest"] else None
 
 
 def requirements_json(text: str | None) -> list[dict[str, Any]]:
@@ -137,20 +89,81 @@ def _votes_json(row: HoldRow) -> Any:
 
 def request_json(row: HoldRow) -> dict[str, Any]:
     """The request of the outward interface, from the row of the hold that it is."""
-    return {
-        "request_id": row["request_id"],
-        "hold_id": row["hold_id"],
-        "execution_id": row["execution_id"],
-        "kind": row["kind"],
-        "question": row["question"],
-        "options": json_value(row["options"]),
-        "fields": json_value(row["fields"]),
-        "decision_type": row["decision_type"],
-        "status": row["status"],
-        "response": json_value(row["response"]),
-        "timed_out": bool(row["timed_out"]),
-        "by": row["decided_by"],
-        "decision": row["decision"],
-        "feedback": row["feedback"],
-        "deadline_at": moment(row["deadline_at_ms"]),
-    }
+    return _REQUEST(row)
+
+
+_HOLD = resource_of(
+    HOLDS,
+    "tenant",
+    "project",
+    "hold_id",
+    "execution_id",
+    "request",
+    "call_id",
+    "request_id",
+    "revision",
+    "kind",
+    "cause",
+    "status",
+    "agent",
+    "tool",
+    "tool_version",
+    "arguments",
+    "digest",
+    "reason",
+    "question",
+    "options",
+    "input_schema",
+    "fields",
+    "decision_type",
+    ("risk", risk_json),
+    "trust",
+    ("verdict", verdict_json),
+    "requester",
+    "roles",
+    "reviewers",
+    "excluded",
+    "quorum",
+    ("requirements", lambda row: requirements_json(row["requirements"])),
+    "exclude_requester",
+    ("votes", _votes_json),
+    "claimed_by",
+    "claimed_until_ms",
+    "assignee",
+    "escalated",
+    "opened_at_ms",
+    "deadline_at_ms",
+    "escalate_at_ms",
+    "on_timeout",
+    "on_reject",
+    ("default", "default_value"),
+    ("decision", lambda row: decision_json(row, row["closed_at_ms"])),
+    "response",
+    "timed_out",
+    "updated_at_ms",
+    "closed_at_ms",
+    ("view_digest", told_view_digest),
+    ("view_version", _view_version),
+    "must_read",
+    "badges",
+)
+
+
+_REQUEST = resource_of(
+    HOLDS,
+    "request_id",
+    "hold_id",
+    "execution_id",
+    "kind",
+    "question",
+    "options",
+    "fields",
+    "decision_type",
+    "status",
+    "response",
+    "timed_out",
+    ("by", "decided_by"),
+    "decision",
+    "feedback",
+    "deadline_at_ms",
+)

@@ -6,8 +6,8 @@ from typing import Any
 
 from projections.folds.fold import fold_event
 from projections.folds.holds import without_view_digest
+from projections.folds.resources import resource_of
 from projections.folds.rows import json_value
-from projections.folds.rows import moment as time_text
 from projections.queries.moment import Moment
 from projections.tables.answers import AnswerRow
 from projections.tables.calls import CallRow
@@ -113,18 +113,7 @@ def event_of(row: EventRow) -> Event:
 
 def event_json(row: EventRow) -> dict[str, Any]:
     """An event of the outward interface, from its row."""
-    return {
-        "event_id": row["event_id"],
-        "type": row["type"],
-        "at": time_text(row["at_ms"]),
-        "version": row["version"],
-        "term": row["term"],
-        "partition": row["log_partition"],
-        "offset": row["log_offset"],
-        "execution_id": row["execution_id"],
-        "command_id": row["command_id"],
-        "data": without_view_digest(json_value(row["body"])),
-    }
+    return _RESOURCE(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +135,18 @@ def _until(at_ms: int | None, version: int | None) -> Callable[[EventRow], bool]
         return (at_ms is None or row["at_ms"] <= at_ms) and (version is None or row["version"] <= version)
 
     return counts
+
+
+_RESOURCE = resource_of(
+    EVENTS,
+    "event_id",
+    "type",
+    "at_ms",
+    "version",
+    "term",
+    ("partition", "log_partition"),
+    ("offset", "log_offset"),
+    "execution_id",
+    "command_id",
+    ("data", lambda row: without_view_digest(json_value(row["body"]))),
+)
