@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from projections.folds.events import effect_of
+from projections.folds.events import EFFECTS
 from projections.tables.agents import Counter
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
@@ -29,7 +29,7 @@ def counted(event: Event, *, execution: ExecutionRow | None, call: CallRow | Non
         execution: the execution's row after it.
         call: the row, after it, of the call that it is about.
     """
-    effect = effect_of(event.body)
+    effect = EFFECTS[type(event.body)]
     if effect.is_refusal:
         return None if execution is None else Counted(execution["agent"], NO_TOOL, _REFUSED)
     if call is None or effect.counts is None:

@@ -9,7 +9,7 @@ acts, and whose, the modules of `projections.folds.events` say. How the call end
 from typing import Any
 
 from projections.folds.effects import Act, Before
-from projections.folds.events import effect_of
+from projections.folds.events import EFFECTS
 from projections.folds.events.definitions import PUBLISHED
 from projections.folds.events.executions import told_giving_up, told_refusal
 from projections.folds.resources import resource_of
@@ -42,10 +42,16 @@ def audit_entry(
         call: the row, before the event, of the call that it is about.
         hold: likewise of the hold.
     """
-    told = effect_of(event.body).audit
-    act = None if told is None else told(event.body, Before(execution, call, hold))
+    return entry_of(event, Before(execution, call, hold))
+
+
+def entry_of(event: Event, before: Before) -> AuditRow | None:
+    """The audit row of an event of an execution, likewise."""
+    told = EFFECTS[type(event.body)].audit
+    act = None if told is None else told(event.body, before)
     if act is None:
         return None
+    call, hold = before.call, before.hold
     tenant, project, execution_id = place_of(event.key)
     row = _row(event, act, tenant, project)
     row["execution_id"] = execution_id

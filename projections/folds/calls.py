@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from projections.folds.events import effect_of
+from projections.folds.events import EFFECTS
 from projections.folds.resources import resource_of
 from projections.folds.rows import json_value, moment
 from projections.folds.states import TERMINAL
@@ -22,7 +22,7 @@ def call_resource(previous: CallRow | None, event: Event) -> CallRow | None:
     Returns:
         The row; None while there is none.
     """
-    effect = effect_of(event.body)
+    effect = EFFECTS[type(event.body)]
     if previous is None:
         return None if effect.proposes is None else effect.proposes(event.body, event)
     if effect.call is None or not _about(previous, event.body):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from projections.folds.events import effect_of
+from projections.folds.events import EFFECTS
 from projections.folds.resources import resource_of
 from projections.folds.states import CLOSED
 from projections.tables.executions import EXECUTIONS, ExecutionRow
@@ -23,7 +23,7 @@ def execution_resource(
     Returns:
         The row; None while the execution was not started (refusals may come first).
     """
-    effect = effect_of(event.body)
+    effect = EFFECTS[type(event.body)]
     if previous is None:
         return None if effect.starts is None else effect.starts(event.body, event)
     row = previous.copy()

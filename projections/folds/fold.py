@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from projections.folds.audit import audit_entry
+from projections.folds.audit import entry_of
 from projections.folds.calls import call_resource
 from projections.folds.effects import Before, New, new
-from projections.folds.events import effect_of
+from projections.folds.events import EFFECTS
 from projections.folds.executions import execution_resource
 from projections.folds.holds import hold_resource
 from projections.tables.audit import AUDIT_ENTRIES
@@ -71,9 +71,9 @@ def fold_event(event: Event, rows: Rows) -> Folded:
 
 
 def _added(event: Event, before: Before) -> list[New]:
-    make = effect_of(event.body).rows
+    make = EFFECTS[type(event.body)].rows
     added = [] if make is None else list(make(event.body, event, before))
-    entry = audit_entry(event, execution=before.execution, call=before.call, hold=before.hold)
+    entry = entry_of(event, before)
     return added if entry is None else [new(AUDIT_ENTRIES, entry), *added]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from projections.folds.calls import decision_json, risk_json, verdict_json
 from projections.folds.effects import Before
-from projections.folds.events import effect_of
+from projections.folds.events import EFFECTS
 from projections.folds.resources import resource_of
 from projections.folds.rows import json_value
 from projections.tables.calls import CallRow
@@ -33,7 +33,7 @@ def hold_resource(
         The row; None while there is none.
     """
     body = event.body
-    effect = effect_of(body)
+    effect = EFFECTS[type(body)]
     if effect.opens is not None:
         return effect.opens(previous, body, event, Before(execution, call, previous))
     if effect.hold is None or previous is None or previous["hold_id"] != body.__dict__["hold_id"]:

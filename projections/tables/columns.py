@@ -1,6 +1,6 @@
 """How a table of the views is declared: a row's type with its columns, a key, indices, and merges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -106,17 +106,15 @@ class TableOf(Offer[R]):
     merge: Mapping[str, Merge] = field(default_factory=dict)
     time: str = ""
 
-    def values(self, row: R) -> Values:
-        """A row's values in the order of the columns."""
-        return cast("Values", self._values(row))
+    @cached_property
+    def values(self) -> Callable[[R], Values]:
+        """What makes a row's values, in the order of the columns."""
+        getter: Callable[[Any], Values] = itemgetter(*self.names)
+        return getter
 
     def key_of(self, row: R) -> Key:
         """A row's primary key."""
         return tuple(cast("str | int", row[name]) for name in self.key)
-
-    @cached_property
-    def _values(self) -> Any:
-        return itemgetter(*self.names)
 
 
 # A table of whatever rows.

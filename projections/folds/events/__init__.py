@@ -11,14 +11,16 @@ from projections.folds.effects import Effect
 from projections.folds.events import calls, decisions, executions, holds, rules
 from schemas.message import Message
 
-EFFECTS: dict[type[Message], Effect[Any]] = {
-    one.of: one
-    for module in (executions, calls, holds, decisions, rules)
-    for one in module.EFFECTS
-}  # fmt: skip
 _NOTHING: Effect[Any] = Effect(Message)
 
 
-def effect_of(body: Message) -> Effect[Any]:
-    """What an event does; nothing where no module says so."""
-    return EFFECTS.get(type(body), _NOTHING)
+class Effects(dict[type[Message], Effect[Any]]):
+    """Effects by the type of the event; of a type that no module tells of, none."""
+
+    def __missing__(self, kind: type[Message]) -> Effect[Any]:
+        return _NOTHING
+
+
+EFFECTS = Effects(
+    (one.of, one) for module in (executions, calls, holds, decisions, rules) for one in module.EFFECTS
+)

@@ -9,7 +9,6 @@ from projections.folds.events import (
     calls,
     decisions,
     definitions,
-    effect_of,
     executions,
     holds,
     rules,
@@ -51,7 +50,7 @@ def test_event_without_an_effect_changes_nothing() -> None:
     body = r.RuleUseRefused(
         rule_id="r", reservation_id="u", execution_id="e", call_id="c", revision=1, detail=""
     )
-    effect = effect_of(body)
+    effect = EFFECTS[type(body)]
     assert {getattr(effect, name) for name in effect.__slots__ if name != "of"} == {None, False}
 
 
