@@ -3,7 +3,7 @@
 Names are imperative. The aggregate a command is for is its record's key; who asks is in its signed envelope.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from schemas.ids import CHOSEN_ID, CHOSEN_ID_RULE, CLIENT_ID, ID_RULE
 from schemas.limits import (
@@ -342,7 +342,6 @@ ExecutionCommand = (
     | SettleReservation
     | ExpireDue
 )
-RuleUseCommand = ReserveRuleUse
 DefinitionCommand = (
     PublishPolicy
     | PublishTool
@@ -355,37 +354,4 @@ DefinitionCommand = (
     | RetirePolicy
 )
 
-COMMANDS: tuple[type[Message], ...] = (
-    StartExecution,
-    PauseExecution,
-    ResumeExecution,
-    CancelExecution,
-    CompleteExecution,
-    FailExecution,
-    ProposeToolCall,
-    ConsumeGrant,
-    ReportResult,
-    RenewLease,
-    RevokeGrant,
-    RequestHumanInput,
-    ClaimHold,
-    ReleaseHold,
-    EscalateHold,
-    DelegateHold,
-    ExtendHold,
-    DecideHold,
-    ExpireDue,
-    PublishPolicy,
-    PublishTool,
-    PublishPrincipal,
-    MakeRule,
-    ActivateRule,
-    SuspendRule,
-    RevokeRule,
-    DestroyDataKey,
-    ReserveRuleUse,
-    SettleReservation,
-    TakeSecrets,
-    EraseSecrets,
-    RetirePolicy,
-)
+COMMANDS: tuple[type[Message], ...] = (*get_args(ExecutionCommand), *get_args(DefinitionCommand), ReserveRuleUse)

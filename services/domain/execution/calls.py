@@ -11,6 +11,7 @@ from services.domain.arguments import arguments_misfit, json_problem, object_pro
 from services.domain.authority.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
 from services.domain.execution.evolve import proposal_digest, result_digest
+from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import open_problem, parking_problem
 from services.domain.execution.revalidation import allowed_meanwhile, stricter_now
 from services.domain.execution.secrets import ERASED, handover
@@ -306,3 +307,12 @@ def _result(command: k.ReportResult, ctx: Context) -> Message:
         duration_ms=command.duration_ms,
         by=ctx.actor.subject,
     )
+
+
+HANDLERS: Handlers = {
+    k.ProposeToolCall: propose,
+    k.ConsumeGrant: consume,
+    k.ReportResult: report,
+    k.RenewLease: renew,
+    k.RevokeGrant: revoke,
+}

@@ -20,6 +20,7 @@ from services.domain.context import Context
 from services.domain.execution import calls, expiry, holds, requests, reservations, secrets
 from services.domain.execution.endings import closing_events
 from services.domain.execution.evolve import evolve, start_digest
+from services.domain.execution.handler import Handler, Handlers
 from services.domain.execution.parked import judge_parked
 from services.domain.execution.sizes import events_bytes
 from services.domain.execution.views import with_views
@@ -28,7 +29,6 @@ from services.domain.refusals import Events, refuse, refuse_decision
 from services.domain.state import Execution
 
 PRECEDENCE = tuple(Refusal)
-Handler = Callable[[Execution, Any, Context], Events]
 
 
 def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
@@ -201,27 +201,17 @@ def _nudge(state: Execution, command: k.ExpireDue, ctx: Context) -> Events:
     return judge_parked(state, ctx)
 
 
-_HANDLERS: dict[type[Message], Handler] = {
+_HANDLERS: Handlers = {
     k.StartExecution: _start,
     k.PauseExecution: _steering(_pause, may_steer),
     k.ResumeExecution: _steering(_resume, may_steer),
     k.CancelExecution: _steering(_cancel, may_steer),
     k.CompleteExecution: _steering(_complete, _own),
     k.FailExecution: _steering(_fail, _own),
-    k.ProposeToolCall: calls.propose,
-    k.ConsumeGrant: calls.consume,
-    k.ReportResult: calls.report,
-    k.RenewLease: calls.renew,
-    k.RevokeGrant: calls.revoke,
-    k.RequestHumanInput: requests.request,
-    k.ClaimHold: holds.claim,
-    k.ReleaseHold: holds.unclaim,
-    k.EscalateHold: holds.escalate,
-    k.DelegateHold: holds.delegate,
-    k.ExtendHold: holds.extend,
-    k.DecideHold: holds.decide_hold,
-    k.TakeSecrets: secrets.take,
-    k.EraseSecrets: secrets.erase,
-    k.SettleReservation: reservations.settle,
     k.ExpireDue: _nudge,
+    **calls.HANDLERS,
+    **holds.HANDLERS,
+    **requests.HANDLERS,
+    **reservations.HANDLERS,
+    **secrets.HANDLERS,
 }

@@ -15,6 +15,7 @@ from services.domain.authority.voices import has_spoken, is_spoken_for
 from services.domain.context import Context
 from services.domain.execution.decision_content import Problem, content_problem
 from services.domain.execution.decisions import decision_events
+from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import delegating_problem
 from services.domain.memory.memory import remember_problem, remember_role_problem
 from services.domain.refusals import Events, refuse, refuse_decision
@@ -247,3 +248,13 @@ def _other_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
     if command.digest == hold.digest or (not command.digest and not hold.call_id):
         return None
     return Refusal.DIGEST_MISMATCH, "the decision is about other arguments than those that wait"
+
+
+HANDLERS: Handlers = {
+    k.ClaimHold: claim,
+    k.ReleaseHold: unclaim,
+    k.EscalateHold: escalate,
+    k.DelegateHold: delegate,
+    k.ExtendHold: extend,
+    k.DecideHold: decide_hold,
+}

@@ -8,6 +8,7 @@ from schemas.refusals import Refusal
 from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
 from services.domain.execution.decision_content import default_problem
+from services.domain.execution.handler import Handlers
 from services.domain.execution.opening import hold_id_of_request
 from services.domain.execution.quota import open_problem
 from services.domain.execution.secrets import variables_problem, variables_schema
@@ -135,3 +136,8 @@ def _not_json(command: k.RequestHumanInput) -> str | None:
     except MalformedJson as error:
         return str(error)
     return None
+
+
+HANDLERS: Handlers = {
+    k.RequestHumanInput: request,
+}

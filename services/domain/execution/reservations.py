@@ -6,6 +6,7 @@ from schemas.refusals import Refusal
 from services.domain.context import Context
 from services.domain.execution.deadlines import is_reserving
 from services.domain.execution.evolve import evolve
+from services.domain.execution.handler import Handlers
 from services.domain.execution.verdicts import judged_events
 from services.domain.refusals import Events, refuse
 from services.domain.state import Call, Execution
@@ -43,3 +44,8 @@ def settled_events(state: Execution, call: Call, granted: bool, detail: str, ctx
     if after.lifecycle == "paused":
         return [settled]
     return [settled, *judged_events(after, after.calls[call.call_id], ctx)]
+
+
+HANDLERS: Handlers = {
+    SettleReservation: settle,
+}

@@ -19,6 +19,7 @@ from schemas.refusals import Refusal
 from schemas.sensitive import MARK, is_placeholder
 from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
+from services.domain.execution.handler import Handlers
 from services.domain.execution.opening import hold_id_of_request
 from services.domain.refusals import Events, refuse
 from services.domain.state import Execution, Handover, Hold
@@ -170,3 +171,9 @@ def _name(call_id: str, request_id: str) -> str:
 def _with(state: Execution, name: str, known: Handover) -> Execution:
     handovers: Map[str, Handover] = state.handovers
     return replace(state, handovers=handovers.set(name, known))
+
+
+HANDLERS: Handlers = {
+    k.TakeSecrets: take,
+    k.EraseSecrets: erase,
+}
