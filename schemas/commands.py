@@ -354,4 +354,8 @@ DefinitionCommand = (
     | RetirePolicy
 )
 
-COMMANDS: tuple[type[Message], ...] = (*get_args(ExecutionCommand), *get_args(DefinitionCommand), ReserveRuleUse)
+COMMANDS: tuple[type[Message], ...] = (
+    *get_args(ExecutionCommand),
+    *get_args(DefinitionCommand),
+    ReserveRuleUse,
+)
