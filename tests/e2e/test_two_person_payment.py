@@ -1,4 +1,4 @@
-"""The README's payment: two people decide it, it runs once, and its proof is verified without a server."""
+"""The documented payment: two people decide it, it runs once, and its proof is verified without a server."""
 
 from __future__ import annotations
 
