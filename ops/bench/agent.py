@@ -26,9 +26,9 @@ def start(execution_id: str, agent: str) -> Message:
     return {"type": "start_execution", "body": {"execution_id": execution_id, "agent": agent}}
 
 
-def propose(execution_id: str, call_id: str, tool: str = READ) -> Message:
+def propose(execution_id: str, call_id: str, tool: str = READ, **more: str) -> Message:
     """Propose a call that the default policy allows (read) or holds (write)."""
-    return {"type": "propose", "execution_id": execution_id, "body": call_body(call_id, tool)}
+    return {"type": "propose", "execution_id": execution_id, "body": call_body(call_id, tool) | more}
 
 
 def call_body(call_id: str, tool: str = READ) -> Message:
@@ -61,6 +61,17 @@ def approve(hold: Message) -> Message:
         "decision": "approve",
         "digest": hold["digest"],
     }
+
+
+def consumed(call: Message, attempt_id: str) -> Message:
+    """The call, if the attempt may run it now.
+
+    Raises:
+        Refused: it may not.
+    """
+    if (call["status"], call["attempt_id"]) != ("consumed", attempt_id):
+        raise Refused(f"the call {call['call_id']} is {call['status']}, and not this attempt's")
+    return call
 
 
 def released(call: Message) -> Message:

@@ -6,7 +6,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from ops.bench.agent import IN_FLIGHT, call_body, consume, propose, released, result, start_many
+import httpx
+
+from ops.bench.agent import IN_FLIGHT, call_body, consume, consumed, propose, released, result, start_many
 from ops.bench.rest import Rest
 from ops.bench.site import Site
 from ops.bench.websocket import Message, Socket
@@ -14,15 +16,27 @@ from ops.bench.websocket import Message, Socket
 Call = Callable[[int], Awaitable[None]]
 
 
+async def takes_attempts(url: str) -> bool:
+    """Whether the server at an address takes the attempt with the proposal, by its own document."""
+    async with httpx.AsyncClient() as client:
+        document = (await client.get(f"{url}/openapi.json")).raise_for_status().json()
+    proposal = document["components"]["schemas"].get("ProposeToolCall", {})
+    return "attempt_id" in proposal.get("properties", {})
+
+
 @dataclass(slots=True)
 class Calls:
-    """The calls of one run: fresh executions for each part, and the ways to propose."""
+    """The calls of one run: fresh executions for each part, and the ways to propose.
+
+    `takes_attempts` is whether a proposal may bring the attempt that would run the call.
+    """
 
     site: Site
     socket: Socket
     connections: Sequence[Rest]
     name: str
     parts: int = 0
+    takes_attempts: bool = False
 
     async def by_socket(self) -> Call:
         """Proposals over the WebSocket."""
@@ -47,10 +61,9 @@ class Calls:
         return one
 
     async def until_it_may_run(self) -> Call:
-        """Proposals whose grant is then consumed, over the WebSocket: what an agent waits for before it acts.
+        """Calls that are proposed and consumed, over the WebSocket: what an agent waits for before it acts.
 
-        Two round trips. A server that takes the attempt with the proposal needs the first one alone: here is where
-        a scenario asks for it.
+        One round trip where the server takes the attempt with the proposal, else two.
         """
         part = await self._part()
 
@@ -70,8 +83,11 @@ class Calls:
         return one
 
     async def _begun(self, part: str, number: int) -> tuple[Message, str]:
-        attempt_id = uuid.uuid4().hex
-        call = released(await self.socket.ask(propose(f"{part}-{number % IN_FLIGHT}", f"c{number}")))
+        where, attempt_id = (f"{part}-{number % IN_FLIGHT}", f"c{number}"), uuid.uuid4().hex
+        if self.takes_attempts:
+            asked = propose(*where, attempt_id=attempt_id)
+            return consumed(await self.socket.ask(asked), attempt_id), attempt_id
+        call = released(await self.socket.ask(propose(*where)))
         await self.socket.ask(consume(call, attempt_id))
         return call, attempt_id
 

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ops.bench.against.meter import LOAD, STACK, Processes, Used, metered
 from ops.bench.agent import WRITE, in_flight, propose, run_id, start, start_many, timed
-from ops.bench.calls import Calls
+from ops.bench.calls import Calls, takes_attempts
 from ops.bench.floor import Floor, opened_floor
 from ops.bench.holds import HELD, opened_parts
 from ops.bench.rest import Rest
@@ -35,7 +35,7 @@ async def gate(job: Job) -> dict[str, float]:
     """Calls proposed, allowed, consumed and reported, 64 in flight."""
     site = Site(**job["site"])
     async with opened_socket(site.url, site.agent_token, run_id()) as socket:
-        calls = Calls(site, socket, (), run_id())
+        calls = Calls(site, socket, (), run_id(), takes_attempts=await takes_attempts(site.url))
         await in_flight(await calls.to_the_end(), range(job["warm"]))
         one = await calls.to_the_end()
         count = job["calls"]
@@ -62,7 +62,7 @@ async def latency(job: Job) -> dict[str, float]:
         socket = await opened.enter_async_context(opened_socket(site.url, site.agent_token, run_id()))
         rest = Rest(site.url, site.agent_token)
         opened.push_async_callback(rest.close)
-        calls = Calls(site, socket, [rest], run_id())
+        calls = Calls(site, socket, [rest], run_id(), takes_attempts=await takes_attempts(site.url))
         ways = {
             "verdict": await calls.by_socket(),
             "rest-verdict": await calls.by_rest(),
