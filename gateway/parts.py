@@ -43,7 +43,10 @@ class Parts:
         for task in self._tasks:
             task.remove_done_callback(self._fail)
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for ended in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                logger.critical("a part of the gateway failed as it was stopped: %s", ended)
+                self.failure = self.failure or ended
 
     def _fail(self, task: asyncio.Task[None]) -> None:
         # A library's own CancelledError ends a part as well, and says nothing.

@@ -37,7 +37,8 @@ class KafkaPast:
         follower = await self._taken()
         try:
             held = await follower.bounds([self.lanes[lane] for lane in lanes])
-        except LogError:
+        except BaseException:
+            # Cancelled as well: its answers would be another question's.
             await follower.close()
             raise
         self._idle.append(follower)

@@ -44,7 +44,10 @@ class RecordReader:
                     return await self._read(tp, offsets)
             except (OffsetGone, LogDamaged):
                 raise
-            except (LogError, TimeoutError) as error:
+            except LogError:
+                await self._drop()
+                raise
+            except TimeoutError as error:
                 await self._drop()
                 raise self.config.translate(error) from error
 

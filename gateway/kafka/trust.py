@@ -26,7 +26,13 @@ class TrustTail:
         await follow_for_ever("the trust statistics", self._follow, self.config)
 
     async def _follow(self, follower: Follower) -> None:
-        self.parts.forget()
+        try:
+            await self._read(follower)
+        finally:
+            # What was read before an outage is not told as if it were complete.
+            self.parts.forget()
+
+    async def _read(self, follower: Follower) -> None:
         tps = [TopicPartition(self.topic, partition) for partition in range(self.partitions)]
         held = await follower.bounds(tps)
         follower.stand_at({tp: held[tp].first for tp in tps})

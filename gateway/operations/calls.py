@@ -19,6 +19,7 @@ from gateway.operations.executions import subject_of as subject_of_execution
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared, never
 from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
+from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from gateway.words import calls as words
 from projections.folds.rows import Row
@@ -112,10 +113,17 @@ def _plan_proposal(
     # With an attempt 200 may be the leave to run: a repeat asks the decider, as that of a consumption does.
     ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=body.attempt_id is not None)
 
-    def unanswered() -> Reply:
-        return undecided_reply(gate, actor, agent, execution_id, command)
-
     subject = subject_of(actor, execution_id, call_id)
+
+    def unanswered() -> Reply:
+        row = gate.reader.at_hand(subject)
+        if row is None or row["status"] == "proposed":
+            return undecided_reply(gate, actor, agent, execution_id, command)
+        if row["status"] == "consumed" and body.attempt_id is not None:
+            detail = "whether this attempt may run the call cannot be told now: repeat the proposal"
+            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
+        return call_reply(gate, row, actor)
+
     # A standing rule with a limit is asked for a use first; in a pause a call waits until the run goes on.
     run = subject_of_execution(actor, execution_id)
 
@@ -136,11 +144,13 @@ def _plan_proposal(
 
 
 def _deliver_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
-    leave = deliver_to(gate, actor, attempt_id)
+    """The call as it stands; `consumed` only while this attempt has it, and without what was sealed."""
 
     async def deliver(row: Row | None, outcome: Outcome) -> Reply:
         call = row or {}
-        return await leave(row, outcome) if call["status"] == "consumed" else call_reply(gate, call, actor)
+        if call["status"] == "consumed":
+            check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
+        return call_reply(gate, call, actor)
 
     return deliver
 

@@ -64,6 +64,7 @@ class Follower:
     def __init__(self, settings: KafkaSettings, fetch: Fetch = ALONE) -> None:
         self._settings = settings
         self._standing: tuple[KafkaPartition, ...] = ()
+        self._closed = False
         self._consumer = settings.consumer(
             max_partition_fetch_bytes=fetch.size,
             fetch_min_bytes=fetch.at_least,
@@ -82,6 +83,7 @@ class Follower:
 
     async def close(self) -> None:
         """Let go of the connection within about two seconds. May be called again."""
+        self._closed = True
         await stop(self._consumer)
 
     async def partitions(self, topic: str) -> list[TopicPartition]:
@@ -162,12 +164,15 @@ class Follower:
         Raises:
             OffsetGone: an offset that comes next is not there.
             LogDamaged: the record that comes next is not as it was written.
+            LogError: the follower was closed.
         """
         try:
             return await self.poll(timeout_ms)
         except (LogChanged, LogDamaged):
             raise
         except LogError as error:
+            if self._closed:
+                raise
             logger.warning("the log could not be read (%s); trying again", error)
             await asyncio.sleep(RETRY_S)
             return []

@@ -60,7 +60,7 @@ class KafkaReader:
                 for tp, records in await follower.poll():
                     yield tp.partition, records
                 if _now_s() - checked_at > SAME_TOPIC_EVERY_S:
-                    await self._check_same(topic_id, next(iter(positions)), follower)
+                    await self._check_same(topic, topic_id, positions, follower)
                     checked_at = _now_s()
 
     async def close(self) -> None:
@@ -88,12 +88,15 @@ class KafkaReader:
             if not first <= offset <= end:
                 raise LogTruncated(tp, offset, first, end)
 
-    async def _check_same(self, topic_id: str, tp: TopicPartition, follower: Follower) -> None:
+    async def _check_same(
+        self, topic: str, topic_id: str, positions: Mapping[TopicPartition, int], follower: Follower
+    ) -> None:
         try:
-            now = await self._cluster.topic(tp.topic)
+            now = await self._cluster.topic(topic)
         except LogUnreachable:
             return
         if now.topic_id != topic_id:
+            tp = next(iter(positions))
             raise LogTruncated(tp, await follower.position(tp), *await self._cluster.bounds(tp))
 
 

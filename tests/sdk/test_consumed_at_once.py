@@ -114,3 +114,26 @@ async def test_leave_that_comes_late_is_used_after_a_sign_of_life() -> None:
     async with running(desk, script) as run:
         assert await paying(run, paid)("c") == "paid c"
     assert heard.index("heartbeat") < heard.index("result")
+
+
+@pytest.mark.parametrize("code", ["invalid_arguments", "execution_closed", "id_reused"])
+async def test_refused_proposal_leaves_nothing_behind(code: str) -> None:
+    desk = Desk()
+    desk.on_propose = lambda message: (409, {"code": code})  # type: ignore[method-assign]
+    async with running(desk) as run:
+        with pytest.raises(placet.Refused):
+            await run.gated(never)("GB29")
+        assert run._tries._unused == {}
+
+
+async def test_proposal_by_hand_passes_for_a_leave_only_where_it_is_this_attempts() -> None:
+    desk = Keeping(at_once=True)
+    async with running(desk) as run:
+        client = placet.AsyncPlacet.__new__(placet.AsyncPlacet)
+        client.channel = run.channel
+        mine = await client.propose("invoice-march", "pay", {"a": 1}, call_id="c", attempt_id="mine")
+        assert mine.status == "consumed"
+        desk.calls["c"]["attempt_id"] = "another"
+        desk.on_propose = lambda message: (200, desk.calls["c"])  # type: ignore[method-assign]
+        with pytest.raises(placet.NotReleased):
+            await client.propose("invoice-march", "pay", {"a": 1}, call_id="c", attempt_id="mine")

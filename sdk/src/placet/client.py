@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -125,7 +126,9 @@ class AsyncPlacet:
         and pushes the decision: `wait` takes it.
 
         Raises:
-            Refused: `id_reused` when the id stands for another proposal.
+            Refused: `id_reused` when the id stands for another proposal; `already_consumed` where another attempt
+                runs the call.
+            NotReleased: the answer came too late to be a leave to run.
         """
         check_json(arguments, "arguments")
         given = {
@@ -136,7 +139,20 @@ class AsyncPlacet:
         }
         body = {"call_id": call_id or new_id(), "tool": tool, "arguments": arguments}
         body.update({name: value for name, value in given.items() if value})
-        return await self.channel.one(ToolCall, asks.propose(execution_id, body, wait_s))
+        asked_at = asyncio.get_running_loop().time()
+        call = await self.channel.one(ToolCall, asks.propose(execution_id, body, wait_s))
+        if attempt_id is not None and call.status == "consumed":
+            await self._confirmed(call, attempt_id, asked_at)
+        return call
+
+    async def _confirmed(self, call: ToolCall, attempt_id: str, asked_at: float) -> None:
+        """Let an answer pass as a leave to run only where it is this attempt's, and came in time."""
+
+        async def answered() -> Object:
+            return call.raw
+
+        heartbeat = asks.heartbeat(call.execution_id, call.call_id, attempt_id)
+        await consumed(answered, lambda: self.channel.ask(heartbeat), attempt_id, asked_at)
 
     async def call(
         self, execution_id: str, call_id: str, *, wait_s: float | None = None, after: str | None = None

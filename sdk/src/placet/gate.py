@@ -163,8 +163,14 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
         one.drop(proposal.call_id)
         read = asks.get_call(proposal.execution_id, proposal.call_id, None, None)
         return await channel.one(ToolCall, read), None
+    except Refused as refused:
+        # It was not proposed, and nobody will ask under this attempt again.
+        if refused.acts != "retry" and not attempt.taken_over:
+            one.drop(proposal.call_id)
+        raise
     if one.goes_on(call):
-        return call, call.raw
+        # What was sealed comes with the answer to a consumption alone.
+        return call, None if has_placeholder(call.approved_arguments) else call.raw
     # Decided without it: then nothing was consumed under it. What nobody has decided yet may still be.
     if call.status != "proposed" and not attempt.taken_over:
         one.drop(call.call_id)
