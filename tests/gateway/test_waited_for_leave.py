@@ -51,29 +51,22 @@ class Watch:
         return done()
 
 
-async def proposed(
-    monkeypatch: pytest.MonkeyPatch,
-    row: dict[str, Any],
-    attempt_id: str,
-    outcomes: list[Outcome | None],
-    later: dict[str, Any] | None = None,
-) -> tuple[int, str]:
-    """The real route, with what the decider says; its status and `status`, or its problem's code."""
-    rows = {"call": row, "execution": {"agent": "billing", "lifecycle": "running"}}
+BOT: Any = SimpleNamespace(subject="bot", tenant="acme", project="main", agent="billing", roles=())
+
+
+def gate_over(rows: dict[str, Any], outcomes: list[Outcome | None], change: Callable[[], None]) -> Any:
+    """What an operation asks: these rows, which `change` alters while somebody waits, and these answers."""
 
     async def decided(ask: object, timeout_s: float) -> Outcome | None:
         return outcomes.pop(0)
 
-    async def fetch(subject: Any) -> dict[str, Any]:
+    async def fetch(subject: Any) -> Any:
         return rows[subject.kind]
-
-    async def given() -> Callable[[], dict[str, Any]]:
-        return lambda: {"call_id": "c", "tool": "read", "arguments": {}, "attempt_id": attempt_id}
 
     gate: Any = SimpleNamespace(
         reader=SimpleNamespace(at_hand=lambda subject: rows[subject.kind], fetch=fetch),
         live=SimpleNamespace(
-            watch=Watch(lambda: rows.update(call=later or row)),
+            watch=Watch(change),
             time=SimpleNamespace(now_ms=lambda: NOW_MS),
             position=SimpleNamespace(cursor=lambda: "cursor"),
         ),
@@ -87,9 +80,14 @@ async def proposed(
     gate.execution_ask = lambda *parts: Gate.execution_ask(gate, *parts)
     gate.json = lambda *parts: Gate.json(gate, *parts)
     gate.row = lambda subject: Gate.row(gate, subject)
-    actor = SimpleNamespace(subject="bot", tenant="acme", project="main", agent="billing", roles=())
-    monkeypatch.setattr(operations, "arguments_to_seal", lambda *what: None)
-    monkeypatch.setattr(operations, "check_acts", lambda *what: None)
+    return gate
+
+
+def door_at(gate: Any, attempt_id: str) -> Any:
+    """A request to propose `read` for this attempt, which waits 5 s."""
+
+    async def given() -> Callable[[], dict[str, Any]]:
+        return lambda: {"call_id": "c", "tool": "read", "arguments": {}, "attempt_id": attempt_id}
 
     async def performed(make: Any) -> Any:
         return answer(await perform(gate, make))
@@ -97,19 +95,33 @@ async def proposed(
     async def priced(doing: Any) -> Any:
         return await doing
 
-    door: Any = SimpleNamespace(
+    return SimpleNamespace(
         given=given,
         seconds=lambda parameter: 5.0,
         gate=gate,
-        claims=SimpleNamespace(actor=actor),
-        actor=actor,
+        claims=SimpleNamespace(actor=BOT),
+        actor=BOT,
         key=None,
         priced=priced,
         perform=performed,
         admission=SimpleNamespace(look_again_s=30, check=lambda: asyncio.sleep(0)),
     )
+
+
+async def proposed(
+    monkeypatch: pytest.MonkeyPatch,
+    row: dict[str, Any],
+    attempt_id: str,
+    outcomes: list[Outcome | None],
+    later: dict[str, Any] | None = None,
+) -> tuple[int, str]:
+    """The real route, with what the decider says; its status and `status`, or its problem's code."""
+    rows = {"call": row, "execution": {"agent": "billing", "lifecycle": "running"}}
+    gate = gate_over(rows, outcomes, lambda: rows.update(call=later or row))
+    monkeypatch.setattr(operations, "arguments_to_seal", lambda *what: None)
+    monkeypatch.setattr(operations, "check_acts", lambda *what: None)
     try:
-        response = await routes.propose(door, "e")
+        response = await routes.propose(door_at(gate, attempt_id), "e")
     except Problem as problem:
         return 0, str(problem.code)
     return response.status_code, json.loads(bytes(response.body))["status"]

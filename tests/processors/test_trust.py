@@ -9,8 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin import AIOKafkaAdminClient
 
 from log.kafka.log import KafkaLog
 from ops.kafka.broker import Broker
@@ -20,6 +19,7 @@ from schemas.topics import Topics
 from schemas.trust import TrustPart, trust_record
 from services.domain.trust import KINDS, TrustBook, combine
 from services.processors.errors import EXIT_FAILED, EXIT_STALLED, EXIT_UNREACHABLE, EXIT_USAGE
+from tests.processors.gaps import commit_foreign_record, delete_records
 from tests.processors.history import AGENTS, PROJECTS, TENANTS, TOOLS, History, histories
 from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_parts, produce, read_all
 
@@ -378,24 +378,3 @@ async def until_through(role: Role, partition: int, offset: int) -> list[RawReco
             return raws
         assert time.monotonic() < deadline, role.log[-4000:]
         await asyncio.sleep(0.1)
-
-
-async def commit_foreign_record(role: Role) -> None:
-    """A transaction's end takes an offset of its own, under which nobody finds a record."""
-    producer = AIOKafkaProducer(bootstrap_servers=role.bootstrap_servers, transactional_id=role.topics.prefix)
-    await producer.start()
-    try:
-        async with producer.transaction():
-            await producer.send(role.topics.executions, b"foreign", b"stranger", partition=0)
-    finally:
-        await producer.stop()
-
-
-async def delete_records(role: Role, partition: int, before: int) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=role.bootstrap_servers)
-    await admin.start()
-    try:
-        where = TopicPartition(role.topics.executions, partition)
-        await admin.delete_records({where: RecordsToDelete(before_offset=before)})
-    finally:
-        await admin.close()
