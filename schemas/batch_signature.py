@@ -4,9 +4,10 @@ As text, in each record: `kid.size.index.path.signature`, the last two base64url
 the audit path from the leaf up, 32 bytes a hash.
 """
 
-import base64
+import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -15,15 +16,17 @@ from schemas import merkle
 CONTEXT = b"placet.command-batch.v1\x00"
 HASH_BYTES = 32
 COUNT_MAX_DIGITS = 9
+# Signatures that records of one batch share, and batches come side by side.
+SHARED_MAX = 256
+_TO_STANDARD, _TO_URL = bytes.maketrans(b"-_", b"+/"), bytes.maketrans(b"+/", b"-_")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchProof:
+class BatchProof(NamedTuple):
     """A record's part in a signed batch: its place in the tree, and the signature that all share."""
 
     kid: str
     size: int
-    index: int
+    leaf_index: int
     path: tuple[bytes, ...]
     signature: bytes
 
@@ -33,7 +36,7 @@ class BatchProof:
         Returns:
             None where the path fits no tree of this size.
         """
-        root = merkle.root_of_path(leaf, self.index, self.size, self.path)
+        root = merkle.root_of_path(leaf, self.leaf_index, self.size, self.path)
         return None if root is None else _signed_bytes(context, self.size, root)
 
 
@@ -45,9 +48,9 @@ def sign_batch(
         return []
     root, paths = merkle.root_and_paths(leaves)
     signature = _b64(private_key.sign(_signed_bytes(context, len(leaves), root)))
+    begin = b"%b.%d." % (kid.encode(), len(leaves))
     return [
-        f"{kid}.{len(leaves)}.{index}.{_b64(b''.join(path))}.{signature}".encode()
-        for index, path in enumerate(paths)
+        b"%b%d.%b.%b" % (begin, index, _b64(b"".join(path)), signature) for index, path in enumerate(paths)
     ]
 
 
@@ -58,8 +61,10 @@ def parse_proof(text: bytes) -> BatchProof:
         ValueError: the text is not of that form.
     """
     # A kid may have dots in it.
-    kid, size, index, path, signature = text.decode("ascii").rsplit(".", 4)
-    return BatchProof(kid, _count(size), _count(index), _hashes(_unb64(path)), _unb64(signature))
+    kid, size, index, path, signature = text.rsplit(b".", 4)
+    return BatchProof(
+        kid.decode("ascii"), _count(size), _count(index), _hashes(_unb64(path)), _shared(signature)
+    )
 
 
 def _signed_bytes(context: bytes, size: int, root: bytes) -> bytes:
@@ -73,19 +78,24 @@ def _hashes(data: bytes) -> tuple[bytes, ...]:
     return tuple(data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES))
 
 
-def _count(text: str) -> int:
+def _count(text: bytes) -> int:
     # int() would also take blanks, signs and thousands of digits.
-    if len(text) > COUNT_MAX_DIGITS or not text.isdecimal():
+    if len(text) > COUNT_MAX_DIGITS or not text.isdigit():
         raise ValueError("not a count")
     return int(text)
 
 
-def _b64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+@lru_cache(maxsize=SHARED_MAX)
+def _shared(text: bytes) -> bytes:
+    return _unb64(text)
 
 
-def _unb64(text: str) -> bytes:
-    data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+def _b64(data: bytes) -> bytes:
+    return binascii.b2a_base64(data, newline=False).rstrip(b"=").translate(_TO_URL)
+
+
+def _unb64(text: bytes) -> bytes:
+    data = binascii.a2b_base64(text.translate(_TO_STANDARD) + b"=" * (-len(text) % 4), strict_mode=True)
     # One text for one value: no padding, and no bits beyond the last byte.
     if _b64(data) != text:
         raise ValueError("not base64url without padding")

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import ValidationError
 
@@ -43,6 +42,7 @@ from schemas.commands import (
     SettleReservation,
     SuspendRule,
 )
+from schemas.ed25519 import verifies
 from schemas.ids import DECIDER_IDS, TIMER_IDS, is_client_id, split_execution_key
 from schemas.limits import COUNT_MAX
 from schemas.message import Message
@@ -181,10 +181,8 @@ class Verifier:
         if signature in self._verified:
             return
         _, signed, signed_as = signature
-        try:
-            key.verify(signed_as, signed)
-        except InvalidSignature as error:
-            raise UnreadableRecord("unbelievable", "the gateway's signature does not fit") from error
+        if not verifies(key, signed_as, signed):
+            raise UnreadableRecord("unbelievable", "the gateway's signature does not fit")
         if len(self._verified) >= VERIFIED_MAX:
             del self._verified[next(iter(self._verified))]
         self._verified[signature] = None

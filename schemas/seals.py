@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from schemas.batch_signature import BatchProof, parse_proof, sign_batch
+from schemas.ed25519 import verifies
 from schemas.key_files import (
     DECIDER_KEY,
     DECIDERS,
@@ -80,7 +80,7 @@ class SignedText(NamedTuple):
         """Whether one of these keys signed it for this purpose."""
         key = keys(self.kid)
         try:
-            return key is not None and _verifies(
+            return key is not None and verifies(
                 key, bytes.fromhex(self.signature), context + self.text.encode()
             )
         except ValueError:
@@ -188,7 +188,7 @@ class TopicSeals:
         if behind is None:
             return dict.fromkeys(shift for shift in likely if shift > 0)
         # Nothing is displaced from a place where something of its writer counted: that would be a copy.
-        longest = raw.offset - proof.index - behind - 1
+        longest = raw.offset - proof.leaf_index - behind - 1
         return dict.fromkeys(shift for shift in (*likely, longest) if 0 < shift <= longest)
 
     def _tell_displaced(self, raw: RawRecord, shift: int) -> None:
@@ -214,7 +214,7 @@ class TopicSeals:
         is_claim = CLAIM_TYPE in labels
         if is_claim and shift:
             return False
-        base = ANYWHERE if is_claim else raw.offset - proof.index - shift
+        base = ANYWHERE if is_claim else raw.offset - proof.leaf_index - shift
         leaf = _leaf(raw.key, labels, raw.value)
         signed = proof.signed_bytes(leaf, _context(self.topic, raw.partition, base))
         # Asked for each time: a key that was withdrawn is believed no longer.
@@ -226,7 +226,7 @@ class TopicSeals:
     def _fits(self, key: Ed25519PublicKey, signature: tuple[str, bytes, bytes]) -> bool:
         if signature in self._verified:
             return True
-        if not _verifies(key, signature[2], signature[1]):
+        if not verifies(key, signature[2], signature[1]):
             return False
         if len(self._verified) >= VERIFIED_MAX:
             del self._verified[next(iter(self._verified))]
@@ -304,14 +304,6 @@ def sealer_of(settings: Mapping[str, str]) -> Sealer:
         KeysUnreadable: the key is damaged.
     """
     return Sealer(load_published(Path(settings["keys_dir"]), DECIDER_KEY, DECIDERS))
-
-
-def _verifies(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
-    try:
-        key.verify(signature, signed)
-    except InvalidSignature:
-        return False
-    return True
 
 
 def _proof_of(raw: RawRecord) -> BatchProof | None:

@@ -1,5 +1,6 @@
 """The faust application: one agent on the facts, one table that faust recovers from `placet.trust`."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode import CrashingSupervisor
 
+from services.processors.eager import begin
 from services.processors.settings import TrustSettings, client_settings, credentials
 from services.processors.trust import Source, TrustProcessor
 from services.processors.watchdog import Lease
@@ -60,6 +62,20 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
     class SeekingConsumer(driver.Consumer):
         def _new_consumer_thread(self) -> GatheringThread:
             return GatheringThread(self, loop=self.loop, beacon=self.beacon)
+
+        async def wait_first(self, *waited: Any, **bounds: Any) -> Any:
+            """Hand over a message without four tasks for it, where nothing has to be waited for.
+
+            Faust calls this with the handing over of each message, and with the wait for the flow's suspension, which
+            matters only to what waits meanwhile.
+            """
+            if len(waited) != 2 or not all(map(asyncio.iscoroutine, waited)):
+                return await super().wait_first(*waited, **bounds)
+            handing, suspension = waited
+            if (begun := begin(handing)) is not None:
+                return await super().wait_first(begun, suspension, **bounds)
+            suspension.close()
+            return None
 
         async def seek_to_committed(self) -> Mapping[TP, int]:
             assigned = self.assignment()

@@ -21,7 +21,7 @@ def test_parse_of_a_signed_batch_verifies_each_leaf(leaves: list[bytes], kid: st
     for index, (leaf, text) in enumerate(zip(leaves, sign_batch(kid, KEY, leaves), strict=True)):
         proof = parse_proof(text)
         signed = proof.signed_bytes(leaf)
-        assert (proof.kid, proof.size, proof.index) == (kid, len(leaves), index)
+        assert (proof.kid, proof.size, proof.leaf_index) == (kid, len(leaves), index)
         assert signed == CONTEXT + len(leaves).to_bytes(4, "big") + root
         KEY.public_key().verify(proof.signature, signed)
 

@@ -180,7 +180,7 @@ def test_case_32_forged_record_costs_few_signatures(monkeypatch: pytest.MonkeyPa
         verified.append(signed)
         return False
 
-    monkeypatch.setattr(schemas.seals, "_verifies", refuses)
+    monkeypatch.setattr(schemas.seals, "verifies", refuses)
     found = seals()
     forged = sealed(1, *[cancelled(number=n) for n in range(16)])
     for distance in range(1, 1_001):
