@@ -36,6 +36,8 @@ from schemas.topics import DEFINITION_COMMANDS, partition_of
 # A trace takes milliseconds; one that has not come by then may have been left long ago.
 LOOK_AFTER_S = 0.2
 SWEEP_S = 0.025
+# Nobody waits: who begins to is looked after soon enough.
+SWEEP_IDLE_S = 0.1
 ATTEMPTS_MAX = 64
 # The log's time is known here to within so much, and no lease is as short.
 TIME_UNSURE_MS = 1_000
@@ -176,7 +178,7 @@ class Asker:
     async def run(self) -> None:
         """Look after waits without a trace, until cancelled."""
         while True:
-            await asyncio.sleep(SWEEP_S)
+            await asyncio.sleep(SWEEP_S if len(self.live.waiters) else SWEEP_IDLE_S)
             if len(self.live.waiters):
                 await self._sweep()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from log.errors import FactsDeleted, LogChanged, LogError, TopicMissing
 from log.kafka.client import KafkaSettings
-from log.kafka.follower import Follower
+from log.kafka.follower import TAIL, Follower
 from log.places import TopicPartition
 from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord
@@ -64,7 +64,7 @@ class KafkaTail:
             FactsDeleted: its first facts are.
             LogChanged: the log is shorter than where a view stands.
         """
-        self._follower = follower = Follower(self.config)
+        self._follower = follower = Follower(self.config, TAIL)
         # It only asks where the log ends: on the follower's connection that would wait behind a long fetch.
         self._scout = scout = Follower(self.config)
         await follower.open()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gateway.live.trust import TrustParts
 from log.kafka.client import KafkaSettings
-from log.kafka.follower import Follower, follow_for_ever
+from log.kafka.follower import TAIL, Follower, follow_for_ever
 from log.places import TopicPartition
 
 POLL_MS = 1_000
@@ -23,7 +23,7 @@ class TrustTail:
 
     async def run(self) -> None:
         """Read until cancelled. Trust is only shown here, so that the gateway goes on without it."""
-        await follow_for_ever("the trust statistics", self._follow, self.config)
+        await follow_for_ever("the trust statistics", self._follow, self.config, TAIL)
 
     async def _follow(self, follower: Follower) -> None:
         try:

@@ -40,12 +40,15 @@ class Fetch(NamedTuple):
         at_least: the broker waits for so many bytes in all,
         wait_ms: but no longer than this, in milliseconds.
         records: how many one poll hands out at most; None for as many as came.
+        rest_ms: after a poll that brought nothing the broker answers at the first byte, or after so many ms;
+            None: as always.
     """
 
     size: int = 2 * MAX_MESSAGE_BYTES
     at_least: int = 1
     wait_ms: int = 500
     records: int | None = None
+    rest_ms: int | None = None
 
 
 # For readers that do nothing else.
@@ -53,9 +56,13 @@ ALONE = Fetch()
 # For readers that share their event loop with writers: little at a time. A fetch in flight names fixed partitions,
 # so that what is asked for meanwhile waits for its end.
 SHARED = Fetch(wait_ms=200, records=MAX_RECORDS)
+# For tails that read the same partitions for as long as they live: an answer without records costs both sides a
+# request, and nobody waits for it.
+TAIL = Fetch(wait_ms=2_000)
+SHARED_TAIL = SHARED._replace(wait_ms=TAIL.wait_ms)
 # For views, which may be a moment behind (people's answers come from the gateway's own tail): one event at a time
-# costs the broker and the reader several times as much.
-BULK = Fetch(size=1024 * 1024, at_least=128 * 1024, wait_ms=50)
+# costs the broker and the reader several times as much. The first event after a pause waits for no others.
+BULK = Fetch(size=1024 * 1024, at_least=128 * 1024, wait_ms=50, rest_ms=TAIL.wait_ms)
 
 
 class Follower:
@@ -65,6 +72,7 @@ class Follower:
         self._settings = settings
         self._standing: tuple[KafkaPartition, ...] = ()
         self._closed = False
+        self._fetch, self._rests = fetch, False
         self._consumer = settings.consumer(
             max_partition_fetch_bytes=fetch.size,
             fetch_min_bytes=fetch.at_least,
@@ -154,9 +162,17 @@ class Follower:
             raise offset_gone(error) from error
         except (KafkaError, ConsumerStoppedError, OSError) as error:
             raise self._settings.translate(error, consumer=self._consumer) from error
+        if self._fetch.rest_ms is not None and self._rests == bool(found):
+            self._pace(self._fetch.rest_ms, rests=not found)
         return [
             (TopicPartition(*at), [raw_record(record) for record in records]) for at, records in found.items()
         ]
+
+    def _pace(self, rest_ms: int, *, rests: bool) -> None:
+        """Fetch at the first byte from now on, or in bulk again; aiokafka has no setting for it while it runs."""
+        fetcher, self._rests = self._consumer._fetcher, rests
+        fetcher._fetch_min_bytes = 1 if rests else self._fetch.at_least
+        fetcher._fetch_max_wait_ms = rest_ms if rests else self._fetch.wait_ms
 
     async def poll_on(self, timeout_ms: int = POLL_MS) -> Polled:
         """As `poll`, but a broker that is away or fails is waited for: then nothing came.

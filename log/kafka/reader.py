@@ -8,7 +8,7 @@ from log.errors import LogFailing, LogTruncated, LogUnreachable, OffsetGone
 from log.kafka.client import KafkaSettings
 from log.kafka.cluster import AskBounds, Cluster
 from log.kafka.damage import stalled
-from log.kafka.follower import SHARED, Follower
+from log.kafka.follower import SHARED, SHARED_TAIL, Fetch, Follower
 from log.places import TopicPartition
 from schemas.record import RawRecord
 
@@ -33,7 +33,7 @@ class KafkaReader:
         await self._check(tp, start_at, stop_at)
         if start_at >= stop_at:
             return
-        async with self._following({tp: start_at}) as follower:
+        async with self._following({tp: start_at}, SHARED) as follower:
             position, progress_at = start_at, _now_s()
             while position < stop_at:
                 for _, records in await follower.poll():
@@ -54,7 +54,7 @@ class KafkaReader:
         topic_id = (await self._cluster.topic(topic)).topic_id
         positions = {TopicPartition(topic, number): offset for number, offset in starts.items()}
         await asyncio.gather(*(self._check(tp, offset) for tp, offset in positions.items()))
-        async with self._following(positions) as follower:
+        async with self._following(positions, SHARED_TAIL) as follower:
             checked_at = _now_s()
             while not self._closed:
                 for tp, records in await follower.poll():
@@ -69,8 +69,10 @@ class KafkaReader:
         await asyncio.gather(*(follower.close() for follower in self._open))
 
     @asynccontextmanager
-    async def _following(self, positions: Mapping[TopicPartition, int]) -> AsyncIterator[Follower]:
-        follower = Follower(self._settings, SHARED)
+    async def _following(
+        self, positions: Mapping[TopicPartition, int], fetch: Fetch
+    ) -> AsyncIterator[Follower]:
+        follower = Follower(self._settings, fetch)
         self._open.add(follower)
         try:
             await follower.open()

@@ -47,6 +47,23 @@ def _settings(world: KafkaWorld) -> KafkaSettings:
     return KafkaSettings(world.bootstrap_servers)
 
 
+async def test_follower_that_reads_in_bulk_gets_the_first_record_after_a_pause_at_once(
+    kafka_log_world: KafkaWorld,
+) -> None:
+    tp = await _written(kafka_log_world, "a")
+    # The broker would wait for a mebibyte, and for twice the time that is waited for here.
+    bulk = BULK._replace(at_least=2**20, wait_ms=50, rest_ms=int(PATIENCE_S * 2_000))
+    async with opened(_settings(kafka_log_world), bulk) as follower:
+        follower.stand_at({tp: 0})
+        assert await _read(follower, 1) == ["a"]
+        while await follower.poll():
+            pass
+        await _written(kafka_log_world, "b")
+        assert await _read(follower, 1) == ["b"]
+        await _written(kafka_log_world, "c")
+        assert await _read(follower, 1) == ["c"]
+
+
 async def test_follower_gives_each_record_once_from_where_it_stands(kafka_log_world: KafkaWorld) -> None:
     tp = await _written(kafka_log_world, "a", "b", "c")
     async with opened(_settings(kafka_log_world), BULK) as follower:
