@@ -9,7 +9,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,45 +18,25 @@ import uvicorn
 import uvloop
 
 from gateway.app import create_app
-from gateway.identity.keys import KeysUnreadable
 from gateway.leaving import ANSWER_GRACE_S, WRITE_GRACE_S
-from gateway.policy import GatewayPolicyRefused
 from gateway.server.http import BoundedHttp
 from gateway.server.websocket import BoundedWebSocket
 from gateway.service.assembly import assemble
 from gateway.service.gateway import Gateway
 from gateway.service.readiness import own_problems
-from gateway.settings import GatewaySettings, SettingsRefused, read_settings
+from gateway.settings import GatewaySettings, read_settings
 from gateway.sockets.ws import FRAME_MAX_BYTES
-from gateway.vault.store import VaultUnavailable
-from log.errors import LogError, PartitionsDiffer
-from projections.store.port import ViewError
-from schemas import key_files
+from host.errors import EXIT_USAGE, AddressTaken, OperatorError, end_process
 from vitals.word import READY, STOPPING
 
 logger = logging.getLogger(__name__)
 
-EXIT_USAGE, EXIT_UNREACHABLE = 2, 3
 READY_PAUSE_S = 0.05
 # 5 s are promised to whoever stops it.
 END_WITHIN_S = 4.8
 STOP_GRACE_S = 5
 BACKLOG = 2_048
 GC_THRESHOLDS = (20_000, 20, 50)
-# What an operator has to mend; the sentence says how.
-USAGE_ERRORS = (
-    SettingsRefused,
-    GatewayPolicyRefused,
-    KeysUnreadable,
-    key_files.KeysUnreadable,
-    PartitionsDiffer,
-    OSError,
-)
-UNREACHABLE_ERRORS = (LogError, ViewError, VaultUnavailable)
-
-
-class PortTaken(OSError):
-    """The address that was asked for cannot be listened on."""
 
 
 def run(settings: Mapping[str, str]) -> None:
@@ -73,10 +52,10 @@ def run(settings: Mapping[str, str]) -> None:
         read = read_settings(settings)
         _allow_many_sockets()
         uvloop.run(serve(read))
-    except USAGE_ERRORS as error:
-        _exit(error, EXIT_USAGE)
-    except UNREACHABLE_ERRORS as error:
-        _exit(error, EXIT_UNREACHABLE)
+    except OperatorError as error:
+        end_process(error, error.exit_code)
+    except OSError as error:
+        end_process(error, EXIT_USAGE)
 
 
 def _allow_many_sockets() -> None:
@@ -146,7 +125,7 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket bound to an address; port 0 picks a free one.
 
     Raises:
-        PortTaken: another program has it, or the host is none of ours.
+        AddressTaken: another program has it, or the host is none of ours.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -156,7 +135,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise PortTaken(
+        raise AddressTaken(
             f"{host}:{port} cannot be listened on ({error}): free it, or choose another port"
         ) from error
     return listening
@@ -232,8 +211,3 @@ async def _start(gateway: Gateway, address: str) -> None:
     gateway.pulse.tell(READY)
     gateway.heart.write()
     logger.info("the gateway is ready at %s", address)
-
-
-def _exit(error: BaseException, code: int) -> None:
-    sys.stderr.write(f"{error}\n")
-    raise SystemExit(code) from error

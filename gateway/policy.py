@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from gateway.problems import Problem
+from host.errors import SettingsRefused
 from schemas.linear_patterns import PatternRefused, glob_matcher
 from schemas.refusals import Refusal
 from schemas.strict_yaml import MalformedYaml, load_yaml
 
 FIELDS = ("deny", "raise")
 PATTERNS_MAX = 1_000
-
-
-class GatewayPolicyRefused(ValueError):
-    """The file is not a gateway policy; the message says what to mend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +50,16 @@ def load_gateway_policy(path: Path | None) -> GatewayPolicy:
     """The policy in a file; one that tightens nothing where there is no file configured.
 
     Raises:
-        GatewayPolicyRefused: unreadable, or anything else in it than lists of patterns.
+        SettingsRefused: unreadable, or anything else in it than lists of patterns.
     """
     if path is None:
         return GatewayPolicy()
     try:
         value = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, MalformedYaml) as error:
-        raise GatewayPolicyRefused(f"the gateway policy {path} cannot be read: {error}") from error
+        raise SettingsRefused(f"the gateway policy {path} cannot be read: {error}") from error
     if not isinstance(value, dict) or not set(value) <= set(FIELDS):
-        raise GatewayPolicyRefused(f"the gateway policy {path} may hold deny and raise, and nothing else")
+        raise SettingsRefused(f"the gateway policy {path} may hold deny and raise, and nothing else")
     return GatewayPolicy(_patterns(value, "deny", path), _patterns(value, "raise", path))
 
 
@@ -70,10 +67,10 @@ def _patterns(value: Mapping[str, Any], name: str, path: Path) -> tuple[str, ...
     patterns = value.get(name, [])
     is_list = isinstance(patterns, list) and len(patterns) <= PATTERNS_MAX
     if not is_list or not all(isinstance(pattern, str) and pattern for pattern in patterns):
-        raise GatewayPolicyRefused(f"{name} in the gateway policy {path} must be a list of tool patterns")
+        raise SettingsRefused(f"{name} in the gateway policy {path} must be a list of tool patterns")
     try:
         for pattern in patterns:
             glob_matcher(pattern)
     except PatternRefused as error:
-        raise GatewayPolicyRefused(f"{name} in the gateway policy {path}: {error}") from error
+        raise SettingsRefused(f"{name} in the gateway policy {path}: {error}") from error
     return tuple(patterns)

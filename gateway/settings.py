@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.identity.oidc_settings import OidcSettings, OidcSettingsRefused, read_oidc
+from gateway.identity.oidc_settings import OidcSettings, read_oidc
 from gateway.server.bounds import Bounds
-from log.kafka.settings import KafkaSettingsRefused, client_settings
+from host.errors import SettingsRefused
 from projections.audit.keeping import DEFAULT_SECONDS, heads_dir
 from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics
@@ -24,10 +24,6 @@ RATES = {
     "agent_proposals_per_minute": DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
     "tenant_proposals_per_minute": DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 }
-
-
-class SettingsRefused(ValueError):
-    """A setting is missing or wrong; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +125,6 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
         )
     except SettingsRefused:
         raise
-    except OidcSettingsRefused as error:
-        raise SettingsRefused(str(error)) from error
     except KeyError as error:
         raise SettingsRefused(f"the gateway needs the setting {error}") from error
     except ValueError as error:
@@ -141,18 +135,6 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
                 f"gateway_{name} must be 1 or more: with less nobody could ask for anything"
             )
     return read
-
-
-def read_kafka_settings(path: Path | None) -> dict[str, Any]:
-    """The SASL and TLS settings of a JSON file, as aiokafka's clients take them.
-
-    Raises:
-        SettingsRefused: the file cannot be used.
-    """
-    try:
-        return client_settings(path)
-    except KafkaSettingsRefused as error:
-        raise SettingsRefused(str(error)) from error
 
 
 def _origins(text: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What the log could not do, in one family; each kind says who has to act."""
 
+from host.errors import EXIT_USAGE, OperatorError
 from log.places import TopicPartition
 from schemas.topics import begins_late
 
@@ -9,7 +10,7 @@ RESTORE = (
 )
 
 
-class LogError(Exception):
+class LogError(OperatorError):
     """What a log could not do; each kind says who has to act."""
 
 
@@ -195,6 +196,8 @@ class OffsetGone(LogChanged):
 
 class PartitionsDiffer(LogError):
     """A topic has another partition count than the installation; the message says which to start with."""
+
+    exit_code = EXIT_USAGE
 
     def __init__(self, topic: str, found: int, wanted: int) -> None:
         super().__init__(

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-EXIT_USAGE = 2
-EXIT_UNREACHABLE = 3
+from host.errors import EXIT_USAGE, OperatorError
+
 # And the signal's number, as in shells.
 EXIT_SIGNALLED = 128
 
 
-class OpsError(Exception):
-    """A condition that the operator has to resolve; `str()` is one sentence saying what to do.
-
-    Attributes:
-        exit_code: The exit code of the `placet` command when this ends it.
-    """
-
-    exit_code = EXIT_UNREACHABLE
+class OpsError(OperatorError):
+    """A condition that the operator of the `placet` command has to resolve; it ends the command."""
 
 
 class UsageError(OpsError):

@@ -17,7 +17,6 @@ from ops.config import StackConfig
 from ops.errors import LogCutError, OpsError
 from ops.log_ends import opened_log, topic_bounds
 from projections.audit.head_files import HeadsUnusable
-from projections.audit.heads import HeadsDisagree
 from projections.audit.settings import signed_heads
 from projections.store.port import ViewError, ViewOutdated
 from projections.store.urls import exists, open_view
@@ -46,7 +45,7 @@ def check_log_whole(config: StackConfig) -> None:
                     "one moment; only where that was done on purpose with an earlier one, make the views anew with "
                     "placet replay --force (docs/operations.md, Restored to an earlier moment)."
                 )
-    except (LogError, HeadsUnusable, HeadsDisagree, KeysUnreadable, ViewError) as error:
+    except (LogError, HeadsUnusable, KeysUnreadable, ViewError) as error:
         raise OpsError(str(error)) from error
 
 

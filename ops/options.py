@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.identity.oidc_settings import PREFIX, OidcSettingsRefused, read_oidc
+from gateway.identity.oidc_settings import PREFIX, read_oidc
 from gateway.settings import (
     DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
+from host.errors import SettingsRefused
 from ops.config import DEFAULT_PORT, PROBED, DataDir, StackConfig
 from ops.errors import UsageError
 from ops.ports import LOOPBACK, broker_addresses, check_listening, free_port, in_url, reachable
-from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS, WebhookRefused, checked_address
+from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS, checked_address
 from schemas.seals import OFF, REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
@@ -112,7 +113,7 @@ def oidc_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
     try:
         read_oidc({f"{PREFIX}{name}": text for name, text in given.items()})
-    except OidcSettingsRefused as error:
+    except SettingsRefused as error:
         raise UsageError(f"The environment's {OIDC_VARIABLES}… cannot be used: {error}.") from error
     return given
 
@@ -165,7 +166,7 @@ def check_addresses(options: UpOptions) -> None:
 def _webhook(url: str) -> str:
     try:
         return checked_address(url, WEBHOOK) if url else ""
-    except WebhookRefused as error:
+    except SettingsRefused as error:
         raise UsageError(str(error)) from error
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from log.errors import LogError
+from host.errors import EXIT_UNREACHABLE, OperatorError
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, table
@@ -24,11 +24,10 @@ from ops.progress import reading_the_log
 from ops.renewal import DATABASE_URL, check_url_given
 from placet.cli import safe
 from placet.cli.session import console
-from projections.audit.settings import AUDIT_ERRORS, signed_heads
+from projections.audit.settings import signed_heads
 from projections.main import GC_THRESHOLD, kafka_address
 from projections.rebuild import Outcome, Plan, rebuild
 from projections.rebuild_workers import with_processes
-from projections.store.port import ViewError
 from schemas.seals import load_seals
 from schemas.topics import Topics
 
@@ -36,7 +35,6 @@ from schemas.topics import Topics
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--into": "PLACET_REPLAY_INTO"}
 INTO = "--into (PLACET_REPLAY_INTO)"
 EXIT_DIFFERS = 1
-EXIT_NOT_REACHABLE = 3
 
 
 def replay(
@@ -74,9 +72,9 @@ def replay(
     except OpsError as error:
         print_line(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
-    except (LogError, ViewError, *AUDIT_ERRORS) as error:
+    except OperatorError as error:
         print_line(str(error), err=True)
-        raise typer.Exit(EXIT_NOT_REACHABLE) from error
+        raise typer.Exit(EXIT_UNREACHABLE) from error
     if json:
         print_json(as_json(outcome))
     else:

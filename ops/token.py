@@ -12,8 +12,8 @@ import typer
 
 from gateway.identity.issuer import DAY_S, issue
 from gateway.identity.keys import ISSUER_KEY, KeysUnreadable
+from host.errors import EXIT_USAGE
 from ops.commands.common import DataDirOption
-from ops.errors import EXIT_USAGE
 
 # Any other role means what a policy makes of it, so that a slip of the pen would be found out by nobody.
 BUILT_IN = ("agent", "reviewer", "operator", "analyst", "admin")

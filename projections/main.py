@@ -4,28 +4,24 @@ import asyncio
 import gc
 import logging
 import signal
-import sys
 from collections.abc import Mapping
 
 import uvloop
 
-from log.errors import LogError
+from host.errors import EXIT_UNREACHABLE, OperatorError, end_process
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
-from log.kafka.settings import KafkaSettingsRefused, client_settings
-from projections.audit.settings import AUDIT_ERRORS, Audit, opened_audit
+from log.kafka.settings import client_settings
+from projections.audit.settings import Audit, opened_audit
 from projections.meters import Meters
 from projections.projector import Projector
-from projections.store.port import ViewError
 from projections.store.sqlite_damage import look_ahead
 from projections.store.urls import check_sound, open_view, remove_leftovers
 from schemas.seals import load_seals
 from schemas.topics import Topics
 from vitals.living import Living, living
-from vitals.probe import ProbeTaken
 from vitals.word import STOPPING
 
-EXIT_NOT_REACHABLE = 3
 ROLE = "projector"
 # Batches make thousands of objects that all live until the batch is written: the default looks at them
 # again after every 700.
@@ -47,9 +43,8 @@ def run(settings: Mapping[str, str]) -> None:
     try:
         with living(settings, ROLE) as alive:
             uvloop.run(_serve(settings, alive))
-    except (LogError, ViewError, KafkaSettingsRefused, ProbeTaken, *AUDIT_ERRORS) as error:
-        sys.stderr.write(f"{error}\n")
-        raise SystemExit(EXIT_NOT_REACHABLE) from error
+    except OperatorError as error:
+        end_process(error, EXIT_UNREACHABLE)
 
 
 async def _serve(settings: Mapping[str, str], alive: Living) -> None:

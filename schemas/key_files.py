@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from host.errors import EXIT_USAGE, OperatorError
 from schemas.json_files import read_json_file
 
 # What deciders carry between partitions is signed with it; made by the first decider that starts.
@@ -33,8 +34,10 @@ DECIDERS = "deciders.json"
 COPIES = "published.json"
 
 
-class KeysUnreadable(RuntimeError):
+class KeysUnreadable(OperatorError):
     """A key file is missing or damaged; the message names it and says what to do."""
+
+    exit_code = EXIT_USAGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,28 +8,11 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from schemas import key_files
 from schemas.json_files import read_json_file
+from schemas.key_files import KeysUnreadable
 
 READ_EVERY_S = 1.0
 Stamp = tuple[int, int, int]
-
-
-class KeysUnreadable(key_files.KeysUnreadable):
-    """A file of public keys cannot be read. The operator restores it; until then nobody can be believed.
-
-    Attributes:
-        path: the file.
-        reason: what is wrong with it.
-    """
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(
-            f"The public keys in {path} cannot be read ({reason}): restore the file, "
-            "which is JSON of key id to base64 raw Ed25519 public key."
-        )
-        self.path = path
-        self.reason = reason
 
 
 class PublicKeyFile:
@@ -55,7 +38,7 @@ class PublicKeyFile:
         """The key of that name, or None.
 
         Raises:
-            KeysUnreadable: the file had to be read and cannot be.
+            KeysUnreadable: the file had to be read and cannot be; until it is restored nobody can be believed.
         """
         if kid not in self._keys:
             if self._is_due(self._read_at_s):
@@ -96,4 +79,7 @@ def _read(path: Path) -> dict[str, Ed25519PublicKey]:
             for kid, text in entries.items()
         }
     except (OSError, ValueError, TypeError, AttributeError, binascii.Error) as error:
-        raise KeysUnreadable(path, f"{type(error).__name__}: {error}") from error
+        raise KeysUnreadable(
+            f"The public keys in {path} cannot be read ({type(error).__name__}: {error}): restore the file, "
+            "which is JSON of key id to base64 raw Ed25519 public key."
+        ) from error

@@ -112,7 +112,7 @@ def heart_of(settings: Mapping[str, str], pulse: Pulse) -> Heart:
     """The heart of the process that a role's settings start.
 
     Raises:
-        KafkaSettingsRefused: the Kafka settings cannot be used.
+        SettingsRefused: the Kafka settings cannot be used.
     """
     topics = Topics(settings.get("topic_prefix") or "placet")
     security = client_settings(settings.get("kafka_settings"))

@@ -52,8 +52,8 @@ def living(settings: Mapping[str, str], role: str) -> Iterator[Living]:
         role: its name.
 
     Raises:
-        ProbeTaken: the probe's address is held by another program.
-        KafkaSettingsRefused: the Kafka settings cannot be used.
+        AddressTaken: the probe's address is held by another program.
+        SettingsRefused: the Kafka settings cannot be used.
     """
     pulse = pulse_of(settings, role)
     registry = role_registry(pulse)

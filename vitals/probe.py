@@ -15,16 +15,13 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from host.errors import AddressTaken
 from vitals.pulse import Pulse
 from vitals.word import HUNG_AFTER_S
 
 LOOPBACK = "127.0.0.1"
 IDLE_S = 5.0
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
-
-
-class ProbeTaken(OSError):
-    """The probe's address cannot be listened on; the message says what to do."""
 
 
 class _Handler(WSGIRequestHandler):
@@ -50,14 +47,14 @@ class Probe:
             port: its port; 0 for any free one.
 
         Raises:
-            ProbeTaken: it is held by another program, or the host is none of this machine.
+            AddressTaken: it is held by another program, or the host is none of this machine.
         """
         self._pulse = pulse
         self._registry = registry
         try:
             self._server = make_server(host, port, self._answer, ThreadingWSGIServer, _Handler)
         except OSError as error:
-            raise ProbeTaken(
+            raise AddressTaken(
                 f"The probe cannot listen on {host}:{port} ({error.strerror or error}): free the port, or give "
                 "another by --probe-port."
             ) from error

@@ -28,7 +28,8 @@ from jwt import PyJWTError
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from gateway.identity.oidc import IssuerUnavailable
-from gateway.identity.oidc_settings import OidcSettingsRefused, check_url, is_loopback
+from gateway.identity.oidc_settings import check_url, is_loopback
+from host.errors import SettingsRefused
 from schemas.canonical import MalformedJson, parse_strict
 from schemas.outgoing_http import ProxyUnusable, http_client
 
@@ -154,7 +155,7 @@ class IssuerKeys:
             httpx.InvalidURL,
             OSError,
             NoKeySet,
-            OidcSettingsRefused,
+            SettingsRefused,
             ProxyUnusable,
         ) as error:
             self._has_failed = True

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from host.errors import SettingsRefused
 from schemas.ids import TENANT_WIDE, is_client_id
 
 # Signatures by a key pair. None by a shared secret: whoever verifies could sign.
@@ -34,10 +35,6 @@ NAMES = (
 
 
 NOT_TEXTS = frozenset({"algorithms", "roles_map", "tenant_wide"})
-
-
-class OidcSettingsRefused(ValueError):
-    """A setting of the identity provider is wrong; the message says which, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def read_oidc(settings: Mapping[str, str]) -> OidcSettings | None:
     """The identity provider among a role's settings (`oidc_issuer`, …), None where there is none.
 
     Raises:
-        OidcSettingsRefused: one is missing, unknown or wrong.
+        SettingsRefused: one is missing, unknown or wrong.
     """
     given = {
         name.removeprefix(PREFIX): text for name, text in settings.items() if name.startswith(PREFIX) and text
@@ -108,49 +105,49 @@ def check_url(url: str, what: str, may_be_http: bool) -> None:
     """Refuse an address at which somebody in between could answer.
 
     Raises:
-        OidcSettingsRefused: it is not https (http where `may_be_http`), or has more than scheme, host and path.
+        SettingsRefused: it is not https (http where `may_be_http`), or has more than scheme, host and path.
     """
     try:
         split = urlsplit(url)
         has_more = bool(split.query or split.fragment or split.username or split.password)
         is_whole = bool(split.hostname) and split.port != 0
     except ValueError as error:
-        raise OidcSettingsRefused(f"{what} is no address") from error
+        raise SettingsRefused(f"{what} is no address") from error
     schemes = ("https", "http") if may_be_http else ("https",)
     if split.scheme not in schemes or has_more or not is_whole:
-        raise OidcSettingsRefused(
+        raise SettingsRefused(
             f"{what} must be an https address of host and path (http only for this machine itself)"
         )
 
 
 def _check_names(given: Mapping[str, str]) -> None:
     if unknown := sorted(set(given) - set(NAMES)):
-        raise OidcSettingsRefused(f"there is no setting {PREFIX}{unknown[0]}: {', '.join(NAMES)}")
+        raise SettingsRefused(f"there is no setting {PREFIX}{unknown[0]}: {', '.join(NAMES)}")
     for name in ("issuer", "audience"):
         if name not in given:
-            raise OidcSettingsRefused(f"{PREFIX}{name} is missing: whose tokens, and for whom?")
+            raise SettingsRefused(f"{PREFIX}{name} is missing: whose tokens, and for whom?")
     for name in ("tenant", "project"):
         if name in given and f"{name}_claim" in given:
-            raise OidcSettingsRefused(f"give {PREFIX}{name} or {PREFIX}{name}_claim, not both")
+            raise SettingsRefused(f"give {PREFIX}{name} or {PREFIX}{name}_claim, not both")
         may_be_all = name == "project" and given.get(name) == TENANT_WIDE
         if name in given and not may_be_all and not is_client_id(given[name]):
-            raise OidcSettingsRefused(f"{PREFIX}{name} must be 1 to 128 of A-Za-z0-9._:-")
+            raise SettingsRefused(f"{PREFIX}{name} must be 1 to 128 of A-Za-z0-9._:-")
 
 
 def _groups(text: str) -> tuple[str, ...]:
     try:
         found = json.loads(text) if text.lstrip().startswith("[") else text.replace(",", " ").split()
     except ValueError as error:
-        raise OidcSettingsRefused(f"oidc_tenant_wide is no JSON: {error}") from error
+        raise SettingsRefused(f"oidc_tenant_wide is no JSON: {error}") from error
     if not found or not all(isinstance(group, str) and group for group in found):
-        raise OidcSettingsRefused("oidc_tenant_wide must be names of groups, or a JSON list of them")
+        raise SettingsRefused("oidc_tenant_wide must be names of groups, or a JSON list of them")
     return tuple(found)
 
 
 def _algorithms(text: str) -> tuple[str, ...]:
     named = tuple(text.replace(",", " ").split()) or DEFAULT_ALGORITHMS
     if refused := [name for name in named if name not in ALGORITHMS]:
-        raise OidcSettingsRefused(
+        raise SettingsRefused(
             f"oidc_algorithms: {refused[0][:32]!r} is not one of {', '.join(ALGORITHMS)}; secrets are not shared"
         )
     return named
@@ -160,12 +157,12 @@ def _roles_map(text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise OidcSettingsRefused(f"oidc_roles_map is no JSON: {error}") from error
+        raise SettingsRefused(f"oidc_roles_map is no JSON: {error}") from error
     if not isinstance(found, dict) or not found:
-        raise OidcSettingsRefused('oidc_roles_map must be an object {"group": "role", …}')
+        raise SettingsRefused('oidc_roles_map must be an object {"group": "role", …}')
     for group, role in found.items():
         if not isinstance(role, str) or not is_client_id(role) or role in NEVER_MAPPED:
-            raise OidcSettingsRefused(
+            raise SettingsRefused(
                 f"oidc_roles_map: {group[:64]!r} must stand for a role, and never for {sorted(NEVER_MAPPED)}"
             )
     return found

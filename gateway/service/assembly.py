@@ -14,7 +14,7 @@ from gateway.pushes.hub import Hub
 from gateway.server.visitors import Strangers
 from gateway.service.gateway import Gateway
 from gateway.service.trusted import authenticator_of, desk_of
-from gateway.settings import GatewaySettings, read_kafka_settings
+from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
 from gateway.shares.seats import Seats
@@ -22,6 +22,7 @@ from gateway.shares.work import Work
 from gateway.vault.keeper import Keeper
 from gateway.views import GatewayViews
 from log.kafka.client import KafkaSettings
+from log.kafka.settings import client_settings
 from log.kafka.voice import KafkaVoice
 from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
@@ -34,15 +35,14 @@ def assemble(settings: GatewaySettings) -> Gateway:
     """A gateway that is not started yet.
 
     Raises:
-        SettingsRefused: the Kafka settings cannot be used.
-        GatewayPolicyRefused: the gateway policy cannot be used.
+        SettingsRefused: the Kafka settings or the gateway policy cannot be used.
         KeysUnreadable: a key is damaged.
         UnknownDatabase: the views' URL is of another kind.
     """
     load_gateway_policy(settings.policy_file)
     keys = load_or_create(settings.keys_dir)
     grants, authenticator = Grants(settings.keys_dir), authenticator_of(settings)
-    config = KafkaSettings(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
+    config = KafkaSettings(settings.bootstrap_servers, client_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     desk = desk_of(settings)
     heard, pulse = Heard(), Pulse("gateway", settings.name)

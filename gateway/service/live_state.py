@@ -21,11 +21,11 @@ from gateway.operations.plan import Gate
 from gateway.policy import load_gateway_policy
 from gateway.pushes.catching_up import CatchUps
 from gateway.service.assembled import Assembled
-from gateway.settings import read_kafka_settings
 from gateway.shares.quotas import ProposalQuotas
 from gateway.shares.work import Owner
 from gateway.views import Beginning, GatewayViews
 from log.kafka.client import KafkaSettings
+from log.kafka.settings import client_settings
 from projections.store.port import Position, ViewUnavailable
 from schemas.envelope import Signer, Verifier
 from schemas.record import Event
@@ -61,7 +61,7 @@ def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
     live.time = parts.commands.time
     live.took = _noting(parts)
     _fill(live, beginning)
-    config = KafkaSettings(settings.bootstrap_servers, read_kafka_settings(settings.kafka_settings))
+    config = KafkaSettings(settings.bootstrap_servers, client_settings(settings.kafka_settings))
     begins = [
         Start(topics.definitions, 0),
         *(Start(at.topic, at.partition, at.next_offset, at.claim) for at in lanes),

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from host.errors import OperatorError
 from projections.store.urls import is_sqlite
 from vitals.damage import is_damage, look_over, told
 
@@ -75,7 +76,7 @@ TABLES = (
 PROJECT_OF_KEY = "project TEXT NOT NULL DEFAULT '*'"
 
 
-class VaultUnavailable(RuntimeError):
+class VaultUnavailable(OperatorError):
     """The vault cannot be read or written now; the message says why, and nothing of what is in it."""
 
 

@@ -8,15 +8,12 @@ import ssl
 from pathlib import Path
 from typing import Any
 
+from host.errors import SettingsRefused
 from schemas.json_files import read_json_file
 from schemas.outgoing_tls import outgoing_tls
 
 PLAIN = frozenset({"security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"})
 TLS = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})
-
-
-class KafkaSettingsRefused(ValueError):
-    """The file cannot be used; the message names it and says what to mend."""
 
 
 def settings_file(path: str | Path | None, principal: str) -> Path | None:
@@ -35,7 +32,7 @@ def client_settings(path: str | Path | None) -> dict[str, Any]:
     """Keyword arguments for any of aiokafka's clients; none without a file.
 
     Raises:
-        KafkaSettingsRefused: the file, or one that it names, cannot be read, or it holds an unknown setting.
+        SettingsRefused: the file, or one that it names, cannot be read, or it holds an unknown setting.
     """
     if not path:
         return {}
@@ -50,12 +47,12 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         values = read_json_file(path)
     except (OSError, ValueError) as error:
-        raise KafkaSettingsRefused(f"the Kafka settings {path} cannot be read: {error}") from error
+        raise SettingsRefused(f"the Kafka settings {path} cannot be read: {error}") from error
     if not isinstance(values, dict):
-        raise KafkaSettingsRefused(f"the Kafka settings {path} must be a JSON object")
+        raise SettingsRefused(f"the Kafka settings {path} must be a JSON object")
     if unknown := sorted(values.keys() - PLAIN - TLS):
         names = ", ".join(unknown)
-        raise KafkaSettingsRefused(f"the Kafka settings {path} hold unknown names ({names}): remove them")
+        raise SettingsRefused(f"the Kafka settings {path} hold unknown names ({names}): remove them")
     return values
 
 
@@ -69,7 +66,7 @@ def _ssl_context(values: dict[str, Any], path: str | Path) -> ssl.SSLContext:
                 values["ssl_certfile"], values.get("ssl_keyfile"), values.get("ssl_password")
             )
     except (OSError, TypeError) as error:
-        raise KafkaSettingsRefused(
+        raise SettingsRefused(
             f"a TLS file that the Kafka settings {path} name is unusable: {error}"
         ) from error
     return context

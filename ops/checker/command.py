@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from host.errors import SettingsRefused
 from log.errors import LogError
 from log.kafka.log import KafkaLog
-from log.kafka.settings import KafkaSettingsRefused, client_settings
+from log.kafka.settings import client_settings
 from log.port import Log
 from ops.checker.check import check_log
 from ops.checker.clients import missing_fields
@@ -102,7 +103,7 @@ async def _check(
             return await check_log(log, lines, seals=seals, told=told, note=note)
         finally:
             await log.close()
-    except KafkaSettingsRefused as error:
+    except SettingsRefused as error:
         raise UsageError(str(error)) from error
     except LogError as error:
         raise OpsError(str(error)) from error

@@ -15,10 +15,11 @@ from gateway.settings import (
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
+from host.errors import EXIT_UNREACHABLE
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line, table
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
-from ops.errors import EXIT_UNREACHABLE, UsageError
+from ops.errors import UsageError
 from ops.options import UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.private import hide_secrets

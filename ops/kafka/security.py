@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from host.errors import SettingsRefused
 from log.kafka import settings as kafka_settings
-from log.kafka.settings import KafkaSettingsRefused
 from ops.errors import UsageError
 
 
@@ -18,5 +18,5 @@ def client_settings(path: Path | None) -> dict[str, Any]:
     """
     try:
         return kafka_settings.client_settings(path)
-    except KafkaSettingsRefused as error:
+    except SettingsRefused as error:
         raise UsageError(f"{error}.") from error

@@ -77,6 +77,6 @@ trap '[ $? = 0 ] || about_certificates' EXIT
 # Compiled once, here: where PYTHONDONTWRITEBYTECODE is set, every process would else compile all of it at its start.
 .venv/bin/uv pip install --python .venv/bin/python --compile-bytecode --require-hashes --requirement "$lock"
 .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable . --editable sdk
-.venv/bin/python -m compileall -q gateway log ops projections schemas sdk services vitals
+.venv/bin/python -m compileall -q gateway host log ops projections schemas sdk services vitals
 .venv/bin/python -m ops.kafka.jars
 fingerprint >"$stamp"

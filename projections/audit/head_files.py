@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from host.errors import OperatorError
 from schemas.audit import Head, HeadMalformed, read_head
 
 SUFFIX = ".jsonl"
 BLOCK_BYTES = 64 * 1024
 
 
-class HeadsUnusable(Exception):
+class HeadsUnusable(OperatorError):
     """The heads kept outside cannot be read or written; `str()` says what to do."""
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from host.errors import SettingsRefused
+
 DEFAULT_EVENTS = 1_000
 DEFAULT_SECONDS = 10.0
 
@@ -17,10 +19,6 @@ def heads_dir(settings: Mapping[str, str]) -> Path:
     return Path(given) if given else Path(settings["data_dir"]) / "audit" / "heads"
 
 
-class WebhookRefused(ValueError):
-    """The address cannot be used; `str()` says what to do."""
-
-
 def checked_address(url: str, setting: str = "audit_webhook") -> str:
     """The address, where heads may be posted to it.
 
@@ -29,9 +27,9 @@ def checked_address(url: str, setting: str = "audit_webhook") -> str:
         setting: what it was given by, as the error names it.
 
     Raises:
-        WebhookRefused: it is no HTTP address, or has a password in it.
+        SettingsRefused: it is no HTTP address, or has a password in it.
     """
-    refused = WebhookRefused(f"{setting} must be an address like https://keeper.example/heads.")
+    refused = SettingsRefused(f"{setting} must be an address like https://keeper.example/heads.")
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("https", "http") and parts.hostname and parts.port != 0
@@ -41,7 +39,7 @@ def checked_address(url: str, setting: str = "audit_webhook") -> str:
     if not is_address:
         raise refused
     if parts.username or parts.password:
-        raise WebhookRefused(
+        raise SettingsRefused(
             f"{setting} must not hold a password: whoever takes heads knows them by their key."
         )
     return url

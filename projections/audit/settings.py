@@ -6,25 +6,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from projections.audit.head_files import HeadFiles, HeadsUnusable
+from host.errors import SettingsRefused
+from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, SignedHeads
 from projections.audit.keeping import (
     DEFAULT_EVENTS,
     DEFAULT_SECONDS,
-    WebhookRefused,
     checked_address,
     heads_dir,
 )
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
-from schemas.key_files import KeysUnreadable, load_public, load_published
-
-
-class AuditSettingsRefused(ValueError):
-    """A setting of the audit heads is wrong; the message says which."""
-
-
-# What an operator has to mend; the sentence says how.
-AUDIT_ERRORS = (HeadsUnusable, KeysUnreadable, WebhookRefused, AuditSettingsRefused)
+from schemas.key_files import load_public, load_published
 
 
 @dataclass(slots=True)
@@ -51,8 +43,7 @@ async def opened_audit(settings: Mapping[str, str]) -> AsyncIterator[Audit]:
     Raises:
         HeadsUnusable: another projector keeps them there, or they cannot be read or written.
         KeysUnreadable: the key is damaged.
-        WebhookRefused: the webhook's address cannot be used.
-        AuditSettingsRefused: a number is none.
+        SettingsRefused: the webhook's address cannot be used, or a number is none.
     """
     keys_dir = Path(settings["keys_dir"])
     key = load_published(keys_dir, AUDIT_KEY, AUDIT_KEYS)
@@ -92,7 +83,7 @@ def _number(settings: Mapping[str, str], name: str, default: float) -> float:
     try:
         number = float(text) if text else default
     except ValueError as error:
-        raise AuditSettingsRefused(f"{name} must be a number, not {text[:40] if text else ''}.") from error
+        raise SettingsRefused(f"{name} must be a number, not {text[:40] if text else ''}.") from error
     if not 0 < number < 1e9:
-        raise AuditSettingsRefused(f"{name} must be above 0.")
+        raise SettingsRefused(f"{name} must be above 0.")
     return number

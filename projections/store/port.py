@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from host.errors import OperatorError
 from log.places import TopicPartition
 from projections.tables.columns import Key as Key
 from projections.tables.columns import R, Table, TableOf
@@ -23,7 +24,7 @@ from schemas.term import NO_CLAIM
 SETTING = "DATABASE_URL"
 
 
-class ViewError(Exception):
+class ViewError(OperatorError):
     """What keeps a view from being written or read; `str()` says what to do."""
 
 

@@ -10,8 +10,9 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode import CrashingSupervisor
 
+from log.kafka.settings import client_settings
 from services.processors.eager import begin
-from services.processors.settings import TrustSettings, client_settings, credentials
+from services.processors.settings import TrustSettings, credentials
 from services.processors.trust import Source, TrustProcessor
 from services.processors.watchdog import Lease
 

@@ -1,27 +1,15 @@
-"""What stops a processor, beside the errors of the log: one sentence each, with the exit code."""
+"""What stops a processor, beside what stops any role."""
 
-from log.errors import FactsDeleted, LogChanged, LogError, PartitionsDiffer
+from host.errors import EXIT_FAILED, EXIT_USAGE, OperatorError
+from log.errors import FactsDeleted, LogChanged
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_UNREACHABLE = 3
 EXIT_STALLED = 4
 
 
-class TrustError(Exception):
-    """The processor cannot go on; the supervisor starts it again, and `str()` says what else is needed.
-
-    Attributes:
-        exit_code: The exit code of the process.
-    """
+class TrustError(OperatorError):
+    """The processor cannot go on; the supervisor starts it again, and `str()` says what else is needed."""
 
     exit_code = EXIT_FAILED
-
-
-class SettingsRefused(TrustError):
-    """The settings of the process cannot be used."""
-
-    exit_code = EXIT_USAGE
 
 
 class PositionLost(TrustError):
@@ -47,8 +35,6 @@ class OutboxUnusable(TrustError):
     """The notifier's outbox is held by another process, damaged, or on a disk that takes no more."""
 
 
-def exit_code_of(error: TrustError | LogError) -> int:
+def exit_code_of(error: OperatorError) -> int:
     """The exit code that says who has to act: 2, settings or a log that must be mended; 3, Kafka."""
-    if isinstance(error, TrustError):
-        return error.exit_code
-    return EXIT_USAGE if isinstance(error, LogChanged | FactsDeleted | PartitionsDiffer) else EXIT_UNREACHABLE
+    return EXIT_USAGE if isinstance(error, LogChanged | FactsDeleted) else error.exit_code

@@ -7,7 +7,8 @@ from services.processors.app import build
 from services.processors.meters import TrustMeters
 from services.processors.preflight import check_topics
 from services.processors.settings import read_settings
-from services.processors.worker import end_with, living_as, run_worker
+from services.processors.worker import end_with, run_worker
+from vitals.living import living
 from vitals.word import READY
 
 ROLE = "trust"
@@ -26,7 +27,7 @@ def run(settings: Mapping[str, str]) -> None:
 
 def _run(plain: Mapping[str, str]) -> int:
     settings = read_settings(plain)
-    with living_as(plain, ROLE) as alive:
+    with living(plain, ROLE) as alive:
         topic_id = asyncio.run(check_topics(settings, settings.topics.trust))
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         trust = build(settings, topic_id, lambda: alive.tell(READY))

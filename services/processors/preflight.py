@@ -1,8 +1,9 @@
 """Before the worker starts: faust ignores a topic that does not exist, and then never reads it."""
 
 from log.kafka.log import KafkaLog
+from log.kafka.settings import client_settings
 from log.whole import check_begun, check_count
-from services.processors.settings import TrustSettings, client_settings
+from services.processors.settings import TrustSettings
 
 
 async def check_topics(settings: TrustSettings, written: str) -> str:

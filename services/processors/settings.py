@@ -8,13 +8,10 @@ from typing import Any
 
 import faust
 
-from log.kafka import settings as kafka_settings
-from log.kafka.settings import KafkaSettingsRefused
-from schemas.key_files import KeysUnreadable
+from host.errors import SettingsRefused
 from schemas.members import instance_id, member_name
 from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics
-from services.processors.errors import SettingsRefused
 
 STALL_AFTER_S = 60.0
 SESSION_TIMEOUT_S = 10.0
@@ -69,6 +66,7 @@ def read_settings(settings: Mapping[str, str], role: str = "trust") -> TrustSett
 
     Raises:
         SettingsRefused: one is missing or is no number.
+        KeysUnreadable: from where on the log is signed is not known.
     """
     try:
         topics = Topics(settings.get("topic_prefix") or "placet")
@@ -85,22 +83,8 @@ def read_settings(settings: Mapping[str, str], role: str = "trust") -> TrustSett
             session_timeout_s=float(settings.get("session_timeout_s") or SESSION_TIMEOUT_S),
             seals=load_seals(settings),
         )
-    except KeysUnreadable as error:
-        raise SettingsRefused(str(error)) from error
     except (KeyError, ValueError) as error:
         raise SettingsRefused(f"The settings of the {role} processor cannot be used: {error!r}.") from error
-
-
-def client_settings(path: Path | None) -> dict[str, Any]:
-    """The SASL and TLS settings of a file, as keyword arguments of aiokafka's clients; none without a file.
-
-    Raises:
-        SettingsRefused: the file, or one that it names, cannot be read.
-    """
-    try:
-        return kafka_settings.client_settings(path)
-    except KafkaSettingsRefused as error:
-        raise SettingsRefused(f"{error}.") from error
 
 
 def credentials(found: Mapping[str, Any]) -> Any:

@@ -4,21 +4,18 @@ import asyncio
 import gc
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import faust
 import uvloop
 
-from log.errors import LogError, LogFailing
+from host.errors import EXIT_FAILED, OperatorError
+from log.errors import LogFailing
 from log.kafka.damage import failure, is_failure
-from log.kafka.settings import KafkaSettingsRefused
-from services.processors.errors import EXIT_FAILED, SettingsRefused, TrustError, exit_code_of
+from services.processors.errors import exit_code_of
 from services.processors.settings import TrustSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
-from vitals.living import Living, living
-from vitals.probe import ProbeTaken
 from vitals.pulse import Pulse
 
 logger = logging.getLogger(__name__)
@@ -32,26 +29,12 @@ def end_with(run: Callable[[], int]) -> None:
     gc.set_threshold(GC_THRESHOLD)
     try:
         code = run()
-    except (TrustError, LogError) as error:
+    except OperatorError as error:
         logger.critical(str(error))
         code = exit_code_of(error)
     logging.shutdown()
     # Not sys.exit: after a crash faust's threads go on, and would keep the process from ending.
     os._exit(code)
-
-
-@contextmanager
-def living_as(settings: Mapping[str, str], role: str) -> Iterator[Living]:
-    """`living`, with the errors of a processor.
-
-    Raises:
-        SettingsRefused: the Kafka settings or the probe's address cannot be used.
-    """
-    try:
-        with living(settings, role) as alive:
-            yield alive
-    except (KafkaSettingsRefused, ProbeTaken) as error:
-        raise SettingsRefused(str(error)) from error
 
 
 def run_worker(
@@ -70,7 +53,7 @@ def run_worker(
         The exit code.
 
     Raises:
-        TrustError, LogError: what the application crashed with.
+        OperatorError: what the application crashed with.
     """
     worker = faust.Worker(
         app, quiet=True, override_logging=False, redirect_stdouts=False, loop=uvloop.new_event_loop()
@@ -119,7 +102,7 @@ def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mappi
 
 
 def _exit_code(end: SystemExit, reason: BaseException | None, settings: TrustSettings) -> int:
-    if isinstance(reason, TrustError | LogError):
+    if isinstance(reason, OperatorError):
         raise reason
     if reason is not None and is_failure(reason):
         raise LogFailing(settings.bootstrap_servers, failure("what it reads or writes", reason))

@@ -6,7 +6,6 @@ import logging
 import random
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -14,14 +13,14 @@ from typing import Any
 
 import uvloop
 
-from log.errors import LogError
+from host.errors import EXIT_UNREACHABLE, OperatorError, end_process
 from log.kafka.log import KafkaLog
-from log.kafka.settings import KafkaSettingsRefused, client_settings
+from log.kafka.settings import client_settings
 from log.port import Log
 from log.whole import check_whole
 from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
-from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable, load_published
+from schemas.key_files import DECIDER_KEY, DECIDERS, load_published
 from schemas.members import member_name
 from schemas.public_keys import PublicKeyFile
 from schemas.seals import load_seals, sealer_of, signs
@@ -41,10 +40,8 @@ from services.runtime.trial import ForkedTrial
 from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
 from vitals.living import Living, living
-from vitals.probe import ProbeTaken
 from vitals.word import READY, STARTING
 
-EXIT_NOT_REACHABLE = 3
 ROLE = "decider"
 # The state of every open execution lives for long: looking at all of it after every 700 new objects costs more
 # than deciding.
@@ -66,9 +63,8 @@ def run(settings: Mapping[str, str]) -> None:
     try:
         with living(settings, ROLE) as alive:
             uvloop.run(_serve(settings, alive))
-    except (LogError, KafkaSettingsRefused, KeysUnreadable, ProbeTaken) as error:
-        sys.stderr.write(f"{error}\n")
-        raise SystemExit(EXIT_NOT_REACHABLE) from error
+    except OperatorError as error:
+        end_process(error, EXIT_UNREACHABLE)
 
 
 async def _serve(settings: Mapping[str, str], alive: Living) -> None:

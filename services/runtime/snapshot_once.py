@@ -12,12 +12,11 @@ from collections.abc import Mapping
 
 import uvloop
 
-from log.errors import LogError
+from host.errors import OperatorError
 from log.kafka.log import KafkaLog
-from log.kafka.settings import KafkaSettingsRefused, client_settings
+from log.kafka.settings import client_settings
 from log.places import TopicPartition
 from log.port import Log
-from schemas.key_files import KeysUnreadable
 from schemas.seals import LogSeals, Sealer, load_seals, sealer_of, signs
 from schemas.term import rule_of
 from schemas.topics import Topics
@@ -67,7 +66,7 @@ def main(partition: int) -> None:
     os.nice(NICENESS)
     try:
         manifest = uvloop.run(_take(json.load(sys.stdin), partition))
-    except (LogError, KafkaSettingsRefused, KeysUnreadable) as error:
+    except OperatorError as error:
         raise SystemExit(str(error)) from error
     sys.stdout.write(json.dumps({"next_offset": manifest.next_offset}))
 

@@ -13,7 +13,8 @@ import pytest
 
 from gateway.main import server_config
 from gateway.service.assembly import assemble
-from gateway.settings import SettingsRefused, read_settings
+from gateway.settings import read_settings
+from host.errors import SettingsRefused
 from ops.ports import free_port
 from schemas.topics import Topics
 from tests.conftest import TEST_PARTITIONS

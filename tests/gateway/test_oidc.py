@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gateway.identity.issuer import issue
 from gateway.identity.keys import load_or_create
-from gateway.identity.oidc_settings import ALGORITHMS, OidcSettingsRefused, read_oidc
+from gateway.identity.oidc_settings import ALGORITHMS, read_oidc
+from host.errors import SettingsRefused
 from ops.options import oidc_environment
 from tests.gateway.believing import Site, believing
 from tests.gateway.provider import AUDIENCE, PRIVATE, Provider, jwk_of, part
@@ -244,7 +245,7 @@ GIVEN = {"oidc_issuer": "https://login.example", "oidc_audience": "placet"}
     ids=str,
 )
 def test_read_oidc_wrong_setting_is_refused(wrong: dict[str, str]) -> None:
-    with pytest.raises(OidcSettingsRefused) as caught:
+    with pytest.raises(SettingsRefused) as caught:
         read_oidc({**GIVEN, **{f"oidc_{name}": text for name, text in wrong.items()}})
     assert "secret@" not in str(caught.value)
 

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from gateway.settings import SettingsRefused
+from host.errors import SettingsRefused
 from tests.gateway.another import another_gateway, settings_beside
 from tests.gateway.conftest import Caller, Doors
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.policy import GatewayPolicy, GatewayPolicyRefused, load_gateway_policy
+from gateway.policy import GatewayPolicy, load_gateway_policy
 from gateway.problems import Problem
+from host.errors import SettingsRefused
 
 
 def _load(tmp_path: Path, text: str) -> GatewayPolicy:
@@ -52,10 +53,10 @@ def test_raise_adds_a_claim_and_takes_none(tmp_path: Path) -> None:
     ],
 )
 def test_load_anything_else_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(GatewayPolicyRefused):
+    with pytest.raises(SettingsRefused):
         _load(tmp_path, text)
 
 
 def test_load_missing_file_refused(tmp_path: Path) -> None:
-    with pytest.raises(GatewayPolicyRefused):
+    with pytest.raises(SettingsRefused):
         load_gateway_policy(tmp_path / "missing.yaml")

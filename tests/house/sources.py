@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("schemas", "vitals", "log", "services", "projections", "gateway", "ops", "sdk")
+ROOMS = ("host", "schemas", "vitals", "log", "services", "projections", "gateway", "ops", "sdk")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -20,7 +20,7 @@ EXAMPLE = ROOT / "examples" / "plain-kafka"
 PAGE = ROOT / "docs" / "log-contract.md"
 SEQUENCE = re.compile(r"^## A worked sequence$.*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # The rooms that a program of somebody else's does not have, and the client library.
-OURS = {"schemas", "vitals", "services", "projections", "gateway", "ops", "placet", "tests"}
+OURS = {"host", "schemas", "vitals", "services", "projections", "gateway", "ops", "placet", "tests"}
 
 
 def blocks(text: str) -> list[str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from log.kafka.settings import KafkaSettingsRefused, client_settings
+from host.errors import SettingsRefused
+from log.kafka.settings import client_settings
 
 
 def written(tmp_path: Path, value: object) -> Path:
@@ -40,16 +41,16 @@ def test_client_settings_sasl_over_tls_have_a_context_that_checks_names(tmp_path
     ],
 )
 def test_client_settings_that_cannot_be_used_are_refused(tmp_path: Path, value: object, says: str) -> None:
-    with pytest.raises(KafkaSettingsRefused, match=says):
+    with pytest.raises(SettingsRefused, match=says):
         client_settings(written(tmp_path, value))
 
 
 def test_client_settings_nested_without_end_are_refused_with_their_file(tmp_path: Path) -> None:
     (tmp_path / "deep.json").write_text("[" * 100_000)
-    with pytest.raises(KafkaSettingsRefused, match=r"deep\.json cannot be read: it is nested too deep"):
+    with pytest.raises(SettingsRefused, match=r"deep\.json cannot be read: it is nested too deep"):
         client_settings(tmp_path / "deep.json")
 
 
 def test_client_settings_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
-    with pytest.raises(KafkaSettingsRefused, match=r"none\.json"):
+    with pytest.raises(SettingsRefused, match=r"none\.json"):
         client_settings(tmp_path / "none.json")

@@ -193,6 +193,7 @@ def test_dockerfile_copies_every_room_and_only_what_exists() -> None:
     lines = (ROOT / "ops" / "Dockerfile").read_text(encoding="utf-8").splitlines()
     copied = {line.split()[1] for line in lines if line.startswith("COPY ")}
     assert {
+        "host",
         "schemas",
         "log",
         "vitals",

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from host.errors import EXIT_USAGE
 from ops.config import StackConfig, load_config, save_config
 from ops.daemon import from_json, to_json
-from ops.errors import EXIT_USAGE, PortTakenError, UsageError
+from ops.errors import PortTakenError, UsageError
 from ops.options import UpOptions, oidc_environment, settle
 
 LOOPBACK = "127.0.0.1"

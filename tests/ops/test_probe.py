@@ -11,10 +11,11 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from host.errors import AddressTaken
 from ops.probe import ask, main
 from schemas.status_file import STALLED
 from vitals.metrics import role_registry
-from vitals.probe import Probe, ProbeTaken
+from vitals.probe import Probe
 from vitals.pulse import Pulse
 from vitals.word import READY, SILENT, Word, decode, encode, standing
 
@@ -99,7 +100,7 @@ def test_probe_tells_prometheus_and_knows_no_other_page(probe: Probe, pulse: Pul
 
 def test_probe_on_a_taken_port_says_what_to_do(probe: Probe, pulse: Pulse) -> None:
     port = int(probe.address.rpartition(":")[2])
-    with pytest.raises(ProbeTaken, match="give another by --probe-port"):
+    with pytest.raises(AddressTaken, match="give another by --probe-port"):
         Probe(pulse, role_registry(pulse), port=port)
 
 

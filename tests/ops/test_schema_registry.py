@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ops.errors import EXIT_UNREACHABLE
+from host.errors import EXIT_UNREACHABLE
 from ops.ports import free_port
 from ops.schema_registry import SchemaRegistryError, import_from_environment, import_schemas
 from schemas.registry import Registry, SchemaEntry, builtin

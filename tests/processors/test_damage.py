@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import CorruptRecordException, KafkaConnectionError, UnknownError
 
+from host.errors import EXIT_UNREACHABLE, EXIT_USAGE
 from log.errors import (
     FactsDeleted,
     LogChanged,
@@ -20,7 +21,7 @@ from log.errors import (
 )
 from log.places import TopicPartition
 from schemas.topics import Topics
-from services.processors.errors import EXIT_UNREACHABLE, EXIT_USAGE, exit_code_of
+from services.processors.errors import exit_code_of
 from services.processors.trust import Source, TrustProcessor
 from services.processors.worker import _exit_code
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
+from host.errors import EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE
 from log.kafka.log import KafkaLog
 from ops.kafka.broker import Broker
 from ops.topics import ensure_topics
@@ -18,7 +19,7 @@ from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 from schemas.trust import TrustPart, trust_record
 from services.domain.trust import KINDS, TrustBook, combine
-from services.processors.errors import EXIT_FAILED, EXIT_STALLED, EXIT_UNREACHABLE, EXIT_USAGE
+from services.processors.errors import EXIT_STALLED
 from tests.processors.gaps import commit_foreign_record, delete_records
 from tests.processors.history import AGENTS, PROJECTS, TENANTS, TOOLS, History, histories
 from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_parts, produce, read_all

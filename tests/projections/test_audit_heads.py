@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from host.errors import SettingsRefused
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from projections.audit.heads import HeadKeeper, HeadsDisagree, SignedHeads, check_all
-from projections.audit.settings import AuditSettingsRefused, opened_audit
+from projections.audit.settings import opened_audit
 from projections.store.tables import AUDIT_TREES
 from projections.store.urls import open_view
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, Head, TreeHead, read_head, sign_head, tenant_of, verify_head
@@ -248,7 +249,7 @@ def test_read_head_gives_what_was_signed(desk: Desk) -> None:
 
 async def test_number_that_is_none_is_refused(tmp_path: Path) -> None:
     settings = {"data_dir": str(tmp_path), "keys_dir": str(tmp_path / "k"), "audit_head_events": "often"}
-    with pytest.raises(AuditSettingsRefused, match="audit_head_events must be a number, not often"):
+    with pytest.raises(SettingsRefused, match="audit_head_events must be a number, not often"):
         async with opened_audit(settings):
             pass
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from host.errors import SettingsRefused
 from projections.audit.head_files import HeadFiles, HeadsUnusable
-from projections.audit.keeping import WebhookRefused, checked_address, heads_dir
+from projections.audit.keeping import checked_address, heads_dir
 from projections.audit.settings import opened_audit
 from projections.audit.webhook import Webhook
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, CALL_CONTEXT, read_head, sign_head
@@ -143,7 +144,7 @@ async def test_call_is_signed_over_the_whole_body(files: HeadFiles, key: Signing
     "url", ["ftp://keeper/heads", "keeper.example", "https://u:secret@keeper/heads", "https://"]
 )
 def test_address_that_cannot_be_posted_to_is_refused_without_showing_it(url: str) -> None:
-    with pytest.raises(WebhookRefused) as refused:
+    with pytest.raises(SettingsRefused) as refused:
         checked_address(url)
     assert "secret" not in str(refused.value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from schemas.actor import Actor, decider_actor
 from schemas.commands import ClaimHold, MakeRule
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.ids import definition_key, execution_key
-from schemas.key_files import DECIDER_KEY, DECIDERS
-from schemas.public_keys import KeysUnreadable, PublicKeyFile
+from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable
+from schemas.public_keys import PublicKeyFile
 from schemas.record import RawRecord, UnreadableRecord
 from services.runtime import main
 
@@ -85,9 +86,8 @@ def test_file_unreadable_said_loudly(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "gateways.json"
     if text is not None:
         path.write_text(text, encoding="latin-1")
-    with pytest.raises(KeysUnreadable, match=r"gateways\.json") as caught:
+    with pytest.raises(KeysUnreadable, match=re.escape(f"The public keys in {path} cannot be read")):
         PublicKeyFile(path)("g")
-    assert caught.value.path == path
 
 
 def test_envelope_signed_by_a_key_of_the_file_believed(tmp_path: Path) -> None:

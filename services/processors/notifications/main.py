@@ -4,8 +4,8 @@ import asyncio
 import os
 from collections.abc import Mapping
 
+from host.errors import SettingsRefused
 from schemas.outgoing_tls import TlsRefused, trust_for_libraries
-from services.processors.errors import SettingsRefused
 from services.processors.notifications.app import build
 from services.processors.notifications.apprise_channel import silence_libraries
 from services.processors.notifications.config import Notifications, load_notifications
@@ -14,7 +14,8 @@ from services.processors.notifications.meters import NotifierMeters
 from services.processors.notifications.outbox import Outbox
 from services.processors.notifications.settings import ROLE, NotifierSettings, read_notifier_settings
 from services.processors.preflight import check_topics
-from services.processors.worker import end_with, living_as, run_worker
+from services.processors.worker import end_with, run_worker
+from vitals.living import living
 from vitals.word import READY
 
 
@@ -32,7 +33,7 @@ def run(settings: Mapping[str, str]) -> None:
 
 def _run(plain: Mapping[str, str]) -> int:
     settings = read_notifier_settings(plain)
-    with living_as(plain, ROLE) as alive:
+    with living(plain, ROLE) as alive:
         silence_libraries()
         _believe(settings)
         notifications = _notifications(settings)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.processors.errors import SettingsRefused
+from host.errors import SettingsRefused
 from services.processors.settings import TrustSettings, read_settings
 
 ROLE = "notifier"

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from host.errors import EXIT_USAGE
 from ops import process
 from ops.errors import (
-    EXIT_USAGE,
     DataDirectoryInUseError,
     DiskFullError,
     KafkaFailedError,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.errors import EXIT_UNREACHABLE, DiskFullError, JarError
+from host.errors import EXIT_UNREACHABLE
+from ops.errors import DiskFullError, JarError
 from ops.kafka.jars import ensure_jars
 from ops.kafka.manifest import KAFKA_VERSION, Jar, pinned_jars, render
 

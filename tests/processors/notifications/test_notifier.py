@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
+from host.errors import EXIT_FAILED, EXIT_USAGE
 from ops.ports import free_port
 from ops.topics import ensure_topics
-from services.processors.errors import EXIT_FAILED, EXIT_USAGE
 from tests.processors.history import History
 from tests.processors.notifications import holds as facts
 from tests.processors.notifications.receiver import Mailbox, Receiver, mail_server, receiving
