@@ -16,10 +16,11 @@ from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.docs_gen.asyncapi import asyncapi_document
-from gateway.docs_gen.openapi import openapi_document
+from gateway.docs_gen.openapi import DESCRIPTION, LICENSE, VERSION, openapi_document
 from gateway.leaving import AnsweredInTheEnd
 from gateway.metrics import Metrics
 from gateway.problems import Problem, bare, bare_code, not_found, response
+from gateway.rest.documented import ANY_HEAD
 from gateway.rest.guessing import FAILURES_BURST_S, FAILURES_PER_S, Guessing
 from gateway.rest.head_method import HeadAsGet
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
@@ -51,6 +52,12 @@ def routed_app() -> FastAPI:
     """An application with the routes and nothing behind them: what the documents are made of."""
     app = FastAPI(
         title=TITLE,
+        version=VERSION,
+        description=DESCRIPTION,
+        license_info=LICENSE,
+        # Relative to where the document was found: a gateway does not know the names that it is reached by.
+        servers=[{"url": "/"}],
+        responses=ANY_HEAD,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

@@ -1,21 +1,19 @@
-"""The OpenAPI document: FastAPI's, with the bodies that our own strict reader reads."""
+"""The OpenAPI document: FastAPI's, with the components that no route can declare."""
 
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 
 from gateway.docs_gen.schemas import add, schemas_of
-from gateway.resources.base import BodyProblem
-from gateway.rest.documented import bodies, named_by_path, parameter_json
-from gateway.rest.parameters import PROJECT
+from gateway.resources.base import BodyProblem, Problem
+from gateway.rest.documented import HEADERS, SECURITY_SCHEME, bodies, named_by_path
 from schemas.policy_document import PolicyDocument
 
 VERSION = "1.0.0"
-INT32_MAX = 2**31 - 1
 DESCRIPTION = (
     "Agents propose tool calls, people decide on them, and a released call runs once with exactly the approved "
     "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer carries "
@@ -23,57 +21,16 @@ DESCRIPTION = (
     "X-Frame-Options: DENY, Referrer-Policy: no-referrer and a Content-Security-Policy under which a browser loads "
     "and runs nothing."
 )
-# Headers of answers, by name.
-HEADERS: dict[str, dict[str, Any]] = {
-    "WWW-Authenticate": {
-        "description": "How to come in: a bearer token in the header Authorization.",
-        "required": True,
-        "schema": {"type": "string"},
-    },
-    "Retry-After": {
-        "description": "After how many seconds to ask again. Without it asking again soon helps nobody.",
-        "schema": {"type": "integer", "minimum": 0},
-    },
-    "Accept-Encoding": {
-        "description": "What a body may be coded as: `identity`, as it is.",
-        "required": True,
-        "schema": {"type": "string"},
-    },
-}
-# Which of them a refusal has, by its status.
-HEADERS_OF = {
-    "401": "WWW-Authenticate",
-    "415": "Accept-Encoding",
-    "429": "Retry-After",
-    "503": "Retry-After",
-}
 LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
-GUARDED = "/v1/"
-PROBLEM = "application/problem+json"
-# What any request may be told of its head (`gateway.server.heads`).
-ANY_HEAD = {"400": "A header stands twice", "401": "A token is in the URL"}
-
-# And of any body, by the same.
-ANY_BODY = {
-    "description": "The body has a Content-Encoding",
-    "content": {PROBLEM: {"schema": {"$ref": f"#/components/schemas/{BodyProblem.__name__}"}}},
-}
+INT32_MAX = 2**31 - 1
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The document of an application's routes."""
-    document: dict[str, Any] = get_openapi(
-        title="Placet",
-        version=VERSION,
-        description=DESCRIPTION,
-        license_info=LICENSE,
-        routes=app.routes,
-        openapi_version="3.1.0",
-        # Relative to where the document was found: a gateway does not know the names that it is reached by.
-        servers=[{"url": "/"}],
-    )
+    document = deepcopy(app.openapi())
     components = document.setdefault("components", {})
-    schemas = components.setdefault("schemas", {})
+    schemas = components["schemas"] = _with_problem(components.get("schemas", {}))
+    # FastAPI makes components of the bodies that it reads itself; these are read by our own strict reader.
     for model in bodies().values():
         # The policy document has a Hold and a Decision of its own.
         prefix = "Policy" if model is PolicyDocument else ""
@@ -83,20 +40,19 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         add(schemas, made)
     add(schemas, schemas_of(BodyProblem, BodyProblem.__name__))
     components["headers"] = HEADERS
-    components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
-    for path, operations in document["paths"].items():
-        for operation in operations.values():
-            operation["security"] = [{"bearer": []}] if path.startswith(GUARDED) else []
-            if path.startswith(GUARDED):
-                operation.setdefault("parameters", []).append(parameter_json(PROJECT))
-            for status, problem in ANY_HEAD.items():
-                operation["responses"].setdefault(status, {"description": problem, "content": {PROBLEM: {}}})
-            _say_problems(operation)
-            if "requestBody" in operation:
-                operation["responses"]["415"] = ANY_BODY.copy()
-            _say_headers(operation)
+    # Declared by FastAPI's own classes of security it would be looked for at each request, beside the door.
+    components["securitySchemes"] = {
+        SECURITY_SCHEME: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+    }
     _say_width(document)
     return document
+
+
+def _with_problem(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schemas with that of a refusal: FastAPI has a model for an answer only under the route's own media type."""
+    problem = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+    add(schemas, _without_defaults({**problem.pop("$defs"), Problem.__name__: problem}))
+    return dict(sorted(schemas.items()))
 
 
 def _say_width(schema: Any) -> None:
@@ -128,17 +84,3 @@ def _without_defaults(schemas: dict[str, Any]) -> dict[str, Any]:
 def _name_in_path(schema: dict[str, Any], field: str) -> None:
     schema["required"] = [name for name in schema["required"] if name != field]
     schema["properties"][field]["description"] = "The name in the path; it may be left out."
-
-
-def _say_problems(operation: dict[str, Any]) -> None:
-    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    for answer in operation["responses"].values():
-        if "application/problem+json" in answer.get("content", {}):
-            answer["content"] = {"application/problem+json": problem}
-
-
-def _say_headers(operation: dict[str, Any]) -> None:
-    for status, answer in operation["responses"].items():
-        name = HEADERS_OF.get(status)
-        if name is not None and PROBLEM in answer.get("content", {}):
-            answer["headers"] = {name: {"$ref": f"#/components/headers/{name}"}}

@@ -24,7 +24,7 @@ from gateway.operations.calls import (
 )
 from gateway.operations.plan import planned
 from gateway.problems import Problem
-from gateway.rest.documented import answers, change, documented, verb_route
+from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
@@ -44,8 +44,14 @@ AtDoor = Annotated[Door, Depends(door_of)]
 @router.post(
     "",
     operation_id="proposeToolCall",
-    responses=answers({200: r.ToolCall, 202: r.ToolCall}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.ProposeToolCall, parameters=(WAIT_OF_PROPOSAL,), writes=True),
+    **operation(
+        {200: r.ToolCall, 202: r.ToolCall},
+        404,
+        409,
+        body=b.ProposeToolCall,
+        parameters=(WAIT_OF_PROPOSAL,),
+        writes=True,
+    ),
 )
 async def propose(door: AtDoor, execution_id: str) -> Response:
     """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person.
@@ -72,8 +78,7 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
 @router.get(
     "",
     operation_id="listToolCalls",
-    responses=answers({200: r.Page[r.ToolCall]}, 403, 404, 422),
-    openapi_extra=documented(parameters=(CURSOR, AFTER)),
+    **operation({200: r.Page[r.ToolCall]}, 404, parameters=(CURSOR, AFTER)),
 )
 async def list_calls(door: AtDoor, execution_id: str) -> Response:
     """All calls of an execution, in the order in which they were proposed; without the grants' tokens.
@@ -98,8 +103,7 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
 @router.get(
     "/{call_id}",
     operation_id="getToolCall",
-    responses=answers({200: r.ToolCall, 202: r.ToolCall}, 403, 404, 422),
-    openapi_extra=documented(parameters=(WAIT, AFTER)),
+    **operation({200: r.ToolCall, 202: r.ToolCall}, 404, parameters=(WAIT, AFTER)),
 )
 async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     """A call as it stands; with `wait`, once it is decided."""

@@ -11,7 +11,7 @@ from gateway import resources as r
 from gateway.identity.doors import check_reads, check_reads_tools
 from gateway.live.definitions import Published, Shelf, by_name, newest, principal_json, tool_json
 from gateway.operations.definitions import looked_up, missing, publish_principal, publish_tool
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR
 from schemas.principals import PrincipalDocument
@@ -24,8 +24,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
 @router.put(
     "/tools/{name}",
     operation_id="publishTool",
-    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
-    openapi_extra=documented(body=ToolDefinition, named="name", writes=True),
+    **operation({200: r.Published, 202: r.Published}, 409, body=ToolDefinition, named="name", writes=True),
 )
 async def put_tool(door: AtDoor, name: str) -> Response:
     """Publish a tool: 200 when every partition judges by it, 202 with those that do not yet."""
@@ -36,8 +35,7 @@ async def put_tool(door: AtDoor, name: str) -> Response:
 @router.get(
     "/tools",
     operation_id="listTools",
-    responses=answers({200: r.Page[r.Tool]}, 403),
-    openapi_extra=documented(parameters=(CURSOR, AFTER)),
+    **operation({200: r.Page[r.Tool]}, parameters=(CURSOR, AFTER)),
 )
 async def list_tools(door: AtDoor) -> Response:
     """Every tool of the project and of its tenant at its newest version."""
@@ -50,8 +48,7 @@ async def list_tools(door: AtDoor) -> Response:
 @router.get(
     "/tools/{name}",
     operation_id="getTool",
-    responses=answers({200: r.Tool}, 403, 404),
-    openapi_extra=documented(parameters=(AFTER,)),
+    **operation({200: r.Tool}, 404, parameters=(AFTER,)),
 )
 async def get_tool(door: AtDoor, name: str) -> Response:
     """A tool at its newest version: the project's own, else the tenant's."""
@@ -67,8 +64,13 @@ async def get_tool(door: AtDoor, name: str) -> Response:
 @router.put(
     "/principals/{name}",
     operation_id="publishPrincipal",
-    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
-    openapi_extra=documented(body=PrincipalDocument, named="principal", writes=True),
+    **operation(
+        {200: r.Published, 202: r.Published},
+        409,
+        body=PrincipalDocument,
+        named="principal",
+        writes=True,
+    ),
 )
 async def put_principal(door: AtDoor, name: str) -> Response:
     """Publish a person or service, its accounts and roles: 200 when every partition judges by it."""
@@ -79,8 +81,7 @@ async def put_principal(door: AtDoor, name: str) -> Response:
 @router.get(
     "/principals",
     operation_id="listPrincipals",
-    responses=answers({200: r.Page[r.Principal]}, 403),
-    openapi_extra=documented(parameters=(CURSOR, AFTER)),
+    **operation({200: r.Page[r.Principal]}, parameters=(CURSOR, AFTER)),
 )
 async def list_principals(door: AtDoor) -> Response:
     """Every principal of the project and of its tenant at its newest version."""

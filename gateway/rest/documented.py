@@ -1,4 +1,8 @@
-"""What the OpenAPI document says of a route whose body is read by our own strict reader."""
+"""What the OpenAPI document says of a route, declared on the route; FastAPI makes the document of it.
+
+A body and the parameters are read by our own strict readers, after it is known who asks; so they are declared for the
+document only.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,41 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from gateway import resources as r
-from gateway.rest.parameters import IDEMPOTENCY_KEY, Parameter
+from gateway.resources.base import BodyProblem
+from gateway.rest.parameters import IDEMPOTENCY_KEY, PROJECT, Parameter
 from gateway.words.verb import Words
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
-PROBLEM: dict[str, Any] = {"model": r.Problem, "description": "A refusal (RFC 9457)"}
+Declared = dict[str, Any]
+Answers = dict[int | str, dict[str, Any]]
+SECURITY_SCHEME = "bearer"
+PROBLEM = "application/problem+json"
+# Headers of answers, by name.
+HEADERS: dict[str, dict[str, Any]] = {
+    "WWW-Authenticate": {
+        "description": "How to come in: a bearer token in the header Authorization.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "After how many seconds to ask again. Without it asking again soon helps nobody.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "Accept-Encoding": {
+        "description": "What a body may be coded as: `identity`, as it is.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+}
+# Which of them a refusal has, by its status.
+HEADERS_OF = {
+    401: "WWW-Authenticate",
+    415: "Accept-Encoding",
+    429: "Retry-After",
+    503: "Retry-After",
+}
+# Whatever is asked with a token may be refused so, and whatever has a body besides.
+ANY, WITH_BODY = (401, 403, 422, 429, 503), (400, 413)
 
 # The models of all bodies that routes take, by name: the document's components are made of them.
 _BODIES: dict[str, type[BaseModel]] = {}
@@ -31,18 +65,48 @@ def named_by_path() -> Mapping[str, str]:
     return _NAMED
 
 
-def documented(
-    *,
+def _component(model: type[BaseModel]) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}
+
+
+def refusals(
+    *statuses: int, description: str = "A refusal (RFC 9457)", model: type[BaseModel] = r.Problem
+) -> Answers:
+    """Answers that are problem documents, with the headers that each has."""
+    content = {PROBLEM: {"schema": _component(model)}}
+    found: Answers = {}
+    for status in sorted(statuses):
+        found[status] = {"description": description, "content": content}
+        if status in HEADERS_OF:
+            name = HEADERS_OF[status]
+            found[status]["headers"] = {name: {"$ref": f"#/components/headers/{name}"}}
+    return found
+
+
+# What any request may be told of its head (`gateway.server.heads`).
+ANY_HEAD: Answers = {
+    **refusals(400, description="A header stands twice"),
+    **refusals(401, description="A token is in the URL"),
+}
+# And of any body, by the same.
+_ANY_BODY = refusals(415, description="The body has a Content-Encoding", model=BodyProblem)
+
+
+def operation(
+    models: Mapping[int, type[BaseModel] | dict[str, Any]],
+    *problems: int,
     body: type[BaseModel] | None = None,
     named: str = "",
     any_value: str = "",
     parameters: Sequence[Parameter] = (),
     media_types: Sequence[str] = ("application/json",),
     writes: bool = False,
-) -> dict[str, Any]:
-    """The `openapi_extra` of a route.
+) -> Declared:
+    """What a route says that takes a token.
 
     Args:
+        models: what it answers, by the status; what the document says of it where that is no model.
+        problems: the refusals that it may give, beside those of `ANY` and `WITH_BODY`.
         body: the model of its body; its schema is added to the document's components.
         named: the field of the body that the path gives where it is left out.
         any_value: what the route does with a body that does not fit the model, where it answers that too.
@@ -50,47 +114,38 @@ def documented(
         media_types: what the body may be sent as.
         writes: whether it takes an Idempotency-Key.
     """
-    taken = [*parameters, IDEMPOTENCY_KEY] if writes else parameters
-    extra: dict[str, Any] = {"parameters": [parameter_json(one) for one in taken]} if taken else {}
-    if body is not None:
-        if _BODIES.setdefault(body.__name__, body) is not body:
-            raise ValueError(f"two bodies have the name {body.__name__}")
-        if named:
-            _NAMED[body.__name__] = named
-        schema: dict[str, Any] = {"$ref": f"#/components/schemas/{body.__name__}"}
-        if any_value:
-            schema = {"description": any_value}
-        needed = {name for name, field in body.model_fields.items() if field.is_required()}
-        extra["requestBody"] = {
-            "required": bool(needed - {named}),
-            "content": {media_type: {"schema": schema} for media_type in media_types},
-        }
-    return extra
-
-
-def answers(models: Mapping[int, type[BaseModel]], *problems: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route: models of what it answers, and which refusals it may give."""
-    found: dict[int | str, dict[str, Any]] = {
-        status: {"model": model, "description": (model.__doc__ or "").strip().split("\n")[0]}
-        for status, model in models.items()
+    answers: Answers = {
+        status: model if isinstance(model, dict) else _of_model(model) for status, model in models.items()
     }
-    for status in sorted({401, 403, 422, 429, 503, *problems}):
-        found[status] = {**PROBLEM, "content": {"application/problem+json": {}}}
-    return found
+    taken = (*parameters, *((IDEMPOTENCY_KEY,) if writes else ()), PROJECT)
+    found = {*ANY, *problems, *(() if body is None else WITH_BODY)}
+    return _declared(
+        answers | refusals(*found),
+        taken,
+        {} if body is None else _request_body(body, named, any_value, media_types),
+        [{SECURITY_SCHEME: []}],
+    )
 
 
-def change(
-    model: type[BaseModel], body: type[BaseModel], parameters: Sequence[Parameter] = ()
-) -> dict[str, Any]:
+def open_operation(
+    answers: Mapping[int | str, dict[str, Any]] | None = None,
+    *,
+    body: type[BaseModel] | None = None,
+    parameters: Sequence[Parameter] = (),
+    media_types: Sequence[str] = ("application/json",),
+) -> Declared:
+    """What a route says that anybody may ask; the arguments are as of `operation`."""
+    asked = {} if body is None else _request_body(body, "", "", media_types)
+    return _declared(answers or {}, parameters, asked, [])
+
+
+def change(model: type[BaseModel], body: type[BaseModel], parameters: Sequence[Parameter] = ()) -> Declared:
     """What a route says that asks the decider to change one thing: its answer, its refusals, its body."""
-    return {
-        "responses": answers({200: model}, 400, 403, 404, 409, 413, 422),
-        "openapi_extra": documented(body=body, parameters=parameters, writes=True),
-    }
+    return operation({200: model}, 404, 409, body=body, parameters=parameters, writes=True)
 
 
 def verb_route(
-    router: APIRouter, subject: str, verb: Words[Any], said: Mapping[str, Any]
+    router: APIRouter, subject: str, verb: Words[Any], said: Declared
 ) -> Callable[[Handler], Handler]:
     """The route of what may be done to a subject: `POST {subject}/{verb}`, and what the document says of it."""
     return router.post(
@@ -111,3 +166,37 @@ def parameter_json(parameter: Parameter) -> dict[str, Any]:
         "description": parameter.description,
         "schema": dict(parameter.schema),
     }
+
+
+def _declared(
+    answers: Mapping[int | str, dict[str, Any]],
+    parameters: Sequence[Parameter],
+    body: dict[str, Any],
+    security: list[dict[str, list[str]]],
+) -> Declared:
+    extra: dict[str, Any] = {"parameters": [parameter_json(one) for one in parameters]} if parameters else {}
+    if body:
+        extra["requestBody"] = body
+    return {
+        "responses": {**answers, **(_ANY_BODY if body else {})},
+        "openapi_extra": {**extra, "security": security},
+    }
+
+
+def _request_body(
+    body: type[BaseModel], named: str, any_value: str, media_types: Sequence[str]
+) -> dict[str, Any]:
+    if _BODIES.setdefault(body.__name__, body) is not body:
+        raise ValueError(f"two bodies have the name {body.__name__}")
+    if named:
+        _NAMED[body.__name__] = named
+    schema = {"description": any_value} if any_value else _component(body)
+    needed = {name for name, field in body.model_fields.items() if field.is_required()}
+    return {
+        "required": bool(needed - {named}),
+        "content": {media_type: {"schema": schema} for media_type in media_types},
+    }
+
+
+def _of_model(model: type[BaseModel]) -> dict[str, Any]:
+    return {"model": model, "description": (model.__doc__ or "").strip().split("\n")[0]}

@@ -13,7 +13,7 @@ from gateway import resources as r
 from gateway.identity.doors import check_reads, check_sees, reads_project
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import answers, change, documented, verb_route
+from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import Moment, event_page, read_execution, read_moment
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
@@ -33,8 +33,7 @@ AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was the
     "",
     status_code=201,
     operation_id="startExecution",
-    responses=answers({200: r.Execution, 201: r.Execution}, 400, 403, 409, 413, 422),
-    openapi_extra=documented(body=b.StartExecution, writes=True),
+    **operation({200: r.Execution, 201: r.Execution}, 409, body=b.StartExecution, writes=True),
 )
 async def start(door: AtDoor) -> Response:
     """Open an execution; the same body again answers 200 with it as it stands."""
@@ -45,8 +44,7 @@ async def start(door: AtDoor) -> Response:
 @router.get(
     "",
     operation_id="listExecutions",
-    responses=answers({200: r.Page[r.Execution]}, 403, 422),
-    openapi_extra=documented(parameters=(STATE, AGENT, CURSOR, LIMIT, AFTER)),
+    **operation({200: r.Page[r.Execution]}, parameters=(STATE, AGENT, CURSOR, LIMIT, AFTER)),
 )
 async def list_executions(door: AtDoor) -> Response:
     """Executions, newest first; an agent's token sees its own."""
@@ -71,8 +69,7 @@ async def list_executions(door: AtDoor) -> Response:
 @router.get(
     "/{execution_id}",
     operation_id="getExecution",
-    responses=answers({200: r.Execution}, 403, 404, 422),
-    openapi_extra=documented(parameters=(AT, AFTER)),
+    **operation({200: r.Execution}, 404, parameters=(AT, AFTER)),
 )
 async def get_execution(door: AtDoor, execution_id: str) -> Response:
     """An execution now, or as it was."""
@@ -99,8 +96,7 @@ async def get_execution(door: AtDoor, execution_id: str) -> Response:
 @router.get(
     "/{execution_id}/events",
     operation_id="listExecutionEvents",
-    responses=answers({200: r.Page[r.Event]}, 403, 404, 422),
-    openapi_extra=documented(parameters=(CURSOR, LIMIT, AFTER)),
+    **operation({200: r.Page[r.Event]}, 404, parameters=(CURSOR, LIMIT, AFTER)),
 )
 async def list_events(door: AtDoor, execution_id: str) -> Response:
     """What happened in an execution, in order."""

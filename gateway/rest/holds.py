@@ -24,7 +24,7 @@ from gateway.operations.holds import (
 )
 from gateway.operations.plan import Plan
 from gateway.problems import Problem
-from gateway.rest.documented import answers, change, documented, verb_route
+from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
 from gateway.words.holds import VERBS
@@ -59,8 +59,7 @@ ORDER = ("opened_at_ms", "hold_id")
 @router.get(
     "",
     operation_id="listHolds",
-    responses=answers({200: r.Page[r.Hold]}, 403, 422),
-    openapi_extra=documented(parameters=(*FILTERS, CURSOR, LIMIT, AFTER)),
+    **operation({200: r.Page[r.Hold]}, parameters=(*FILTERS, CURSOR, LIMIT, AFTER)),
 )
 async def list_holds(door: AtDoor) -> Response:
     """Holds, longest open first: an agent's token sees its agent's, who may not read all those that ask them."""
@@ -77,8 +76,7 @@ async def list_holds(door: AtDoor) -> Response:
 @router.post(
     "/decisions",
     operation_id="decideHolds",
-    responses=answers({200: r.BulkAnswer}, 400, 403, 413, 422),
-    openapi_extra=documented(body=b.DecideHolds, writes=True),
+    **operation({200: r.BulkAnswer}, body=b.DecideHolds, writes=True),
 )
 async def decide_many(door: AtDoor) -> Response:
     """Decide several holds of low risk: one answer an item, in order."""
@@ -99,8 +97,7 @@ async def decide_many(door: AtDoor) -> Response:
 @router.get(
     "/{hold_id}",
     operation_id="getHold",
-    responses=answers({200: r.Hold}, 403, 404),
-    openapi_extra=documented(parameters=(AFTER,)),
+    **operation({200: r.Hold}, 404, parameters=(AFTER,)),
 )
 async def get_hold(door: AtDoor, hold_id: str) -> Response:
     """One hold."""

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway import resources as r
 from gateway.identity.doors import check_role
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, door_of
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter
 from projections.folds.calls import call_json
@@ -31,8 +31,7 @@ REVIEWER = Parameter("reviewer", "A subject, or a principal with all of its acco
 @router.get(
     "/impact",
     operation_id="listImpact",
-    responses=answers({200: r.Page[r.ToolCall]}, 403, 404, 422),
-    openapi_extra=documented(parameters=(GRANT, RULE, REVIEWER, CURSOR, LIMIT, AFTER)),
+    **operation({200: r.Page[r.ToolCall]}, 404, parameters=(GRANT, RULE, REVIEWER, CURSOR, LIMIT, AFTER)),
 )
 async def list_impact(door: AtDoor) -> Response:
     """The calls that were let run because of one grant, one rule or one person, oldest first.

@@ -16,7 +16,7 @@ from gateway.live.definitions import Published, by_name, in_force, newest, polic
 from gateway.operations.definitions import looked_up, missing
 from gateway.operations.policies import check_policy, publish_policy, retire_policy
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of, read_raw
 from gateway.rest.parameters import AFTER, CURSOR, Number, Word
 from gateway.strictjson import BODY_MAX_BYTES, parse
@@ -35,8 +35,13 @@ DOCUMENT = ("application/json", "application/yaml")
 @router.put(
     "/policies/{name}",
     operation_id="publishPolicy",
-    responses=answers({200: r.Published, 202: r.Published}, 400, 403, 409, 413, 422),
-    openapi_extra=documented(body=PolicyDocument, media_types=DOCUMENT, writes=True),
+    **operation(
+        {200: r.Published, 202: r.Published},
+        409,
+        body=PolicyDocument,
+        media_types=DOCUMENT,
+        writes=True,
+    ),
 )
 async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
     """Publish a policy, as YAML text or JSON: 200 when every partition judges by it.
@@ -50,8 +55,8 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
 @router.post(
     "/policies/{name}/check",
     operation_id="checkPolicy",
-    responses=answers({200: r.PolicyCheck}, 400, 403, 413),
-    openapi_extra=documented(
+    **operation(
+        {200: r.PolicyCheck},
         body=PolicyDocument,
         media_types=DOCUMENT,
         any_value="A policy, or what is to become one: what keeps it from being one is told under `problems`.",
@@ -66,8 +71,7 @@ async def check(door: AtDoor, name: str, request: Request) -> Response:
 @router.post(
     "/policies/{name}/retire",
     operation_id="retirePolicy",
-    responses=answers({200: r.RetiredPolicy, 202: r.RetiredPolicy}, 400, 403, 404, 409, 413),
-    openapi_extra=documented(body=b.RetirePolicy, writes=True),
+    **operation({200: r.RetiredPolicy, 202: r.RetiredPolicy}, 404, 409, body=b.RetirePolicy, writes=True),
 )
 async def retire(door: AtDoor, name: str) -> Response:
     """Take a policy out of force: 200 when no partition judges by it any more. Publishing it puts it back."""
@@ -78,8 +82,7 @@ async def retire(door: AtDoor, name: str) -> Response:
 @router.get(
     "/policies",
     operation_id="listPolicies",
-    responses=answers({200: r.Page[r.PolicyVersion]}, 403),
-    openapi_extra=documented(parameters=(STATUS, CURSOR, AFTER)),
+    **operation({200: r.Page[r.PolicyVersion]}, parameters=(STATUS, CURSOR, AFTER)),
 )
 async def list_policies(door: AtDoor) -> Response:
     """Every policy of the project and of its tenant at its newest version, without what was retired."""
@@ -94,8 +97,7 @@ async def list_policies(door: AtDoor) -> Response:
 @router.get(
     "/policies/{name}",
     operation_id="getPolicy",
-    responses=answers({200: r.PolicyVersion}, 403, 404),
-    openapi_extra=documented(parameters=(VERSION, AFTER)),
+    **operation({200: r.PolicyVersion}, 404, parameters=(VERSION, AFTER)),
 )
 async def get_policy(door: AtDoor, name: str) -> Response:
     """A policy at its newest version, or at a given one: the project's own, else the tenant's."""
@@ -116,8 +118,7 @@ async def get_policy(door: AtDoor, name: str) -> Response:
 @router.get(
     "/policies/{name}/versions",
     operation_id="listPolicyVersions",
-    responses=answers({200: r.Page[r.PolicyVersion]}, 403, 404),
-    openapi_extra=documented(parameters=(CURSOR, AFTER)),
+    **operation({200: r.Page[r.PolicyVersion]}, 404, parameters=(CURSOR, AFTER)),
 )
 async def list_versions(door: AtDoor, name: str) -> Response:
     """All versions of a policy, newest first: of the project's own, else of the tenant's."""
@@ -132,8 +133,7 @@ async def list_versions(door: AtDoor, name: str) -> Response:
 @router.get(
     "/rules",
     operation_id="listRules",
-    responses=answers({200: r.Page[Any]}, 403),
-    openapi_extra=documented(parameters=(CURSOR,)),
+    **operation({200: r.Page[Any]}, parameters=(CURSOR,)),
 )
 async def list_rules(door: AtDoor) -> Response:
     """The rules of every policy in force, in the order of their policies."""

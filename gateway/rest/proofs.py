@@ -13,7 +13,7 @@ from gateway import resources as r
 from gateway.audit_reads import AuditReads, cut_to_size, record_json, tree_in, within_reach
 from gateway.identity.doors import check_role
 from gateway.problems import Problem, not_found
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import CURSOR, LIMIT, NUMBER_MAX, Number, Word
 from projections.audit.tiles import TreeDamaged
@@ -38,7 +38,7 @@ NUMBER_DIGITS = 18
 @router.get(
     "/head",
     operation_id="getAuditHead",
-    responses=answers({200: r.AuditHeadAnswer}, 403, 404),
+    **operation({200: r.AuditHeadAnswer}, 404),
 )
 async def get_head(door: AtDoor) -> Response:
     """The newest signed head of the tenant's audit trees."""
@@ -51,8 +51,7 @@ async def get_head(door: AtDoor) -> Response:
 @router.get(
     "/heads",
     operation_id="listAuditHeads",
-    responses=answers({200: r.Page[r.AuditHead]}, 403, 422),
-    openapi_extra=documented(parameters=(CURSOR, LIMIT)),
+    **operation({200: r.Page[r.AuditHead]}, parameters=(CURSOR, LIMIT)),
 )
 async def list_heads(door: AtDoor) -> Response:
     """The tenant's heads, oldest first; the cursor is the number of the last one seen."""
@@ -63,7 +62,7 @@ async def list_heads(door: AtDoor) -> Response:
     return answer(listed(door.gate, [_head_json(head) for head in heads[:count]], more))
 
 
-@router.get("/keys", operation_id="listAuditKeys", responses=answers({200: r.AuditKeys}, 403))
+@router.get("/keys", operation_id="listAuditKeys", **operation({200: r.AuditKeys}))
 async def list_keys(door: AtDoor) -> Response:
     """The public keys (Ed25519) that sign heads, by key id. Whoever verifies keeps them from an earlier day."""
     return answer(door.gate.json({"keys": _reads(door).keys()}))
@@ -72,8 +71,7 @@ async def list_keys(door: AtDoor) -> Response:
 @router.get(
     "/records",
     operation_id="listAuditRecords",
-    responses=answers({200: r.Page[r.AuditLeaf]}, 403, 422),
-    openapi_extra=documented(parameters=(TOPIC, PARTITION, CURSOR, LIMIT)),
+    **operation({200: r.Page[r.AuditLeaf]}, parameters=(TOPIC, PARTITION, CURSOR, LIMIT)),
 )
 async def list_records(door: AtDoor) -> Response:
     """The leaves of one tree in order, with the records where they are of the token's project, or definitions.
@@ -107,8 +105,7 @@ async def list_records(door: AtDoor) -> Response:
 @router.get(
     "/consistency",
     operation_id="getAuditConsistency",
-    responses=answers({200: r.AuditConsistency}, 403, 404, 422),
-    openapi_extra=documented(parameters=(SINCE_HEAD,)),
+    **operation({200: r.AuditConsistency}, 404, parameters=(SINCE_HEAD,)),
 )
 async def get_consistency(door: AtDoor) -> Response:
     """That the trees of an earlier head are the beginnings of the newest head's (RFC 9162, section 2.1.4)."""
@@ -126,7 +123,7 @@ async def get_consistency(door: AtDoor) -> Response:
 @router.get(
     "/{event_id}/proof",
     operation_id="getAuditProof",
-    responses=answers({200: r.AuditProof}, 403, 404),
+    **operation({200: r.AuditProof}, 404),
 )
 async def get_proof(door: AtDoor, event_id: str) -> Response:
     """That the event of an audit entry is in the log that the newest head was signed for.

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway import resources as r
 from gateway.identity.doors import check_owner, check_reads, check_role
 from gateway.problems import not_found
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.history import read_time
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Time, Word
@@ -38,8 +38,7 @@ SINCE = Time("since", "Only from this RFC 3339 time on.")
 @router.get(
     "/audit",
     operation_id="listAudit",
-    responses=answers({200: r.Page[r.AuditRow]}, 403, 422),
-    openapi_extra=documented(parameters=(SUBJECT, SINCE, CURSOR, LIMIT, AFTER)),
+    **operation({200: r.Page[r.AuditRow]}, parameters=(SUBJECT, SINCE, CURSOR, LIMIT, AFTER)),
 )
 async def list_audit(door: AtDoor) -> Response:
     """Who exercised authority, oldest first."""
@@ -60,7 +59,7 @@ async def list_audit(door: AtDoor) -> Response:
     )
 
 
-@router.get("/agents", operation_id="listAgents", responses=answers({200: r.Page[r.Agent]}, 403))
+@router.get("/agents", operation_id="listAgents", **operation({200: r.Page[r.Agent]}))
 async def list_agents(door: AtDoor) -> Response:
     """Every agent and what it did, by tool."""
     check_reads(door.actor)
@@ -73,7 +72,7 @@ async def list_agents(door: AtDoor) -> Response:
 @router.get(
     "/agents/{agent}/trust",
     operation_id="getAgentTrust",
-    responses=answers({200: r.AgentTrust}, 403, 404),
+    **operation({200: r.AgentTrust}, 404),
 )
 async def get_trust(door: AtDoor, agent: str) -> Response:
     """What is counted of an agent of the project, for each tool that it used."""
@@ -91,8 +90,7 @@ async def get_trust(door: AtDoor, agent: str) -> Response:
 @router.get(
     "/reviewers",
     operation_id="listReviewers",
-    responses=answers({200: r.Page[r.Reviewer]}, 403, 422),
-    openapi_extra=documented(parameters=(SINCE,)),
+    **operation({200: r.Page[r.Reviewer]}, parameters=(SINCE,)),
 )
 async def list_reviewers(door: AtDoor) -> Response:
     """Who decided holds, and how often which way; of the last 30 days where `since` is left out."""
@@ -107,8 +105,7 @@ async def list_reviewers(door: AtDoor) -> Response:
 @router.get(
     "/dead-letters",
     operation_id="listDeadLetters",
-    responses=answers({200: r.Page[r.DeadLetter]}, 403, 422),
-    openapi_extra=documented(parameters=(SCOPE, CURSOR, LIMIT, AFTER)),
+    **operation({200: r.Page[r.DeadLetter]}, parameters=(SCOPE, CURSOR, LIMIT, AFTER)),
 )
 async def list_dead_letters(door: AtDoor) -> Response:
     """Records that could not be read or believed, newest first.

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
-from gateway.rest.documented import documented
+from gateway.rest.documented import open_operation
 from gateway.rest.door import read_raw
 from schemas.policy_document import policy_json_schema
 from schemas.registry import SchemaEntry, builtin
@@ -29,7 +29,6 @@ class AvroSchema(BaseModel):
 
 
 MEDIA_TYPES = ("application/json", "application/vnd.schemaregistry.v1+json")
-_BODY = documented(body=AvroSchema, media_types=MEDIA_TYPES)
 
 
 class RegistryResponse(JSONResponse):
@@ -62,7 +61,11 @@ COMPATIBILITY = "FULL_TRANSITIVE"
 
 
 @router.get(
-    "/subjects", operation_id="listSubjects", response_class=RegistryResponse, response_model=list[str]
+    "/subjects",
+    operation_id="listSubjects",
+    response_class=RegistryResponse,
+    response_model=list[str],
+    **open_operation(),
 )
 async def subjects() -> Response:
     """The subjects."""
@@ -74,7 +77,7 @@ async def subjects() -> Response:
     operation_id="listSubjectVersions",
     response_class=RegistryResponse,
     response_model=list[int],
-    responses=REFUSALS,
+    **open_operation(REFUSALS),
 )
 async def versions(subject: str) -> Response:
     """The versions of a subject."""
@@ -89,7 +92,7 @@ async def versions(subject: str) -> Response:
     operation_id="getSchemaVersion",
     response_class=RegistryResponse,
     response_model=r.SchemaVersion,
-    responses=REFUSALS,
+    **open_operation(REFUSALS),
 )
 async def version_of(subject: str, version: str) -> Response:
     """One version of a subject; `latest` is its newest."""
@@ -109,7 +112,7 @@ async def version_of(subject: str, version: str) -> Response:
     operation_id="getSchema",
     response_class=RegistryResponse,
     response_model=r.SchemaText,
-    responses=REFUSALS,
+    **open_operation(REFUSALS),
 )
 async def schema_of(schema_id: str) -> Response:
     """The schema of an id."""
@@ -123,8 +126,7 @@ async def schema_of(schema_id: str) -> Response:
     operation_id="findSchema",
     response_class=RegistryResponse,
     response_model=r.SchemaVersion,
-    responses=REFUSALS,
-    openapi_extra=_BODY,
+    **open_operation(REFUSALS, body=AvroSchema, media_types=MEDIA_TYPES),
 )
 async def find(request: Request, subject: str) -> Response:
     """The version of a subject that a schema is; the schema's spelling and its `doc` do not matter."""
@@ -137,8 +139,7 @@ async def find(request: Request, subject: str) -> Response:
     operation_id="registerSchema",
     response_class=RegistryResponse,
     response_model=r.SchemaId,
-    responses=REFUSALS,
-    openapi_extra=_BODY,
+    **open_operation(REFUSALS, body=AvroSchema, media_types=MEDIA_TYPES),
 )
 async def register(request: Request, subject: str) -> Response:
     """The id of a schema that is there already; nothing can be added (42205)."""
@@ -151,7 +152,11 @@ async def register(request: Request, subject: str) -> Response:
 
 
 @router.get(
-    "/config", operation_id="getCompatibility", response_class=RegistryResponse, response_model=dict[str, str]
+    "/config",
+    operation_id="getCompatibility",
+    response_class=RegistryResponse,
+    response_model=dict[str, str],
+    **open_operation(),
 )
 async def config() -> Response:
     """How every version of a subject goes with every other."""
@@ -163,7 +168,7 @@ async def config() -> Response:
     operation_id="getSubjectCompatibility",
     response_class=RegistryResponse,
     response_model=dict[str, str],
-    responses=REFUSALS,
+    **open_operation(REFUSALS),
 )
 async def config_of(subject: str) -> Response:
     """The same for a subject."""
@@ -171,7 +176,13 @@ async def config_of(subject: str) -> Response:
     return _answer({"compatibilityLevel": COMPATIBILITY}) if known else _no_subject()
 
 
-@router.get("/mode", operation_id="getMode", response_class=RegistryResponse, response_model=dict[str, str])
+@router.get(
+    "/mode",
+    operation_id="getMode",
+    response_class=RegistryResponse,
+    response_model=dict[str, str],
+    **open_operation(),
+)
 async def mode() -> Response:
     """That nothing can be registered."""
     return _answer({"mode": "READONLY"})
@@ -182,7 +193,7 @@ async def mode() -> Response:
     operation_id="getSubjectMode",
     response_class=RegistryResponse,
     response_model=dict[str, str],
-    responses=REFUSALS,
+    **open_operation(REFUSALS),
 )
 async def mode_of(subject: str) -> Response:
     """The same for a subject."""
@@ -194,6 +205,7 @@ async def mode_of(subject: str) -> Response:
     operation_id="listSchemaTypes",
     response_class=RegistryResponse,
     response_model=list[str],
+    **open_operation(),
 )
 async def types() -> Response:
     """The kinds of schemas served."""
@@ -205,6 +217,7 @@ async def types() -> Response:
     operation_id="getPolicySchema",
     response_class=SchemaResponse,
     response_model=r.JsonSchema,
+    **open_operation(),
 )
 async def policy_schema() -> Response:
     """The JSON Schema of the policy document."""

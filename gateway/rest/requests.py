@@ -11,7 +11,7 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.deciding import check_sees_hold
 from gateway.operations.requests import ask_person, find_request, request_reply
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, EXECUTION, WAIT
 from gateway.rest.waiting import wait_until
@@ -24,8 +24,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
     "",
     status_code=201,
     operation_id="requestHumanInput",
-    responses=answers({200: r.HumanRequest, 201: r.HumanRequest}, 400, 403, 404, 409, 413, 422),
-    openapi_extra=documented(body=b.RequestHumanInput, writes=True),
+    **operation({200: r.HumanRequest, 201: r.HumanRequest}, 404, 409, body=b.RequestHumanInput, writes=True),
 )
 async def ask(door: AtDoor) -> Response:
     """Ask a person something; a request is a hold, and answering the one answers the other."""
@@ -36,8 +35,7 @@ async def ask(door: AtDoor) -> Response:
 @router.get(
     "/{request_id}",
     operation_id="getRequest",
-    responses=answers({200: r.HumanRequest}, 403, 404, 409, 422),
-    openapi_extra=documented(parameters=(EXECUTION, WAIT, AFTER)),
+    **operation({200: r.HumanRequest}, 404, 409, parameters=(EXECUTION, WAIT, AFTER)),
 )
 async def get_request(door: AtDoor, request_id: str) -> Response:
     """A request as it stands; with `wait`, once it is answered."""

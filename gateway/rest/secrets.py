@@ -15,7 +15,7 @@ from gateway.operations import calls
 from gateway.operations.data_keys import destroy_key, list_keys
 from gateway.operations.delivery import plan_erase, plan_take
 from gateway.operations.requests import find_request
-from gateway.rest.documented import answers, change
+from gateway.rest.documented import change, operation
 from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import EXECUTION
 
@@ -60,7 +60,7 @@ async def erase_of_call(door: AtDoor, execution_id: str, call_id: str) -> Respon
 @router.get(
     "/data-keys",
     operation_id="listDataKeys",
-    responses=answers({200: r.Page[r.DataKey]}, 403),
+    **operation({200: r.Page[r.DataKey]}),
 )
 async def list_data_keys(door: AtDoor) -> Response:
     """The data keys of the project, oldest first; new values are sealed under its last."""

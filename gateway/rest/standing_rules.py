@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway import resources as r
 from gateway.identity.doors import check_reads
 from gateway.operations.standing_rules import change_rule, rule_row
-from gateway.rest.documented import answers, documented, verb_route
+from gateway.rest.documented import operation, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR, Word
 from gateway.words.standing_rules import VERBS
@@ -27,14 +27,12 @@ STATUS = Word(
     "Only rules of this status.",
     words=("proposed", "active", "suspended", "revoked", "refused"),
 )
-CHANGED = answers({200: r.ChangedRule, 202: r.ChangedRule}, 400, 403, 404, 409, 413)
 
 
 @router.get(
     "",
     operation_id="listStandingRules",
-    responses=answers({200: r.Page[r.StandingRule]}, 403),
-    openapi_extra=documented(parameters=(STATUS, CURSOR, AFTER)),
+    **operation({200: r.Page[r.StandingRule]}, parameters=(STATUS, CURSOR, AFTER)),
 )
 async def list_rules(door: AtDoor) -> Response:
     """Every standing rule of the project, the newest first, with the uses that were given so far."""
@@ -61,8 +59,7 @@ async def list_rules(door: AtDoor) -> Response:
 @router.get(
     "/{rule_id}",
     operation_id="getStandingRule",
-    responses=answers({200: r.StandingRule}, 403, 404),
-    openapi_extra=documented(parameters=(AFTER,)),
+    **operation({200: r.StandingRule}, 404, parameters=(AFTER,)),
 )
 async def get_rule(door: AtDoor, rule_id: str) -> Response:
     """One standing rule: what it covers, on what evidence, and how often it was used."""
@@ -85,8 +82,8 @@ def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
 
 
 for _verb in VERBS:
-    _documented = {"responses": CHANGED, "openapi_extra": documented(body=_verb.body, writes=True)}
-    verb_route(router, "/{rule_id}", _verb, _documented)(_change(_verb.name))
+    _said = operation({200: r.ChangedRule, 202: r.ChangedRule}, 404, 409, body=_verb.body, writes=True)
+    verb_route(router, "/{rule_id}", _verb, _said)(_change(_verb.name))
 
 
 async def _used(door: Door, rule_id: str) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response, StreamingResponse
 
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, door_of
 from gateway.rest.parameters import CURSOR, LAST_EVENT_ID, Parameter
 from gateway.shares.work import owner_of
@@ -25,9 +25,11 @@ CHANNELS = Parameter("channels", "Channels by comma, as of the WebSocket; events
     "/stream",
     operation_id="streamEvents",
     response_class=Response,
-    responses=answers({}, 403, 404, 422)
-    | {200: {"description": "Messages of the WebSocket protocol", "content": {"text/event-stream": {}}}},
-    openapi_extra=documented(parameters=(CHANNELS, CURSOR, LAST_EVENT_ID)),
+    **operation(
+        {200: {"description": "Messages of the WebSocket protocol", "content": {"text/event-stream": {}}}},
+        404,
+        parameters=(CHANNELS, CURSOR, LAST_EVENT_ID),
+    ),
 )
 async def stream(door: AtDoor) -> Response:
     """The messages of some channels, as they come; `Last-Event-ID` goes on from a cursor."""

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_reads, is_owner
-from gateway.rest.documented import PROBLEM, answers, documented
+from gateway.rest.documented import open_operation, operation, refusals
 from gateway.rest.door import Door, answer, door_of, listed, word_in
 from gateway.rest.parameters import Word
 from gateway.service.gateway import Gateway
@@ -25,7 +25,7 @@ PART = Word(
 )
 
 
-@router.get("/healthz", operation_id="getHealth", response_model=r.Health)
+@router.get("/healthz", operation_id="getHealth", response_model=r.Health, **open_operation())
 async def healthz() -> Response:
     """The process lives."""
     return JSONResponse({"status": "ok"})
@@ -35,11 +35,10 @@ async def healthz() -> Response:
     "/readyz",
     operation_id="getReadiness",
     response_model=r.Readiness,
-    responses={
-        422: {**PROBLEM, "content": {"application/problem+json": {}}},
-        503: {"model": r.Readiness, "description": "Not ready, and why"},
-    },
-    openapi_extra=documented(parameters=(PART,)),
+    **open_operation(
+        {**refusals(422), 503: {"model": r.Readiness, "description": "Not ready, and why"}},
+        parameters=(PART,),
+    ),
 )
 async def readyz(request: Request) -> Response:
     """The installation decides: this gateway serves, Kafka answers, every partition has a decider, views are written.
@@ -60,12 +59,14 @@ async def readyz(request: Request) -> Response:
     "/metrics",
     operation_id="getMetrics",
     response_class=Response,
-    responses={
-        200: {
-            "description": "The text format of Prometheus",
-            "content": {"text/plain": {"schema": {"type": "string"}}},
+    **open_operation(
+        {
+            200: {
+                "description": "The text format of Prometheus",
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+            }
         }
-    },
+    ),
 )
 async def metrics(request: Request) -> Response:
     """Prometheus metrics. They are the installation's and name no tenant."""
@@ -85,7 +86,7 @@ async def metrics(request: Request) -> Response:
 @router.get(
     "/v1/components",
     operation_id="listComponents",
-    responses=answers({200: r.Page[r.Component]}, 403),
+    **operation({200: r.Page[r.Component]}),
 )
 async def components(door: AtDoor) -> Response:
     """The parts of the installation: the brokers as they answer now, the processes by their heartbeats.

@@ -14,7 +14,7 @@ from gateway.operations.groups import groups_of
 from gateway.operations.views import AT_DECISION, view_reply
 from gateway.resources import Page
 from gateway.resources.holds import HoldGroup, HoldView
-from gateway.rest.documented import answers, documented
+from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.head_method import has_body
 from gateway.rest.parameters import AFTER, Parameter, Word
@@ -32,8 +32,7 @@ AGENT = Parameter("agent", "Only of this agent.")
 @router.get(
     "/groups",
     operation_id="groupHolds",
-    responses=answers({200: Page[HoldGroup]}, 403, 422),
-    openapi_extra=documented(parameters=(AGENT, AFTER)),
+    **operation({200: Page[HoldGroup]}, parameters=(AGENT, AFTER)),
 )
 async def group_holds(door: AtDoor) -> Response:
     """Open holds that are alike, as groups: same agent, tool, rules, risk and shape of arguments."""
@@ -54,8 +53,7 @@ async def group_holds(door: AtDoor) -> Response:
 @router.get(
     "/{hold_id}/view",
     operation_id="viewHold",
-    responses=answers({200: HoldView}, 403, 404, 422),
-    openapi_extra=documented(parameters=(AT, AFTER)),
+    **operation({200: HoldView}, 404, parameters=(AT, AFTER)),
 )
 async def view_hold(door: AtDoor, hold_id: str) -> Response:
     """What a person is shown of a hold: one fixed text, to be printed as it is."""

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from gateway import resources as r
 from gateway.identity.keys import KeysUnreadable
 from gateway.problems import Problem
+from gateway.rest.documented import open_operation, refusals
 from gateway.service.served import Served
 from schemas.refusals import Refusal
 
@@ -25,13 +26,7 @@ CACHE = {"Cache-Control": "public, max-age=60"}
     "/jwks.json",
     operation_id="getGrantKeys",
     response_model=r.JsonWebKeySet,
-    responses={
-        503: {
-            "model": r.Problem,
-            "description": "A refusal (RFC 9457)",
-            "content": {"application/problem+json": {}},
-        }
-    },
+    **open_operation(refusals(503)),
 )
 async def jwks(request: Request) -> Response:
     """The public keys that sign grants: a tool server verifies with them, without asking again."""
