@@ -35,16 +35,16 @@ async def _keys(gate: Gate, claims: Claims) -> list[DataKey]:
     return [key for key in found if project in (key.project, TENANT_WIDE)]
 
 
-async def destroy_key(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
+async def plan_destruction(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
     """Destroy a data key: recorded first, then done.
 
     Raises:
-        Problem: a refusal, or nobody has answered in time.
+        Problem: the token, the name or the body speaks against it; 503, the vault cannot be used now.
     """
     found = next((one for one in await _keys(gate, claims) if one.name == name), None)
     if found is None:
         raise not_found("data key")
-    return await gate.perform(lambda: _plan(gate, claims, found, given, key))
+    return _plan(gate, claims, found, given, key)
 
 
 def key_json(key: DataKey) -> dict[str, Any]:

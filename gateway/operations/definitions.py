@@ -10,7 +10,7 @@ from gateway.asking.asker import name_of
 from gateway.identity.doors import check_role
 from gateway.live.definitions import Place, Published, Shelf, lies_in
 from gateway.live.outcome import Outcome
-from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never, perform
+from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never
 from gateway.problems import Problem, not_found
 from gateway.shares.work import owner_of
 from projections.folds.rows import Row
@@ -35,7 +35,7 @@ PUBLISHED = PolicyPublished | ToolPublished | PrincipalPublished
 Publishing = k.PublishPolicy | k.PublishTool | k.PublishPrincipal
 
 
-async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
+async def plan_tool(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
     """Publish a tool's MCP definition.
 
     Args:
@@ -46,7 +46,7 @@ async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key:
         key: its idempotency key.
 
     Raises:
-        Problem: a refusal, or nobody has answered in time.
+        Problem: the token or the definition speaks against it.
     """
     check_role(claims.publisher, "operator")
     # First, since it tells every fault of the definition: a bad name must hide none of them.
@@ -54,25 +54,25 @@ async def publish_tool(gate: Gate, claims: Claims, name: str, given: Given, key:
     if not is_client_id(name):
         raise Problem(Refusal.INVALID, "a published tool's name is 1 to 128 of A-Za-z0-9._:-")
     command = k.PublishTool(name=name, definition=text)
-    return await published(gate, claims, "tool", command, key)
+    return plan_publication(gate, claims, "tool", command, key)
 
 
-async def publish_principal(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
-    """Publish a principal; needs the role admin. Arguments and errors as `publish_tool`."""
+async def plan_principal(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
+    """Publish a principal; needs the role admin. Arguments and errors as `plan_tool`."""
     check_role(claims.publisher, "admin")
     text = await gate.definitions.text_of(owner_of(claims.actor), "principal", name, given())
     command = k.PublishPrincipal(name=name, document=text)
-    return await published(gate, claims, "principal", command, key)
+    return plan_publication(gate, claims, "principal", command, key)
 
 
-async def published(
+def plan_publication(
     gate: Gate,
     claims: Claims,
     kind: str,
     command: Publishing,
     key: str | None,
     warnings: Sequence[Mapping[str, Any]] = (),
-) -> Reply:
+) -> Plan:
     """Ask the decider for a definition's next version, and wait until it is in force.
 
     Args:
@@ -82,21 +82,7 @@ async def published(
         command: what is asked.
         key: its idempotency key.
         warnings: what is doubtful about the definition, told with the answer.
-
-    Raises:
-        Problem: a refusal, or nobody has answered in time.
     """
-    return await perform(gate, lambda: _publication(gate, claims, kind, command, key, warnings))
-
-
-def _publication(
-    gate: Gate,
-    claims: Claims,
-    kind: str,
-    command: Publishing,
-    key: str | None,
-    warnings: Sequence[Mapping[str, Any]],
-) -> Plan:
     # What is asked for the tenant is asked in its name; a project's is asked in the project's, or by the tenant.
     actor, project = claims.publisher, claims.definitions_project
     address = definition_key(actor.tenant, kind, command.name, project)

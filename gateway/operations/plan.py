@@ -101,6 +101,8 @@ class Plan(NamedTuple):
 
 
 Make = Callable[[], Plan]
+# Likewise, where what comes first takes its time; it fetches by itself what it needs.
+Making = Callable[[], Plan | Awaitable[Plan]]
 
 
 class Gate(NamedTuple):
@@ -142,7 +144,7 @@ class Gate(NamedTuple):
         resource["cursor"] = self.live.position.cursor()
         return Reply(status, orjson.dumps(resource))
 
-    async def perform(self, make: Make) -> Reply:
+    async def perform(self, make: Making) -> Reply:
         """Plan, ask, wait, and answer; errors as `perform`."""
         return await perform(self, make)
 
@@ -166,7 +168,7 @@ def begun(gate: Gate, make: Make) -> Plan | Callable[[], Awaitable[Plan]]:
         return unprepared.prepare
 
 
-async def planned(gate: Gate, make: Make) -> Plan:
+async def planned(gate: Gate, make: Making) -> Plan:
     """Plan, fetching what is missing.
 
     Raises:
@@ -174,7 +176,8 @@ async def planned(gate: Gate, make: Make) -> Plan:
     """
     for _ in range(FETCHES_MAX):
         try:
-            return make()
+            made = make()
+            return made if isinstance(made, Plan) else await made
         except Missing as missing:
             await gate.reader.fetch(missing.subject)
         except Unprepared as unprepared:
@@ -182,7 +185,7 @@ async def planned(gate: Gate, make: Make) -> Plan:
     raise Problem(Refusal.UNAVAILABLE, "too much is going on: try again", retry_after=1)
 
 
-async def perform(gate: Gate, make: Make) -> Reply:
+async def perform(gate: Gate, make: Making) -> Reply:
     """Plan, ask, wait, and answer.
 
     Raises:

@@ -11,8 +11,8 @@ from gateway.checking.desk import PolicyRead
 from gateway.identity.doors import check_reads, check_role
 from gateway.live.definitions import Published, in_force, newest, policy_json
 from gateway.live.outcome import Outcome
-from gateway.operations.definitions import adoption, adoption_reply, published, route_of
-from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never, perform
+from gateway.operations.definitions import adoption, adoption_reply, plan_publication, route_of
+from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never
 from gateway.problems import Problem, not_found
 from gateway.shares.work import owner_of
 from projections.folds.rows import Row
@@ -28,7 +28,7 @@ ERRORS_MAX = 100
 Document = Callable[[], str | Any]
 
 
-async def publish_policy(gate: Gate, claims: Claims, name: str, document: Document, key: str | None) -> Reply:
+async def plan_policy(gate: Gate, claims: Claims, name: str, document: Document, key: str | None) -> Plan:
     """Publish a policy document.
 
     Args:
@@ -39,14 +39,14 @@ async def publish_policy(gate: Gate, claims: Claims, name: str, document: Docume
         key: its idempotency key.
 
     Raises:
-        Problem: a refusal, or nobody has answered in time.
+        Problem: the token or the document speaks against it, or it cannot be looked at now.
     """
     check_role(claims.publisher, "operator")
     read, warnings = await _read(gate, claims, name, document(), publishes=True)
     if read.text is None:
         raise _refused(read)
     command = k.PublishPolicy(name=name, document=read.text)
-    return await published(gate, claims, "policy", command, key, warnings)
+    return plan_publication(gate, claims, "policy", command, key, warnings)
 
 
 async def check_policy(gate: Gate, claims: Claims, name: str, document: Document) -> Reply:
@@ -56,7 +56,7 @@ async def check_policy(gate: Gate, claims: Claims, name: str, document: Document
         gate: what is needed.
         claims: of who asks; may read the project.
         name: under which it would be published.
-        document: as for `publish_policy`.
+        document: as for `plan_policy`.
 
     Raises:
         Problem: 403, the actor may not read the project; or it cannot be looked at now.
@@ -75,7 +75,7 @@ async def check_policy(gate: Gate, claims: Claims, name: str, document: Document
     return gate.json(resource)
 
 
-async def retire_policy(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Reply:
+def plan_retirement(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
     """Take a policy out of force: 200 when no partition judges by it any more, 202 with those that still do.
 
     Args:
@@ -86,12 +86,8 @@ async def retire_policy(gate: Gate, claims: Claims, name: str, given: Given, key
         key: its idempotency key.
 
     Raises:
-        Problem: a refusal, or nobody has answered in time.
+        Problem: the token, the name or the body speaks against it.
     """
-    return await perform(gate, lambda: _retirement(gate, claims, name, given, key))
-
-
-def _retirement(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
     actor, project = claims.publisher, claims.definitions_project
     check_role(actor, "operator")
     if not is_client_id(name):

@@ -11,7 +11,7 @@ from gateway.live.outcome import Outcome
 from gateway.live.reader import REQUESTS_MAX, Named, Subject
 from gateway.live.waiters import reused
 from gateway.operations.executions import agent_of, made_id, plan_start
-from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.operations.plan import Gate, Given, Plan, Reply, planned
 from gateway.problems import Problem, not_found
 from gateway.strictjson import canonical_text
 from projections.folds.holds import request_json
@@ -57,11 +57,11 @@ async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: 
     return subject_of(actor, seen[0]["execution_id"], request_id)
 
 
-async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) -> Reply:
+async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
     """Ask a person something; where no execution is named, one is opened for it first.
 
     Raises:
-        Problem: a refusal, or nobody has answered in time.
+        Problem: the token or the body speaks against it, or the execution could not be opened.
     """
     body = read_body(bodies.RequestHumanInput, given())
     if body.kind == "env_var" and ("default" in body.model_fields_set or body.options):
@@ -86,7 +86,7 @@ async def ask_person(gate: Gate, claims: Claims, given: Given, key: str | None) 
             is_made = key is not None and body.request_id is None
             raise reused() if is_made and problem.code is Refusal.ID_REUSED else problem from None
     where = execution_id
-    return await gate.perform(lambda: _plan(gate, claims, body, where, request_id, key))
+    return await planned(gate, lambda: _plan(gate, claims, body, where, request_id, key))
 
 
 def request_reply(gate: Gate, row: Row) -> Reply:

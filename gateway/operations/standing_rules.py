@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from gateway.asking.asker import name_of
 from gateway.live.outcome import Outcome
 from gateway.operations.definitions import adoption, adoption_reply
-from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never, perform
+from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never
 from gateway.problems import Problem, not_found
 from gateway.words.standing_rules import VERBS
 from projections.folds.rows import Row
@@ -43,9 +43,9 @@ async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
     return row
 
 
-async def change_rule(
+async def plan_change(
     gate: Gate, claims: Claims, rule_id: str, change: str, given: Given, key: str | None, used: Used
-) -> Reply:
+) -> Plan:
     """Activate, suspend or revoke a rule: 200 when every partition judges by it, 202 with those that do not yet.
 
     Args:
@@ -58,7 +58,7 @@ async def change_rule(
         used: asks how many of its uses were given, to be shown.
 
     Raises:
-        Problem: a refusal, or nobody has answered in time.
+        Problem: the token or the body speaks against it, there is no such rule, or it cannot be looked at now.
     """
     actor = claims.actor
     if actor.agent is not None:
@@ -66,12 +66,6 @@ async def change_rule(
     if not is_client_id(rule_id):
         raise not_found("standing rule")
     given_out = await used(await rule_row(gate, actor, rule_id))
-    return await perform(gate, lambda: _change(gate, actor, rule_id, change, given, key, given_out))
-
-
-def _change(
-    gate: Gate, actor: Actor, rule_id: str, change: str, given: Given, key: str | None, given_out: int | None
-) -> Plan:
     command = _VERBS[change].asked(rule_id, given)
     name = name_of(actor, f"/v1/standing-rules/{rule_id}/{change}", key)
 

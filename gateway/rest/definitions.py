@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway import resources as r
 from gateway.identity.doors import check_reads, check_reads_tools
 from gateway.live.definitions import Published, Shelf, by_name, newest, principal_json, tool_json
-from gateway.operations.definitions import looked_up, missing, publish_principal, publish_tool
+from gateway.operations.definitions import looked_up, missing, plan_principal, plan_tool
 from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR
@@ -29,7 +29,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
 async def put_tool(door: AtDoor, name: str) -> Response:
     """Publish a tool: 200 when every partition judges by it, 202 with those that do not yet."""
     given = await door.given()
-    return await door.answered(publish_tool(door.gate, door.claims, name, given, door.key))
+    return await door.perform(lambda: plan_tool(door.gate, door.claims, name, given, door.key))
 
 
 @router.get(
@@ -75,7 +75,7 @@ async def get_tool(door: AtDoor, name: str) -> Response:
 async def put_principal(door: AtDoor, name: str) -> Response:
     """Publish a person or service, its accounts and roles: 200 when every partition judges by it."""
     given = await door.given()
-    return await door.answered(publish_principal(door.gate, door.claims, name, given, door.key))
+    return await door.perform(lambda: plan_principal(door.gate, door.claims, name, given, door.key))
 
 
 @router.get(

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from gateway.idempotency import idempotency_key
 from gateway.identity.doors import Admission
 from gateway.live.cursor import CursorRefused, Vector
-from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.operations.plan import Gate, Given, Making, Reply
 from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
 from gateway.server.visitors import greet
@@ -143,17 +143,13 @@ class Door(NamedTuple):
         """Take a body in, at the caller's cost: what gives its value, or raises its refusal."""
         return await taken_in(self.gateway.work, owner_of(self.actor), raw, read)
 
-    async def perform(self, make: Callable[[], Plan]) -> Response:
-        """Plan, ask the decider, and answer.
+    async def perform(self, make: Making) -> Response:
+        """Plan, ask the decider, and answer, at the caller's cost.
 
         Raises:
             Problem: a refusal, or nobody has answered in time.
         """
-        return await self.answered(self.gate.perform(make))
-
-    async def answered(self, work: Coroutine[Any, Any, Reply]) -> Response:
-        """Do what gives a reply, at the caller's cost, and answer; errors as its."""
-        return answer(await self.priced(work))
+        return answer(await self.priced(self.gate.perform(make)))
 
     async def settle_after(self) -> Vector | None:
         """Wait until this gateway has read what `?after=` names.

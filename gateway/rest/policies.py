@@ -14,7 +14,7 @@ from gateway import resources as r
 from gateway.identity.doors import check_reads
 from gateway.live.definitions import Published, by_name, in_force, newest, policy_json, seen
 from gateway.operations.definitions import looked_up, missing
-from gateway.operations.policies import check_policy, publish_policy, retire_policy
+from gateway.operations.policies import check_policy, plan_policy, plan_retirement
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of, read_raw
@@ -49,7 +49,7 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
     `warnings` are what is doubtful about it, and how it and the policies in force shadow each other.
     """
     document = await _document(door, request)
-    return await door.answered(publish_policy(door.gate, door.claims, name, document, door.key))
+    return await door.perform(lambda: plan_policy(door.gate, door.claims, name, document, door.key))
 
 
 @router.post(
@@ -65,7 +65,7 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
 async def check(door: AtDoor, name: str, request: Request) -> Response:
     """Every error and warning of a document beside what is in force, and what it would change."""
     document = await _document(door, request)
-    return await door.answered(check_policy(door.gate, door.claims, name, document))
+    return answer(await door.priced(check_policy(door.gate, door.claims, name, document)))
 
 
 @router.post(
@@ -76,7 +76,7 @@ async def check(door: AtDoor, name: str, request: Request) -> Response:
 async def retire(door: AtDoor, name: str) -> Response:
     """Take a policy out of force: 200 when no partition judges by it any more. Publishing it puts it back."""
     given = await door.given()
-    return await door.answered(retire_policy(door.gate, door.claims, name, given, door.key))
+    return await door.perform(lambda: plan_retirement(door.gate, door.claims, name, given, door.key))
 
 
 @router.get(

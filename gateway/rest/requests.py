@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.deciding import check_sees_hold
-from gateway.operations.requests import ask_person, find_request, request_reply
+from gateway.operations.requests import find_request, plan_request, request_reply
 from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, EXECUTION, WAIT
@@ -29,7 +29,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
 async def ask(door: AtDoor) -> Response:
     """Ask a person something; a request is a hold, and answering the one answers the other."""
     given = await door.given()
-    return await door.answered(ask_person(door.gate, door.claims, given, door.key))
+    return await door.perform(lambda: plan_request(door.gate, door.claims, given, door.key))
 
 
 @router.get(

@@ -12,7 +12,7 @@ from gateway import resources as r
 from gateway.identity.doors import check_role
 from gateway.live.reader import Subject
 from gateway.operations import calls
-from gateway.operations.data_keys import destroy_key, list_keys
+from gateway.operations.data_keys import list_keys, plan_destruction
 from gateway.operations.delivery import plan_erase, plan_take
 from gateway.operations.requests import find_request
 from gateway.rest.documented import change, operation
@@ -75,7 +75,7 @@ async def list_data_keys(door: AtDoor) -> Response:
 async def destroy_data_key(door: AtDoor, name: str) -> Response:
     """Destroy a data key: everything that was sealed under it is erased, in every copy of the vault."""
     given = await door.given()
-    return await door.answered(destroy_key(door.gate, door.claims, name, given, door.key))
+    return await door.perform(lambda: plan_destruction(door.gate, door.claims, name, given, door.key))
 
 
 async def _erase(door: Door, subject: Subject) -> Response:

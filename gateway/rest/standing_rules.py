@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from gateway import resources as r
 from gateway.identity.doors import check_reads
-from gateway.operations.standing_rules import change_rule, rule_row
+from gateway.operations.standing_rules import plan_change, rule_row
 from gateway.rest.documented import operation, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR, Word
@@ -76,7 +76,9 @@ def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
         async def used(row: Row) -> int | None:
             return None if row["uses"] is None else await _used(door, rule_id)
 
-        return await door.answered(change_rule(door.gate, door.claims, rule_id, verb, given, door.key, used))
+        return await door.perform(
+            lambda: plan_change(door.gate, door.claims, rule_id, verb, given, door.key, used)
+        )
 
     return change_standing_rule
 

@@ -18,7 +18,7 @@ from gateway.live.outcome import Outcome
 from gateway.metrics import Metrics
 from gateway.operations.calls import PENDING
 from gateway.operations.plan import Gate, Make, Plan, Reply, at_once, begun, in_time, takes_time
-from gateway.operations.requests import ask_person
+from gateway.operations.requests import plan_request
 from gateway.problems import Problem, message_of, written
 from gateway.pushes.hub import Hub
 from gateway.settings import Limits
@@ -194,7 +194,10 @@ class Session:
         self._reply(ref, reply)
 
     async def _ask_person(self, frame: Frame, ref: str | None) -> None:
-        self._reply(ref, await ask_person(self.gate, self.claims, lambda: body_of(frame), ref))
+        reply = await self.gate.perform(
+            lambda: plan_request(self.gate, self.claims, lambda: body_of(frame), ref)
+        )
+        self._reply(ref, reply)
 
     async def _subscribe(self, frame: Frame) -> None:
         cursor = frame.get("cursor")

@@ -15,8 +15,8 @@ from gateway.asking.asker import Ask
 from gateway.checking.desk import DefinitionDesk
 from gateway.live.definitions import Definitions as LiveDefinitions
 from gateway.live.outcome import Outcome, outcome_of
-from gateway.operations.plan import Gate, Reply
-from gateway.operations.policies import check_policy, publish_policy, retire_policy
+from gateway.operations.plan import Gate, Reply, perform
+from gateway.operations.policies import check_policy, plan_policy, plan_retirement
 from gateway.problems import Problem
 from gateway.resources import PolicyCheck, Published, RetiredPolicy
 from schemas.actor import Actor
@@ -90,15 +90,18 @@ def claims(*roles: str) -> Claims:
 
 async def put(there: Installation, text: str) -> dict[str, Any]:
     name = text.split()[1]
-    found: dict[str, Any] = json.loads(
-        (await publish_policy(there.gate, claims("operator"), name, lambda: text, None)).body
+    reply = await perform(
+        there.gate, lambda: plan_policy(there.gate, claims("operator"), name, lambda: text, None)
     )
+    found: dict[str, Any] = json.loads(reply.body)
     Published.model_validate(found)
     return found
 
 
 async def retire(there: Installation, body: dict[str, Any], *roles: str) -> dict[str, Any]:
-    reply = await retire_policy(there.gate, claims(*roles), "support", lambda: body, None)
+    reply = await perform(
+        there.gate, lambda: plan_retirement(there.gate, claims(*roles), "support", lambda: body, None)
+    )
     found: dict[str, Any] = json.loads(reply.body)
     RetiredPolicy.model_validate(found)
     return found
