@@ -5,7 +5,9 @@ from __future__ import annotations
 from gateway.identity.doors import READERS, acts_for, reads_project
 from gateway.live.live import Live
 from gateway.problems import Problem
-from projections.folds.rows import Row, json_value
+from projections.folds.rows import json_value
+from projections.tables.calls import CallRow
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.authority import Asked, delegations_from_text, people_behind, refusal_to_decide
 from schemas.ids import execution_key
@@ -13,13 +15,13 @@ from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 
 
-def may_decide(live: Live, row: Row, actor: Actor) -> bool:
+def may_decide(live: Live, row: HoldRow, actor: Actor) -> bool:
     """Whether the actor may give a word on an open hold that they have given none on yet."""
     people = live.definitions.people.of(actor.tenant, actor.project)
     return _is_asked(live, row, actor, people) and not _has_spoken(row, actor, people)
 
 
-def sees_hold(live: Live, row: Row, actor: Actor) -> bool:
+def sees_hold(live: Live, row: HoldRow, actor: Actor) -> bool:
     """Whether the actor may read a hold: all of its project, its agent's own, or one that asks them or asked them.
 
     A role of the installation's own (treasurer) reads nothing else of its project; what somebody may decide they see.
@@ -34,7 +36,7 @@ def sees_hold(live: Live, row: Row, actor: Actor) -> bool:
     return _has_spoken(row, actor, people) or _is_asked(live, row, actor, people)
 
 
-def check_sees_hold(live: Live, row: Row, actor: Actor) -> None:
+def check_sees_hold(live: Live, row: HoldRow, actor: Actor) -> None:
     """Refuse who may not read a hold.
 
     Raises:
@@ -47,7 +49,7 @@ def check_sees_hold(live: Live, row: Row, actor: Actor) -> None:
         )
 
 
-def _is_asked(live: Live, row: Row, actor: Actor, people: TenantPeople) -> bool:
+def _is_asked(live: Live, row: HoldRow, actor: Actor, people: TenantPeople) -> bool:
     asked = Asked(
         roles=tuple(json_value(row["roles"])),
         reviewers=tuple(json_value(row["reviewers"])),
@@ -58,16 +60,16 @@ def _is_asked(live: Live, row: Row, actor: Actor, people: TenantPeople) -> bool:
     return refusal_to_decide(asked, lambda: _requesters(live, row, people), actor, people) is None
 
 
-def _has_spoken(row: Row, actor: Actor, people: TenantPeople) -> bool:
+def _has_spoken(row: HoldRow, actor: Actor, people: TenantPeople) -> bool:
     spoken = (vote["by"] for vote in json_value(row["votes"]))
     # What an account said that was taken from this person since is not theirs to see.
     return people.name_of(actor.subject) in people.names_of(by for by in spoken if not people.is_disabled(by))
 
 
-def _requesters(live: Live, row: Row, people: TenantPeople) -> frozenset[str]:
+def _requesters(live: Live, row: HoldRow, people: TenantPeople) -> frozenset[str]:
     key = execution_key(row["tenant"], row["project"], row["execution_id"])
     execution = live.cache.executions.get(key) or {}
-    call = live.cache.calls.get((key, row["call_id"])) if row["call_id"] else None
+    call: CallRow | None = live.cache.calls.get((key, row["call_id"])) if row["call_id"] else None
     said = {row["requester"]}
     if call is not None:
         said |= {call["proposed_by"], *(edit["by"] for edit in json_value(call["edits"]) or ())}

@@ -12,7 +12,6 @@ from gateway.live.outcome import Outcome, Refused, given_up, outcome_of
 from gateway.live.reader import REQUESTS_MAX, Found, FoundAll, Named, Subject
 from gateway.live.waiters import Wanted
 from gateway.problems import Problem
-from projections.folds.rows import Row
 from projections.folds.text import GIVEN_UP
 from projections.queries import definitions, history, resources
 from projections.queries.history import ExecutionState
@@ -20,6 +19,11 @@ from projections.queries.moment import Moment
 from projections.queries.open_work import open_calls, open_executions, open_holds
 from projections.queries.views import Positions, Views
 from projections.store.port import Position, ViewError, ViewUnavailable
+from projections.tables.answers import AnswerRow
+from projections.tables.calls import CallRow
+from projections.tables.definitions import DefinitionRow
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.events.definitions import PolicyPublished, PolicyRetired, PrincipalPublished, ToolPublished
 from schemas.ids import split_execution_key
 from schemas.refusals import Refusal
@@ -35,9 +39,9 @@ class Beginning(NamedTuple):
 
     positions: list[Position]
     adopted: dict[int, int]
-    executions: list[Row]
-    calls: list[Row]
-    holds: list[Row]
+    executions: list[ExecutionRow]
+    calls: list[CallRow]
+    holds: list[HoldRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class GatewayViews:
         return (await self.views.read(ask, BEGIN_WITHIN_S))[0]
 
 
-def _find(moment: Moment, subject: Subject) -> Row | None:
+def _find(moment: Moment, subject: Subject) -> ExecutionRow | CallRow | HoldRow | None:
     owner = (subject.tenant, subject.project)
     match subject.kind:
         case "execution":
@@ -121,11 +125,11 @@ def _answers(moment: Moment, wanted: list[Wanted], topics: Topics) -> dict[Wante
     return found
 
 
-def _decided(moment: Moment, row: Row) -> Outcome:
+def _decided(moment: Moment, row: AnswerRow) -> Outcome:
     return outcome_of(history.events_of_answer(moment, row), old=True)
 
 
-def _published(moment: Moment, row: Row) -> Outcome:
+def _published(moment: Moment, row: AnswerRow) -> Outcome:
     refused = Refused(Refusal(row["code"]), row["detail"] or "") if row["code"] else None
     if (row["detail"] or "").startswith(GIVEN_UP):
         refused = given_up()
@@ -141,7 +145,7 @@ def _published(moment: Moment, row: Row) -> Outcome:
     )
 
 
-def _publication(row: Row) -> PolicyPublished | PolicyRetired | ToolPublished | PrincipalPublished:
+def _publication(row: DefinitionRow) -> PolicyPublished | PolicyRetired | ToolPublished | PrincipalPublished:
     name, version, by, document = row["name"], row["version"], row["published_by"], row["document"]
     project = row["project"]
     match row["kind"]:

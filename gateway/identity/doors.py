@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gateway.identity.keys import KeysUnreadable
 from gateway.identity.oidc import IssuerUnavailable, OidcIssuer
 from gateway.problems import Problem
-from projections.folds.rows import Row
+from projections.tables.calls import CallRow
 from schemas.actor import Actor, tool_role
 from schemas.ids import TENANT_WIDE, is_client_id
 from schemas.principals import People
@@ -253,7 +253,7 @@ def reads_project(actor: Actor) -> bool:
     return actor.has(*READERS)
 
 
-def acts_for(actor: Actor, agent: str) -> bool:
+def acts_for(actor: Actor, agent: str | None) -> bool:
     """Whether the actor may act in an agent's name: the agent's own token, an operator, an admin."""
     if actor.agent is not None:
         return actor.agent == agent
@@ -309,13 +309,13 @@ def check_owner(claims: Claims) -> None:
         )
 
 
-def check_sees(actor: Actor, row: Row) -> None:
-    """Refuse who may not read one execution, call or hold of its project.
+def check_sees(actor: Actor, agent: str | None) -> None:
+    """Refuse who may not read one execution, call or hold of its project, which is of an agent.
 
     Raises:
         Problem: 403 not_authorised.
     """
-    if not reads_project(actor) and not (actor.agent is not None and row["agent"] == actor.agent):
+    if not reads_project(actor) and not (actor.agent is not None and agent == actor.agent):
         raise Problem(Refusal.NOT_AUTHORISED, "this token may only read what is its own agent's")
 
 
@@ -329,7 +329,7 @@ def check_acts(actor: Actor, agent: str) -> None:
         raise Problem(Refusal.NOT_AUTHORISED, "this token cannot act for this agent")
 
 
-def check_runs(actor: Actor, row: Row) -> None:
+def check_runs(actor: Actor, row: CallRow) -> None:
     """Refuse who may not run a call: neither who acts for its agent, nor its tool's server.
 
     Raises:

@@ -17,7 +17,7 @@ from typing import Any
 from gateway.identity.doors import acts_for
 from gateway.identity.keys import GRANTS, GRANTS_KEY, KeysUnreadable, load_public, load_signing
 from projections.folds.calls import call_json
-from projections.folds.rows import Row
+from projections.tables.calls import CallRow
 from schemas.actor import Actor
 from schemas.grant import GrantClaims, GrantKey, jwks
 
@@ -39,19 +39,20 @@ class Grants:
     _looked_at_s: float = field(default=0.0, init=False)
     _published: dict[str, Any] | None = field(default=None, init=False)
     _published_stamp: Stamp | None = field(default=None, init=False)
-    _signed: OrderedDict[tuple[str, ...], str] = field(default_factory=OrderedDict, init=False)
+    _signed: OrderedDict[tuple[str | None, ...], str] = field(default_factory=OrderedDict, init=False)
 
-    def call_json(self, row: Row, actor: Actor) -> dict[str, Any]:
+    def call_json(self, row: CallRow, actor: Actor) -> dict[str, Any]:
         """A call's resource as this actor is shown it."""
         resource = call_json(row)
         if is_consumable(row) and acts_for(actor, row["agent"]):
             resource["grant"]["token"] = self.token(row)
         return resource
 
-    def token(self, row: Row) -> str:
+    def token(self, row: CallRow) -> str:
         """The token of a released call's grant.
 
         Raises:
+            ValueError: the call has no grant.
             KeysUnreadable: there is no key that could sign.
         """
         key = self._current_key()
@@ -98,7 +99,7 @@ class Grants:
             self._key, self._stamp = GrantKey(found.kid, found.private_key), stamp
 
 
-def is_consumable(row: Row) -> bool:
+def is_consumable(row: CallRow) -> bool:
     """Whether a call stands released."""
     return bool(row["status"] == "released" and row["grant_id"] is not None)
 
@@ -109,9 +110,12 @@ def _stamp(path: Path) -> Stamp:
     return status.st_mtime_ns, status.st_ino
 
 
-def _claims(row: Row) -> GrantClaims:
+def _claims(row: CallRow) -> GrantClaims:
+    grant_id, digest, expires_at_ms = row["grant_id"], row["grant_digest"], row["grant_expires_at_ms"]
+    if grant_id is None or digest is None or expires_at_ms is None:
+        raise ValueError(f"the call {row['call_id']} has no grant")
     return GrantClaims(
-        grant_id=row["grant_id"],
+        grant_id=grant_id,
         tenant=row["tenant"],
         project=row["project"],
         execution_id=row["execution_id"],
@@ -120,8 +124,8 @@ def _claims(row: Row) -> GrantClaims:
         agent=row["agent"],
         tool=row["tool"],
         tool_version=row["tool_version"],
-        digest=row["grant_digest"],
+        digest=digest,
         # While a call is released, nothing has happened to it since.
         released_at_s=row["updated_at_ms"] // 1000,
-        expires_at_s=row["grant_expires_at_ms"] // 1000,
+        expires_at_s=expires_at_ms // 1000,
     )

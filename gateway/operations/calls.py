@@ -22,7 +22,8 @@ from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_o
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from gateway.words import calls as words
-from projections.folds.rows import Row
+from projections.tables.calls import CallRow
+from projections.tables.executions import ExecutionRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
@@ -116,7 +117,7 @@ def _plan_proposal(
     subject = subject_of(actor, execution_id, call_id)
 
     def unanswered() -> Reply:
-        row = gate.reader.at_hand(subject)
+        row: CallRow | None = gate.reader.at_hand(subject)
         if row is None or row["status"] == "proposed":
             return undecided_reply(gate, actor, agent, execution_id, command)
         if row["status"] == "consumed" and body.attempt_id is not None:
@@ -127,8 +128,8 @@ def _plan_proposal(
     # A standing rule with a limit is asked for a use first; in a pause a call waits until the run goes on.
     run = subject_of_execution(actor, execution_id)
 
-    def is_early(row: Row) -> bool:
-        known = gate.reader.at_hand(run)
+    def is_early(row: CallRow) -> bool:
+        known: ExecutionRow | None = gate.reader.at_hand(run)
         return row["status"] == "proposed" and known is not None and known["lifecycle"] != "paused"
 
     deliver = None if body.attempt_id is None else _deliver_proposed(gate, actor, body.attempt_id)
@@ -146,8 +147,7 @@ def _plan_proposal(
 def _deliver_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
     """The call as it stands; `consumed` only while this attempt has it, and without what was sealed."""
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
-        call = row or {}
+    async def deliver(call: CallRow, outcome: Outcome) -> Reply:
         if call["status"] == "consumed":
             check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
         return call_reply(gate, call, actor)
@@ -183,7 +183,7 @@ def _plan_consumption(
     """
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
-    row = gate.row(subject)
+    row: CallRow = gate.row(subject)
     check_runs(actor, row)
     body = read_body(words.ConsumeGrant, given())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
@@ -214,7 +214,7 @@ def _plan_result(
     """Say how a consumed call ended; errors as `plan_change`."""
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
-    row = gate.row(subject)
+    row: CallRow = gate.row(subject)
     check_runs(actor, row)
     body = read_body(words.ReportResult, given())
     command = k.ReportResult(
@@ -241,7 +241,7 @@ def _plan_heartbeat(
     """
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
-    row = gate.row(subject)
+    row: CallRow = gate.row(subject)
     check_runs(actor, row)
     body = read_body(words.RenewLease, given())
     command = k.RenewLease(call_id=call_id, attempt_id=body.attempt_id)
@@ -249,14 +249,14 @@ def _plan_heartbeat(
     part = _part_of_lease(row, gate.live.time.now_ms())
     name = name_of(actor, route, None, (body.attempt_id, actor.subject, *part))
 
-    def render(row: Row | None, outcome: Outcome) -> Reply:
-        check_has(row or {}, body.attempt_id, gate.live.time.now_ms, Refusal.NOT_RELEASED)
-        return call_reply(gate, row or {}, actor)
+    def render(row: CallRow, outcome: Outcome) -> Reply:
+        check_has(row, body.attempt_id, gate.live.time.now_ms, Refusal.NOT_RELEASED)
+        return call_reply(gate, row, actor)
 
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)
 
 
-def _part_of_lease(row: Row, now_ms: int) -> tuple[str, str]:
+def _part_of_lease(row: CallRow, now_ms: int) -> tuple[str, str]:
     """Which lease it is, and which half of it."""
     left_ms = (row["lease_until_ms"] or 0) - now_ms
     return str(row["lease_until_ms"]), "first" if left_ms * 2 > (row["lease_ms"] or 0) else "second"
@@ -283,7 +283,7 @@ _PLANS: dict[str, Callable[[Gate, Claims, str, str, Given, str | None], Plan]] =
 }
 
 
-def call_reply(gate: Gate, row: Row, actor: Actor) -> Reply:
+def call_reply(gate: Gate, row: CallRow, actor: Actor) -> Reply:
     """A call as an answer to an actor: 202 while it waits for a verdict or a person, else 200."""
     return gate.json(gate.grants.call_json(row, actor), 202 if row["status"] in PENDING else 200)
 
@@ -293,8 +293,8 @@ def _route(execution_id: str) -> str:
 
 
 def _render(gate: Gate, actor: Actor) -> Any:
-    def render(row: Row | None, outcome: Outcome) -> Reply:
-        return call_reply(gate, row or {}, actor)
+    def render(row: CallRow, outcome: Outcome) -> Reply:
+        return call_reply(gate, row, actor)
 
     return render
 

@@ -13,7 +13,7 @@ from gateway.operations.plan import Gate, Given, Plan, Reply, definition_ask, ne
 from gateway.problems import not_found
 from gateway.vault.desk import ERASE_WITHIN_S
 from gateway.vault.vault import DataKey
-from projections.folds.rows import Row, moment
+from projections.folds.rows import moment
 from schemas import commands as k
 from schemas.ids import TENANT_WIDE, definition_key
 from schemas.token import Claims
@@ -64,7 +64,7 @@ def _plan(gate: Gate, claims: Claims, found: DataKey, given: Given, key: str | N
     address = definition_key(actor.tenant, "data-key", name, found.project)
     ask = definition_ask(gate, address, command, actor, name_of(actor, f"/v1/data-keys/{name}/destroy", key))
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+    async def deliver(_: None, outcome: Outcome) -> Reply:
         await gate.desk.run(
             lambda vault: vault.destroy_key(actor.tenant, found.project, name), ERASE_WITHIN_S
         )

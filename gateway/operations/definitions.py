@@ -13,7 +13,6 @@ from gateway.live.outcome import Outcome
 from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never
 from gateway.problems import Problem, not_found
 from gateway.shares.work import owner_of
-from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.ids import definition_key, is_client_id
@@ -88,7 +87,7 @@ def plan_publication(
     address = definition_key(actor.tenant, kind, command.name, project)
     name = name_of(actor, route_of(address), key)
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+    async def deliver(_: None, outcome: Outcome) -> Reply:
         version, offset = _version_of(gate, (actor.tenant, project, command.name), kind, command, outcome)
         resource = {
             "name": command.name,

@@ -17,7 +17,9 @@ from gateway.operations.sealing import marked_paths, owner_of
 from gateway.problems import Problem
 from gateway.vault.desk import ERASE_WITHIN_S
 from gateway.vault.vault import Owner
-from projections.folds.rows import Row, json_value
+from projections.folds.rows import json_value
+from projections.tables.calls import CallRow
+from projections.tables.holds import HoldRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.limits import SECRETS_LEASE_MS
@@ -25,11 +27,11 @@ from schemas.refusals import Refusal
 from schemas.sensitive import may_have_placeholder
 from schemas.token import Claims
 
-Deliver = Callable[[Row | None, Outcome], Awaitable[Reply]]
+Deliver = Callable[[CallRow, Outcome], Awaitable[Reply]]
 Secrets = list[dict[str, Any]]
 
 
-async def secrets_of_call(gate: Gate, actor: Actor, row: Row) -> Secrets:
+async def secrets_of_call(gate: Gate, actor: Actor, row: CallRow) -> Secrets:
     """The sensitive values of a call, as they are delivered.
 
     Raises:
@@ -50,8 +52,7 @@ def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
     Whether it has any is seen only then: before, another gateway may have read an edit that this one has not.
     """
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
-        call = row or {}
+    async def deliver(call: CallRow, outcome: Outcome) -> Reply:
         check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
         if not may_have_placeholder(call["arguments"]):
             return gate.json(gate.grants.call_json(call, actor))
@@ -75,16 +76,17 @@ def plan_take(gate: Gate, claims: Claims, subject: Subject, given: Given) -> Pla
         Problem: the token or the body speaks against it.
     """
     actor = claims.actor
-    row = gate.row(subject)
-    request_id = row["request_id"]
-    check_acts(actor, row["agent"])
-    check_told(actor, row["agent"])
+    row: HoldRow = gate.row(subject)
+    request_id = row["request_id"] or ""
+    agent = row["agent"] or ""
+    check_acts(actor, agent)
+    check_told(actor, agent)
     body = read_body(bodies.TakeSecrets, given())
     owner = owner_of(actor, row["execution_id"], "request", request_id)
     command = k.TakeSecrets(request_id=request_id, attempt_id=body.attempt_id)
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
-        return gate.json({"request_id": request_id, "secrets": await _answer(gate, owner, row or {})})
+    async def deliver(row: HoldRow, outcome: Outcome) -> Reply:
+        return gate.json({"request_id": request_id, "secrets": await _answer(gate, owner, row)})
 
     async def prepare() -> Plan:
         known = row if row["response"] is not None else await gate.reader.caught_up(subject)
@@ -112,7 +114,7 @@ def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: 
     owner = owner_of(actor, row["execution_id"], subject.kind, own_id)
     name = name_of(actor, f"/v1/{subject.kind}/{row['execution_id']}/{own_id}/secrets/erase", key)
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+    async def deliver(_: object, outcome: Outcome) -> Reply:
         erased = await gate.desk.run(lambda vault: vault.erase(owner), ERASE_WITHIN_S)
         return gate.json({"call_id": call_id or None, "request_id": request_id or None, "erased": erased})
 
@@ -120,7 +122,7 @@ def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: 
     return Plan(ask, subject, never, deliver=deliver)
 
 
-async def _answer(gate: Gate, owner: Owner, row: Row) -> Secrets:
+async def _answer(gate: Gate, owner: Owner, row: HoldRow) -> Secrets:
     response = json_value(row["response"])
     if row["kind"] != "env_var":
         raise Problem(

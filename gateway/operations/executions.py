@@ -15,8 +15,8 @@ from gateway.problems import Problem
 from gateway.strictjson import canonical_text, within
 from gateway.words.executions import VERBS
 from projections.folds.executions import execution_json
-from projections.folds.rows import Row
 from projections.folds.states import CLOSED
+from projections.tables.executions import ExecutionRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
@@ -77,7 +77,7 @@ def plan_change(
         Problem: the token or the body speaks against it.
     """
     actor = claims.actor
-    row = gate.row(subject_of(actor, execution_id))
+    row: ExecutionRow = gate.row(subject_of(actor, execution_id))
     known = _VERBS[verb]
     if actor.agent is not None or not known.steers:
         check_acts(actor, row["agent"])
@@ -110,7 +110,7 @@ def agent_of(gate: Gate, actor: Actor, execution_id: str) -> str:
         Missing: the execution is not at hand.
     """
     subject = subject_of(actor, execution_id)
-    row = gate.reader.at_hand(subject)
+    row: ExecutionRow | None = gate.reader.at_hand(subject)
     if row is not None:
         return str(row["agent"])
     agent = gate.live.starting.get(subject.key)
@@ -131,8 +131,7 @@ def fresh_id() -> str:
 def _plan(
     gate: Gate, actor: Actor, execution_id: str, command: Message, name: CommandName, status: int
 ) -> Plan:
-    def render(row: Row | None, outcome: Outcome) -> Reply:
-        shown: Row = row or {}
+    def render(shown: ExecutionRow, outcome: Outcome) -> Reply:
         if outcome.old and status == OPENED and not name.keyed and shown["lifecycle"] in CLOSED:
             # The same words, but not a repeat of the same request: an id is never used again.
             raise Problem(Refusal.EXECUTION_CLOSED, f"the execution is {shown['lifecycle']}")

@@ -7,32 +7,44 @@ from functools import lru_cache
 from typing import Any
 
 from projections.folds.holds import told_view_digest
-from projections.folds.rows import Row, json_value, moment
+from projections.folds.rows import json_value, moment
+from projections.tables.holds import HoldRow
 from schemas.canonical import canonical, parse_strict
 
 HOLDS_MAX = 1_000
 # Of larger arguments the shape is made each time.
 REMEMBERED_MAX_CHARS = 8_192
 SHAPE_MAX_CHARS = 500
-# What a group has in common, beside the shape of the arguments.
-ALIKE = ("agent", "tool", "kind", "cause", "rules", "risk_level", "must_read")
 
 
-def groups_of(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def groups_of(rows: Iterable[HoldRow]) -> list[dict[str, Any]]:
     """The groups of open holds, the largest first.
 
     Args:
         rows: the holds', longest open first.
     """
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    found: dict[tuple[Any, ...], list[HoldRow]] = {}
     for row in rows:
-        key = (*(row[name] for name in ALIKE), shape_of(row["arguments"] or "null"))
+        key = (*_alike(row), shape_of(row["arguments"] or "null"))
         found.setdefault(key, []).append(row)
     ordered = sorted(found.items(), key=lambda group: (-len(group[1]), group[1][0]["opened_at_ms"]))
     return [_group(key[-1], alike) for key, alike in ordered]
 
 
-def _group(shape: str, alike: list[Row]) -> dict[str, Any]:
+def _alike(row: HoldRow) -> tuple[object, ...]:
+    """What a group has in common, beside the shape of the arguments."""
+    return (
+        row["agent"],
+        row["tool"],
+        row["kind"],
+        row["cause"],
+        row["rules"],
+        row["risk_level"],
+        row["must_read"],
+    )
+
+
+def _group(shape: str, alike: list[HoldRow]) -> dict[str, Any]:
     first = alike[0]
     return {
         "agent": first["agent"],

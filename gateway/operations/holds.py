@@ -18,7 +18,8 @@ from gateway.strictjson import canonical_text
 from gateway.vault.vault import Owner
 from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json, requirements_json
-from projections.folds.rows import Row, json_value
+from projections.folds.rows import json_value
+from projections.tables.holds import HoldRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.events.holds import HoldOpened
@@ -44,18 +45,17 @@ def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Give
         Problem: the token or the body speaks against it.
     """
     actor = claims.actor
-    row = gate.row(subject_of(actor, hold_id))
+    row: HoldRow = gate.row(subject_of(actor, hold_id))
     _check_person(actor)
     command = _VERBS[verb].asked(hold_id, given)
     name = name_of(actor, f"/v1/holds/{hold_id}/{verb}", key)
 
-    def render(row: Row | None, outcome: Outcome) -> Reply:
-        shown: Row = row or {}
+    def render(row: HoldRow, outcome: Outcome) -> Reply:
         more: dict[str, Any] = {}
         if isinstance(command, k.DelegateHold):
             people = gate.live.definitions.people.of(actor.tenant, actor.project)
             more["assignee_known"] = people.knows(command.to)
-        return gate.json(hold_json(shown) | more)
+        return gate.json(hold_json(row) | more)
 
     ask = gate.execution_ask(row["execution_id"], command, actor, name)
     return Plan(ask, subject_of(actor, hold_id), render)
@@ -69,7 +69,7 @@ def plan_decision(gate: Gate, claims: Claims, hold_id: str, given: Given, key: s
         Problem: the token or the body speaks against it.
     """
     actor = claims.actor
-    row = gate.row(subject_of(actor, hold_id))
+    row: HoldRow = gate.row(subject_of(actor, hold_id))
     _check_person(actor)
     body = read_body(bodies.DecideHold, given())
     name = name_of(actor, f"/v1/holds/{hold_id}/decision", key, (actor.subject,))
@@ -84,7 +84,7 @@ def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany,
         Problem: the token speaks against it, or the risk is not low.
     """
     actor = claims.actor
-    row = gate.row(subject_of(actor, item.hold_id))
+    row: HoldRow = gate.row(subject_of(actor, item.hold_id))
     _check_person(actor)
     if row["risk_level"] != "low" or row["cause"] != "policy":
         raise Problem(
@@ -96,7 +96,9 @@ def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany,
     return _plan_decision(gate, actor, row, item, name)
 
 
-def _plan_decision(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, name: CommandName) -> Plan:
+def _plan_decision(
+    gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold, name: CommandName
+) -> Plan:
     if body.edited_arguments is not None:
         canonical_text(body.edited_arguments, "edited_arguments")
     marked = _sensitive(gate, actor, row, body)
@@ -114,7 +116,7 @@ def _plan_decision(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, 
     raise Unprepared(prepare)
 
 
-def _sensitive(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold) -> list[Marked]:
+def _sensitive(gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold) -> list[Marked]:
     """What a decision gives that nobody else may read."""
     if row["kind"] == "env_var" and row["request_id"]:
         if body.edited_arguments is not None:
@@ -123,18 +125,19 @@ def _sensitive(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold) -> l
             return variables_to_seal(row, body.value)
         if body.value is not None:
             raise Problem(Refusal.INVALID, f"{body.decision} takes no value: decide respond, or leave it out")
-    if body.edited_arguments is None or not row["call_id"]:
+    tool = row["tool"]
+    if body.edited_arguments is None or not row["call_id"] or tool is None:
         return []
     kept = json_value(row["arguments"])
-    return arguments_to_seal(gate, actor, row["tool"], body.edited_arguments, kept)
+    return arguments_to_seal(gate, actor, tool, body.edited_arguments, kept)
 
 
-def _owner(actor: Actor, row: Row) -> Owner:
+def _owner(actor: Actor, row: HoldRow) -> Owner:
     kind = "request" if row["request_id"] else "call"
-    return owner_of(actor, row["execution_id"], kind, row["request_id"] or row["call_id"])
+    return owner_of(actor, row["execution_id"], kind, row["request_id"] or row["call_id"] or "")
 
 
-def _plan_sealed(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, name: CommandName) -> Plan:
+def _plan_sealed(gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold, name: CommandName) -> Plan:
     edited = body.edited_arguments
     has_value = "value" in body.model_fields_set
     command = k.DecideHold(
@@ -149,8 +152,8 @@ def _plan_sealed(gate: Gate, actor: Actor, row: Row, body: bodies.DecideHold, na
         remember=_remember(body),
     )
 
-    def render(row: Row | None, outcome: Outcome) -> Reply:
-        return decision_reply(gate, row or {}, outcome)
+    def render(row: HoldRow, outcome: Outcome) -> Reply:
+        return decision_reply(gate, row, outcome)
 
     dwell_ms = gate.looks.dwell_ms(actor, row["hold_id"])
     ask = gate.execution_ask(row["execution_id"], command, actor, name)._replace(dwell_ms=dwell_ms)
@@ -163,8 +166,9 @@ def _remember(body: bodies.DecideHold) -> str | None:
     return canonical_text(body.remember.model_dump(mode="json", exclude_unset=True), "remember")
 
 
-def decision_reply(gate: Gate, row: Row, outcome: Outcome) -> Reply:
+def decision_reply(gate: Gate, row: HoldRow, outcome: Outcome) -> Reply:
     """The answer to a decision: resolved, or recorded while the quorum is not met."""
+    decision_id: str | None
     if outcome.decision_id:
         decision_id, status = outcome.decision_id, "resolved" if outcome.resolves else "recorded"
     else:

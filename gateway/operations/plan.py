@@ -77,7 +77,7 @@ class Plan(NamedTuple):
     Attributes:
         ask: the command.
         subject: what the answer shows, fetched if it is not at hand; None where the outcome says it all.
-        render: the answer to an accepted command, from the row of `subject`.
+        render: the answer to an accepted command, from the row of `subject`; from None where there is none.
         unanswered: the answer when nobody has answered in time; None: 503 unavailable.
         refused: what a refusal of the decider is told as, where not as it stands.
         timeout_s: how long to wait for the decider.
@@ -88,11 +88,11 @@ class Plan(NamedTuple):
 
     ask: Ask
     subject: Subject | None
-    render: Callable[[Row | None, Outcome], Reply]
+    render: Callable[[Row, Outcome], Reply]
     unanswered: Callable[[], Reply] | None = None
     refused: Callable[[Problem], Problem] | None = None
     timeout_s: float = ANSWER_TIMEOUT_S
-    deliver: Callable[[Row | None, Outcome], Awaitable[Reply]] | None = None
+    deliver: Callable[[Row, Outcome], Awaitable[Reply]] | None = None
     is_early: Callable[[Row], bool] | None = None
 
     def waits(self, row: Row | None) -> bool:
@@ -289,6 +289,6 @@ def unanswered(plan: Plan) -> Reply:
     )
 
 
-def never(row: Row | None, outcome: Outcome) -> Reply:
+def never(row: object, outcome: Outcome) -> Reply:
     """In place of `render` where a plan has `deliver`."""
     raise AssertionError("this plan is answered by `deliver`")

@@ -15,7 +15,6 @@ from gateway.operations.definitions import adoption, adoption_reply, plan_public
 from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never
 from gateway.problems import Problem, not_found
 from gateway.shares.work import owner_of
-from projections.folds.rows import Row
 from schemas import commands as k
 from schemas.ids import definition_key, is_client_id
 from schemas.refusals import Refusal
@@ -97,7 +96,7 @@ def plan_retirement(gate: Gate, claims: Claims, name: str, given: Given, key: st
     address = definition_key(actor.tenant, "policy", name, project)
     name_of_command = name_of(actor, f"{route_of(address)}/retire", key)
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+    async def deliver(_: None, outcome: Outcome) -> Reply:
         found = _own(gate, claims, name)
         if found is None:
             raise Problem(Refusal.UNAVAILABLE, "the policy is not known here yet: try again", retry_after=1)

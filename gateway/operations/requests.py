@@ -15,7 +15,7 @@ from gateway.operations.plan import Gate, Given, Plan, Reply, planned
 from gateway.problems import Problem, not_found
 from gateway.strictjson import canonical_text
 from projections.folds.holds import request_json
-from projections.folds.rows import Row
+from projections.tables.holds import HoldRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.ids import derived_id
@@ -89,7 +89,7 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
     return await planned(gate, lambda: _plan(gate, claims, body, where, request_id, key))
 
 
-def request_reply(gate: Gate, row: Row) -> Reply:
+def request_reply(gate: Gate, row: HoldRow) -> Reply:
     """A request as an answer."""
     return gate.json(request_json(row))
 
@@ -122,8 +122,7 @@ def _plan(
     if gate.reader.at_hand(subject) is None:
         gate.quotas.take(actor.tenant, actor.project, agent)
 
-    def render(row: Row | None, outcome: Outcome) -> Reply:
-        shown: Row = row or {}
-        return gate.json(request_json(shown), 201 if outcome.refused is None else 200)
+    def render(row: HoldRow, outcome: Outcome) -> Reply:
+        return gate.json(request_json(row), 201 if outcome.refused is None else 200)
 
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.problems import Problem
-from projections.folds.rows import Row
+from projections.tables.calls import CallRow
 from schemas.refusals import Refusal
 
 ENDED = frozenset({"succeeded", "failed"})
 
 
-def check_has(call: Row, attempt_id: str, now_ms: Callable[[], int], ended: Refusal) -> None:
+def check_has(call: CallRow, attempt_id: str, now_ms: Callable[[], int], ended: Refusal) -> None:
     """Refuse where an attempt does not have a call, or not any more.
 
     Args:
@@ -38,7 +38,7 @@ def check_has(call: Row, attempt_id: str, now_ms: Callable[[], int], ended: Refu
     raise Problem(code, f"this attempt does not have the call any more: it is {status}")
 
 
-def _over_ms(call: Row) -> int:
+def _over_ms(call: CallRow) -> int:
     """Until when the attempt that consumed is believed to run; before there were leases, its run deadline."""
     ends: list[int] = [at for at in (call["lease_until_ms"], call["run_deadline_at_ms"]) if at is not None]
     return min(ends)

@@ -12,7 +12,8 @@ from gateway.live.definitions import Published
 from gateway.operations.plan import Gate
 from gateway.problems import Problem
 from gateway.vault.vault import Owner
-from projections.folds.rows import Row, json_value
+from projections.folds.rows import json_value
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.canonical import canonical, parse_strict, sha256_hex
 from schemas.ids import NAMESPACE
@@ -108,7 +109,7 @@ def check_call_id(execution_id: str, tool: str, arguments: Any, call_id: str) ->
             raise Problem(Refusal.INVALID, detail)
 
 
-def variables_to_seal(row: Row, value: Any) -> list[Marked]:
+def variables_to_seal(row: HoldRow, value: Any) -> list[Marked]:
     """The values of an answer to an env_var request, every one of which is sealed.
 
     Raises:

@@ -10,21 +10,21 @@ from gateway.operations.definitions import adoption, adoption_reply
 from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never
 from gateway.problems import Problem, not_found
 from gateway.words.standing_rules import VERBS
-from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
+from projections.tables.standing_rules import StandingRuleRow
 from schemas.actor import Actor
 from schemas.ids import definition_key, is_client_id
 from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
 from schemas.token import Claims
 
-Used = Callable[[Row], Awaitable[int | None]]
+Used = Callable[[StandingRuleRow], Awaitable[int | None]]
 # The decider of the definitions makes a rule that was asked for within so long, where it runs.
 MADE_WAIT_S = 2.0
 _VERBS = {verb.name: verb for verb in VERBS}
 
 
-async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
+async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> StandingRuleRow:
     """The row of a rule of the actor's project.
 
     Raises:
@@ -37,7 +37,7 @@ async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> Row:
         # Its id is in the answer to the decision; it comes into the log of definitions a moment later.
         if not await gate.live.until(lambda: asked not in definitions.asked, MADE_WAIT_S):
             raise Problem(Refusal.UNAVAILABLE, "this rule is being made: ask again", retry_after=1)
-    row = definitions.standing.get(name)
+    row: StandingRuleRow | None = definitions.standing.get(name)
     if row is None or row["project"] != actor.project:
         raise not_found("standing rule")
     return row
@@ -69,7 +69,7 @@ async def plan_change(
     command = _VERBS[change].asked(rule_id, given)
     name = name_of(actor, f"/v1/standing-rules/{rule_id}/{change}", key)
 
-    async def deliver(row: Row | None, outcome: Outcome) -> Reply:
+    async def deliver(_: None, outcome: Outcome) -> Reply:
         rule = await rule_row(gate, actor, rule_id)
         shown = standing_rule_json(rule, given_out)
         return adoption_reply(gate, shown | await adoption(gate, rule["log_offset"]))

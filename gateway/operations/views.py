@@ -11,8 +11,9 @@ from gateway.operations.plan import Gate, Reply
 from gateway.problems import Problem
 from gateway.shares.work import owner_of
 from projections.folds.holds import votes_of
-from projections.folds.rows import Row
 from projections.folds.shown import view_of_row
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.display.view import View
 from schemas.refusals import Refusal
@@ -22,7 +23,9 @@ logger = logging.getLogger(__name__)
 AT_DECISION = "decision"
 
 
-async def view_reply(gate: Gate, actor: Actor, row: Row, execution: Row, at: str | None) -> Reply:
+async def view_reply(
+    gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRow, at: str | None
+) -> Reply:
     """The view of a hold as an answer.
 
     Args:
@@ -43,7 +46,7 @@ async def view_reply(gate: Gate, actor: Actor, row: Row, execution: Row, at: str
     return gate.json(view_json(row, await view_of(gate, actor, row, execution), seen))
 
 
-async def view_of(gate: Gate, actor: Actor, row: Row, execution: Row) -> View:
+async def view_of(gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRow) -> View:
     """The view of a hold, made anew; arguments as `view_reply`.
 
     Raises:
@@ -57,7 +60,7 @@ async def view_of(gate: Gate, actor: Actor, row: Row, execution: Row) -> View:
     return view
 
 
-def view_json(row: Row, view: View, seen: list[dict[str, Any]]) -> dict[str, Any]:
+def view_json(row: HoldRow, view: View, seen: list[dict[str, Any]]) -> dict[str, Any]:
     """The view of the outward interface."""
     return {
         "hold_id": row["hold_id"],

@@ -12,7 +12,7 @@ from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.pushes.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
-from projections.folds.rows import Row
+from projections.tables.calls import CallRow
 from schemas.actor import Actor
 from schemas.ids import LOG_KEYS, split_rule_uses_key
 
@@ -41,7 +41,7 @@ class Receiver(Protocol):
         ...
 
 
-def no_token(row: Row) -> str | None:
+def no_token(row: CallRow) -> str | None:
     """Nobody is given a grant's token."""
     return None
 
@@ -53,7 +53,7 @@ class Hub:
     `token_of` makes a released call's token. It is in the messages of those only who may consume the grant.
     """
 
-    token_of: Callable[[Row], str | None] = no_token
+    token_of: Callable[[CallRow], str | None] = no_token
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
     _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)

@@ -18,7 +18,9 @@ from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
 from projections.folds.fold import subjects_of
 from projections.folds.holds import hold_json, without_view_digest
-from projections.folds.rows import Row
+from projections.tables.calls import CallRow
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.codec import SUBJECTS
 from schemas.events import calls as c
 from schemas.events import executions as x
@@ -48,8 +50,8 @@ class Push(NamedTuple):
     channels: tuple[str, ...]
     resource: Callable[[], dict[str, Any]]
     call: CallSubject | None = None
-    row: Row | None = None
-    hold: Row | None = None
+    row: CallRow | None = None
+    hold: HoldRow | None = None
 
 
 def pushes_of(group: Group) -> list[Push]:
@@ -106,15 +108,16 @@ def _event(event: Event) -> Push:
 
 def _holds(group: Group) -> Iterator[Push]:
     touched: dict[str, list[Fact]] = {}
+    newest: dict[str, HoldRow] = {}
     for fact in group.facts:
         if fact.hold is not None:
             touched.setdefault(fact.hold["hold_id"], []).append(fact)
-    for facts in touched.values():
-        yield from _hold(facts)
+            newest[fact.hold["hold_id"]] = fact.hold
+    for hold_id, facts in touched.items():
+        yield from _hold(newest[hold_id], facts)
 
 
-def _hold(facts: list[Fact]) -> Iterator[Push]:
-    row: Row = facts[-1].hold or {}
+def _hold(row: HoldRow, facts: list[Fact]) -> Iterator[Push]:
     types = {type(fact.event.body) for fact in facts}
     channels = _channels(row, HOLDS)
     if types & _OPENS_HOLD:
@@ -130,18 +133,20 @@ def _hold(facts: list[Fact]) -> Iterator[Push]:
 
 def _calls(group: Group) -> Iterator[Push]:
     touched: dict[str, list[Fact]] = {}
+    newest: dict[str, CallRow] = {}
     for fact in group.facts:
         if fact.call is not None and fact.call_changed:
             touched.setdefault(fact.call["call_id"], []).append(fact)
-    for facts in touched.values():
-        row = facts[-1].call or {}
+            newest[fact.call["call_id"]] = fact.call
+    for call_id, facts in touched.items():
+        row = newest[call_id]
         is_decided = row["status"] not in PENDING and any(
             type(fact.event.body) in _DECIDES_CALL for fact in facts
         )
         yield _call(group.key, row, is_decided)
 
 
-def _call(key: bytes, row: Row, is_decided: bool) -> Push:
+def _call(key: bytes, row: CallRow, is_decided: bool) -> Push:
     kind = "tool_call_decided" if is_decided else "tool_call_changed"
     subject = (key, row["call_id"]) if is_decided else None
     return Push(kind, _channels(row), lambda: call_json(row), subject, row)
@@ -153,7 +158,7 @@ def _execution(group: Group) -> Iterator[Push]:
         yield Push("execution_state_changed", _channels(row), lambda: execution_json(row))
 
 
-def _channels(row: Row, *more: str) -> tuple[str, ...]:
+def _channels(row: CallRow | HoldRow | ExecutionRow, *more: str) -> tuple[str, ...]:
     execution = f"executions:{row['execution_id']}"
     call_id = row.get("call_id")
     if not call_id:

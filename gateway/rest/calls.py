@@ -31,9 +31,10 @@ from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
 from gateway.rest.waiting import wait_until
 from gateway.words.calls import VERBS
 from projections.folds.calls import call_json
-from projections.folds.rows import Row
 from projections.queries import lists
 from projections.queries.paging import BadCursor
+from projections.tables.calls import CallRow
+from projections.tables.executions import ExecutionRow
 from schemas.commands import ProposeToolCall
 from schemas.refusals import Refusal
 
@@ -87,7 +88,8 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
     """
     await door.settle_after()
     actor = door.actor
-    check_sees(actor, await door.gate.reader.read(executions.subject_of(actor, execution_id)))
+    execution: ExecutionRow = await door.gate.reader.read(executions.subject_of(actor, execution_id))
+    check_sees(actor, execution["agent"])
     cursor = door.query(CURSOR.name)
     try:
         page = await read_execution(
@@ -110,10 +112,10 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
     wait_s = door.seconds(WAIT)
     await door.settle_after()
     subject = subject_of(door.actor, execution_id, call_id)
-    row = door.gate.reader.at_hand(subject)
+    row: CallRow | None = door.gate.reader.at_hand(subject)
     if row is None:
-        execution = await door.gate.reader.read(executions.subject_of(door.actor, execution_id))
-        check_sees(door.actor, execution)
+        execution: ExecutionRow = await door.gate.reader.read(executions.subject_of(door.actor, execution_id))
+        check_sees(door.actor, execution["agent"])
         found = await row_or_proposal(door.gate.reader, door.gate.undecided, subject)
         if isinstance(found, ProposeToolCall):
             row = await _decided(door, subject, wait_s)
@@ -121,7 +123,7 @@ async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
                 return answer(undecided_reply(door.gate, door.actor, execution["agent"], execution_id, found))
         else:
             row = found
-    check_sees(door.actor, row)
+    check_sees(door.actor, row["agent"])
     if wait_s and row["status"] in PENDING:
         row = await _decided(door, subject, wait_s) or row
     return answer(call_reply(door.gate, row, door.actor))
@@ -141,12 +143,12 @@ for _verb in VERBS:
     verb_route(router, "/{call_id}", _verb, change(r.ToolCall, _verb.body))(_change(_verb.name))
 
 
-async def _decided(door: Door, subject: Subject, wait_s: float) -> Row | None:
+async def _decided(door: Door, subject: Subject, wait_s: float) -> CallRow | None:
     """The call once it is decided, or as it stands after `wait_s`; None where it is not there at all."""
     reader = door.gate.reader
 
     def is_decided() -> bool:
-        row = reader.at_hand(subject)
+        row: CallRow | None = reader.at_hand(subject)
         return row is not None and row["status"] not in PENDING
 
     await wait_until(door, (subject.key, subject.id), is_decided, wait_s)

@@ -20,6 +20,7 @@ from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
 from gateway.words.executions import VERBS
 from projections.folds.executions import execution_json
 from projections.queries import history, lists
+from projections.tables.executions import ExecutionRow
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions", tags=["executions"])
@@ -74,8 +75,8 @@ async def list_executions(door: AtDoor) -> Response:
 async def get_execution(door: AtDoor, execution_id: str) -> Response:
     """An execution now, or as it was."""
     await door.settle_after()
-    row = await door.gate.reader.read(subject_of(door.actor, execution_id))
-    check_sees(door.actor, row)
+    row: ExecutionRow = await door.gate.reader.read(subject_of(door.actor, execution_id))
+    check_sees(door.actor, row["agent"])
     at = door.query("at")
     if at is None:
         return answer(door.gate.json(execution_json(row)))
@@ -101,8 +102,8 @@ async def get_execution(door: AtDoor, execution_id: str) -> Response:
 async def list_events(door: AtDoor, execution_id: str) -> Response:
     """What happened in an execution, in order."""
     await door.settle_after()
-    row = await door.gate.reader.read(subject_of(door.actor, execution_id))
-    check_sees(door.actor, row)
+    row: ExecutionRow = await door.gate.reader.read(subject_of(door.actor, execution_id))
+    check_sees(door.actor, row["agent"])
     return await event_page(door, execution_id)
 
 

@@ -11,10 +11,10 @@ from starlette.responses import Response
 from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.rest.door import Door
-from projections.folds.rows import Row
 from projections.queries import history
 from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
+from projections.tables.events import EventRow
 from schemas.headers import epoch_ms
 from schemas.ids import execution_key
 from schemas.refusals import Refusal
@@ -76,7 +76,7 @@ async def event_page(door: Door, execution_id: str) -> Response:
     return await door.listed(found, history.event_json, _offset_of(found[-1]) if more else None, _offset_of)
 
 
-def _offset_of(row: Row) -> str:
+def _offset_of(row: EventRow) -> str:
     return str(row["log_offset"])
 
 

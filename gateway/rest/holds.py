@@ -29,9 +29,10 @@ from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
 from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json
-from projections.folds.rows import Row
 from projections.queries import lists
 from projections.queries.paging import MAX_LIMIT, BadCursor, Page, bounded, page_of, read_cursor
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.commands import RequestKind
 from schemas.refusals import Refusal
 
@@ -102,11 +103,13 @@ async def decide_many(door: AtDoor) -> Response:
 async def get_hold(door: AtDoor, hold_id: str) -> Response:
     """One hold."""
     await door.settle_after()
-    row = await door.gate.reader.read(subject_of(door.actor, hold_id))
+    row: HoldRow = await door.gate.reader.read(subject_of(door.actor, hold_id))
     check_sees_hold(door.gate.live, row, door.actor)
     if row["request"] is None:
         # Its run was not at hand when it opened.
-        run = await door.gate.reader.read(executions.subject_of(door.actor, row["execution_id"]))
+        run: ExecutionRow = await door.gate.reader.read(
+            executions.subject_of(door.actor, row["execution_id"])
+        )
         row = row | {"request": run["request"]}
     return answer(door.gate.json(hold_json(row)))
 
@@ -193,7 +196,7 @@ async def _seen_page(
 ) -> Page:
     """The next page of the holds that the actor may see: those among a bounded number of the project's."""
     live, actor = door.gate.live, door.actor
-    seen: list[Row] = []
+    seen: list[HoldRow] = []
     for _ in range(PAGES_MAX):
         page = await _read_page(door, filters, status, cursor, MAX_LIMIT)
         seen += [row for row in page.rows if sees_hold(live, row, actor)]
@@ -205,7 +208,7 @@ async def _seen_page(
     return Page(seen, cursor, ORDER)
 
 
-def _open_page(rows: list[Row], filters: dict[str, str | None], cursor: str | None, limit: int) -> Page:
+def _open_page(rows: list[HoldRow], filters: dict[str, str | None], cursor: str | None, limit: int) -> Page:
     """A page of the open holds from the live cache, in the order and with the cursors of the views."""
     mark = read_cursor(cursor)
     found = [row for row in rows if _fits(row, filters) and (mark is None or _place(row) > mark)]
@@ -213,11 +216,11 @@ def _open_page(rows: list[Row], filters: dict[str, str | None], cursor: str | No
     return page_of(found[: limit + 1], limit, *ORDER)
 
 
-def _place(row: Row) -> tuple[int, str]:
+def _place(row: HoldRow) -> tuple[int, str]:
     return row["opened_at_ms"], row["hold_id"]
 
 
-def _fits(row: Row, filters: dict[str, str | None]) -> bool:
+def _fits(row: HoldRow, filters: dict[str, str | None]) -> bool:
     shown = {
         "kind": row["kind"],
         "agent": row["agent"],

@@ -19,7 +19,9 @@ from gateway.operations import executions, holds
 from gateway.operations.views import view_of
 from gateway.problems import Problem
 from gateway.rest.door import Door, door_for, read_raw
-from projections.folds.rows import Row, moment
+from projections.folds.rows import moment
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/holds", include_in_schema=False)
@@ -97,9 +99,9 @@ async def _token_of(request: Request) -> str:
 
 async def _shown(door: Door, hold_id: str) -> str:
     reader = door.gate.reader
-    row = await reader.read(holds.subject_of(door.actor, hold_id))
+    row: HoldRow = await reader.read(holds.subject_of(door.actor, hold_id))
     check_sees_hold(door.gate.live, row, door.actor)
-    execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
+    execution: ExecutionRow = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
     view = await view_of(door.gate, door.actor, row, execution)
     if door.actor.agent is None:
         door.gate.looks.note(door.actor, hold_id)
@@ -108,10 +110,10 @@ async def _shown(door: Door, hold_id: str) -> str:
     return SHOWN.format(facts=facts, text=_text(view.text), how=how, commands=_text(commands))
 
 
-def _facts(row: Row) -> list[tuple[str, str]]:
+def _facts(row: HoldRow) -> list[tuple[str, str]]:
     facts = [("Hold", row["hold_id"]), ("Status", row["status"]), ("Kind", row["kind"])]
     if row["deadline_at_ms"]:
-        facts.append(("Deadline", moment(row["deadline_at_ms"])))
+        facts.append(("Deadline", moment(row["deadline_at_ms"]) or ""))
     if row["claimed_by"]:
         facts.append(("Claimed by", row["claimed_by"]))
     if row["decision"]:
@@ -119,7 +121,7 @@ def _facts(row: Row) -> list[tuple[str, str]]:
     return facts
 
 
-def _how(row: Row) -> tuple[str, str]:
+def _how(row: HoldRow) -> tuple[str, str]:
     hold_id = row["hold_id"]
     if row["status"] != "open":
         return "It is closed: there is nothing to decide any more.", f"placet show {hold_id}"

@@ -20,6 +20,8 @@ from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import Row, moment
 from projections.queries import lists
 from projections.store.tables import COUNTERS
+from projections.tables.agents import AgentRow
+from projections.tables.log import DeadLetterRow
 from schemas.topics import DAY_MS
 
 router = APIRouter(prefix="/v1", tags=["records"])
@@ -153,12 +155,12 @@ def _reviewer(row: Row) -> dict[str, Any]:
     }
 
 
-def _redacted(row: Row, tenant: str) -> dict[str, Any]:
+def _redacted(row: DeadLetterRow, tenant: str) -> dict[str, Any]:
     letter = dead_letter_json(row)
     return letter if row["tenant"] in (NOBODY, tenant) else {**letter, "key": None, "detail": None}
 
 
-def _agent(name: str, rows: list[Row]) -> dict[str, Any]:
+def _agent(name: str, rows: list[AgentRow]) -> dict[str, Any]:
     tools = [
         {
             "tool": row["tool"],

@@ -15,6 +15,7 @@ from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, EXECUTION, WAIT
 from gateway.rest.waiting import wait_until
+from projections.tables.holds import HoldRow
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -43,13 +44,13 @@ async def get_request(door: AtDoor, request_id: str) -> Response:
     await door.settle_after()
     gate = door.gate
     subject = await find_request(gate, door.actor, request_id, door.query(EXECUTION.name))
-    row = await gate.reader.read(subject)
+    row: HoldRow = await gate.reader.read(subject)
     check_sees_hold(gate.live, row, door.actor)
     if wait_s and row["status"] == "open":
         hold_id = row["hold_id"]
 
         def is_answered() -> bool:
-            hold = gate.live.cache.holds.get(hold_id)
+            hold: HoldRow | None = gate.live.cache.holds.get(hold_id)
             return hold is not None and hold["status"] != "open"
 
         await wait_until(door, hold_id, is_answered, wait_s)

@@ -15,9 +15,9 @@ from gateway.rest.documented import operation, verb_route
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR, Word
 from gateway.words.standing_rules import VERBS
-from projections.folds.rows import Row
 from projections.folds.standing_rules import standing_rule_json
 from projections.queries import standing_rules
+from projections.tables.standing_rules import StandingRuleRow
 from schemas.standing_rule import standing_rule_from_text
 
 router = APIRouter(prefix="/v1/standing-rules", tags=["definitions"])
@@ -73,7 +73,7 @@ def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
     async def change_standing_rule(door: AtDoor, rule_id: str) -> Response:
         given = await door.given()
 
-        async def used(row: Row) -> int | None:
+        async def used(row: StandingRuleRow) -> int | None:
             return None if row["uses"] is None else await _used(door, rule_id)
 
         return await door.perform(
@@ -96,10 +96,10 @@ async def _used(door: Door, rule_id: str) -> int:
     return counts.get(rule_id, 0)
 
 
-def _newest_first(row: Row) -> tuple[int, str]:
+def _newest_first(row: StandingRuleRow) -> tuple[int, str]:
     return -row["made_at_ms"], row["rule_id"]
 
 
-def _shown(row: Row, used: int) -> dict[str, object]:
+def _shown(row: StandingRuleRow, used: int) -> dict[str, object]:
     limited = standing_rule_from_text(row["document"]).uses is not None
     return standing_rule_json(row, used if limited else None)

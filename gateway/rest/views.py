@@ -18,6 +18,8 @@ from gateway.rest.documented import operation
 from gateway.rest.door import Door, answer, door_of
 from gateway.rest.head_method import has_body
 from gateway.rest.parameters import AFTER, Parameter, Word
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
 AtDoor = Annotated[Door, Depends(door_of)]
@@ -60,9 +62,9 @@ async def view_hold(door: AtDoor, hold_id: str) -> Response:
     at = door.one_of(AT)
     await door.settle_after()
     reader = door.gate.reader
-    row = await reader.read(holds.subject_of(door.actor, hold_id))
+    row: HoldRow = await reader.read(holds.subject_of(door.actor, hold_id))
     check_sees_hold(door.gate.live, row, door.actor)
-    execution = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
+    execution: ExecutionRow = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
     reply = await view_reply(door.gate, door.actor, row, execution, at)
     if door.actor.agent is None and has_body(door.request.scope):
         door.gate.looks.note(door.actor, hold_id)

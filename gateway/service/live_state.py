@@ -135,9 +135,9 @@ def _undecided(parts: Assembled, live: Live, config: KafkaSettings) -> Undecided
 def _fill(live: Live, beginning: Beginning) -> None:
     for partition, through in beginning.adopted.items():
         live.adopted[partition] = through
-    for row in beginning.executions:
-        live.cache.put_execution(key_of(row), row)
-    for row in beginning.calls:
-        live.cache.put_call(key_of(row), row)
-    for row in beginning.holds:
-        live.cache.put_hold(row)
+    for execution in beginning.executions:
+        live.cache.put_execution(key_of(execution), execution)
+    for call in beginning.calls:
+        live.cache.put_call(key_of(call), call)
+    for hold in beginning.holds:
+        live.cache.put_hold(hold)

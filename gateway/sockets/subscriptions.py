@@ -166,7 +166,8 @@ async def _look(gate: Gate, actor: Actor, channel: str) -> Look:
     else:
         subject = calls.subject_of(actor, match["of"], match["call"])
         to_json = partial(gate.grants.call_json, actor=actor)
-    check_sees(actor, await gate.reader.read(subject))
+    row = await gate.reader.read(subject)
+    check_sees(actor, row["agent"])
 
     def now() -> Shown:
         row = gate.reader.at_hand(subject)

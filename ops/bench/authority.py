@@ -24,6 +24,7 @@ from ops.bench.bench import Bench
 from ops.bench.result import Figure, Result, Target, percentile
 from ops.bench.site import PROJECT, TENANT, Site
 from ops.bench.websocket import opened_socket
+from projections.folds.rows import Row
 from schemas.commands import ProposeToolCall
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.ids import execution_key
@@ -125,7 +126,7 @@ def _people() -> People:
     return people
 
 
-def _released(subject: str, number: int) -> dict[str, Any]:
+def _released(subject: str, number: int) -> Row:
     """What a gateway knows of a call that was just released."""
     return {
         "tenant": TENANT,

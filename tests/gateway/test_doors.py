@@ -224,11 +224,11 @@ def test_acts_for_an_agent(actor: Actor, agent: str, may: bool) -> None:
 
 
 def test_check_sees_agent_only_its_own() -> None:
-    check_sees(BOT, {"agent": "billing"})
-    check_sees(person("analyst"), {"agent": "anything"})
+    check_sees(BOT, "billing")
+    check_sees(person("analyst"), "anything")
     for actor, agent in ((BOT, "other"), (person("treasurer"), "billing")):
         with pytest.raises(Problem):
-            check_sees(actor, {"agent": agent})
+            check_sees(actor, agent)
 
 
 def test_check_role_agents_token_has_none() -> None:
@@ -244,9 +244,9 @@ def test_agents_token_that_lists_a_readers_role_reads_no_more_than_its_agents(ro
     both = BOT.model_copy(update={"roles": ("agent", role)})
     assert reads_project(person(role))
     assert not reads_project(both)
-    check_sees(both, {"agent": "billing"})
+    check_sees(both, "billing")
     with pytest.raises(Problem):
-        check_sees(both, {"agent": "other"})
+        check_sees(both, "other")
     assert permitted_scope(Claims(both, 2**40, "t"), "user", "") == ""
     with pytest.raises(Problem):
         permitted_scope(Claims(both, 2**40, "t"), "user", "anyone")

@@ -97,7 +97,7 @@ def test_call_json_token_only_for_who_may_consume(grants: Grants, actor: Actor, 
 
 @pytest.mark.parametrize("status", ["consumed", "revoked", "expired", "succeeded", "outcome_unknown"])
 def test_call_json_no_token_once_it_is_not_released(grants: Grants, status: str) -> None:
-    assert grants.call_json({**RELEASED, "status": status}, BOT)["grant"]["token"] is None
+    assert grants.call_json(RELEASED | {"status": status}, BOT)["grant"]["token"] is None
 
 
 def test_call_json_held_call_has_no_grant(grants: Grants) -> None:
@@ -111,7 +111,7 @@ def test_token_shown_twice_is_the_same(grants: Grants, tmp_path: Path) -> None:
 def test_token_cache_is_bounded(grants: Grants, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.identity.grants.SIGNED_MAX", 3)
     for number in range(10):
-        grants.token({**RELEASED, "grant_id": f"g{number}"})
+        grants.token(RELEASED | {"grant_id": f"g{number}"})
     assert len(grants._signed) == 3
 
 

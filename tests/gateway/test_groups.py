@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from gateway.operations.groups import HOLDS_MAX, SHAPE_MAX_CHARS, groups_of, shape_of
+from projections.folds.rows import Row
 
 
-def row(number: int, **changes: Any) -> dict[str, Any]:
+def row(number: int, **changes: Any) -> Row:
     return {
         "hold_id": f"h{number}",
         "digest": f"d{number}",
