@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from gateway.kafka.records import RecordReader
 from gateway.problems import Problem
+from host.key_files import KeysUnreadable, load_public, raw_public
 from log.errors import LogError, LogRefused, LogUnreachable, OffsetGone
 from log.places import TopicPartition
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from projections.audit.trees import TreeKey
 from projections.queries.proofs import Leaf
 from schemas.audit import Head, TreeHead
-from schemas.key_files import KeysUnreadable, load_public, raw_public
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
 from schemas.topics import Topics

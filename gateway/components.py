@@ -18,8 +18,8 @@ from gateway.live.heard import Heard, Part
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
 from schemas.headers import rfc3339
-from schemas.status_file import STALLED
 from vitals.status import read_word
+from vitals.status_file import STALLED
 from vitals.word import SILENT
 
 KEPT_S = 1.0

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from host.json_files import read_json_file
 from ops.errors import DataDirectoryUnusableError, DiskFullError, OpsError, UsageError
-from schemas.json_files import read_json_file
 from vitals.disks import FULL, shortage
 
 

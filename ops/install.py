@@ -17,6 +17,7 @@ from pathlib import Path
 from gateway.identity.doors import OWNER_TENANT
 from gateway.identity.issuer import issue
 from gateway.identity.keys import KeysUnreadable
+from host.key_files import DECIDER_KEY, DECIDERS, load_published
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.files import write_text
@@ -29,7 +30,6 @@ from ops.schema_registry import import_from_environment
 from ops.seals import install_seals
 from ops.topics import ensure_topics
 from schemas.ids import TENANT_WIDE
-from schemas.key_files import DECIDER_KEY, DECIDERS, load_published
 from schemas.topics import Topics
 
 OWNER = "admin"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from host.key_files import KeysUnreadable
 from log.errors import LogError
 from log.places import TopicPartition
 from ops.config import StackConfig
@@ -20,7 +21,6 @@ from projections.audit.head_files import HeadsUnusable
 from projections.audit.settings import signed_heads
 from projections.store.port import ViewError, ViewOutdated
 from projections.store.urls import exists, open_view
-from schemas.key_files import KeysUnreadable
 from schemas.topics import Topics, begins_late
 
 Known = tuple[TopicPartition, int, str]

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from host.outgoing_tls import TlsRefused, outgoing_tls
 from ops.config import StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.private import UMASK
-from schemas.outgoing_tls import TlsRefused, outgoing_tls
 from vitals.logs import log_to_stderr
 
 Run = Callable[[Mapping[str, str]], None]

@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx
 
+from host.outgoing_http import ProxyUnusable, proxy_checked
+from host.outgoing_tls import TlsRefused, outgoing_tls
 from ops.errors import OpsError
-from schemas.outgoing_http import ProxyUnusable, proxy_checked
-from schemas.outgoing_tls import TlsRefused, outgoing_tls
 from schemas.registry import Registry, SchemaEntry, builtin
 
 TIMEOUT_S = 10.0

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
+from host.key_files import DECIDERS, KeysUnreadable, locked
+from host.public_keys import PublicKeyFile
 from log.errors import LogError
 from log.places import TopicPartition
 from log.port import Log
@@ -14,8 +16,6 @@ from ops.config import StackConfig
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.log_ends import opened_log, topic_ends
-from schemas.key_files import DECIDERS, KeysUnreadable, locked
-from schemas.public_keys import PublicKeyFile
 from schemas.record import RawRecord
 from schemas.seals import CLAIM_TYPE, HEADER, REQUIRED, TopicSeals
 from schemas.signed_from import (

@@ -17,10 +17,10 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from host.key_files import SigningKey
 from schemas.canonical import canonical
 from schemas.headers import read_meta
 from schemas.ids import LOG_KEYS, is_client_id
-from schemas.key_files import SigningKey
 from schemas.record import RawRecord, UnreadableRecord
 
 TopicRole = Literal["executions", "definitions"]

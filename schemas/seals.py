@@ -25,15 +25,15 @@ from typing import NamedTuple
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from schemas.batch_signature import BatchProof, parse_proof, sign_batch
-from schemas.ed25519 import verifies
-from schemas.key_files import (
+from host.key_files import (
     DECIDER_KEY,
     DECIDERS,
     SigningKey,
     load_published,
 )
-from schemas.public_keys import PublicKeyFile
+from host.public_keys import PublicKeyFile
+from schemas.batch_signature import BatchProof, parse_proof, sign_batch
+from schemas.ed25519 import verifies
 from schemas.record import Headers, OutRecord, RawRecord
 from schemas.signed_from import (
     SIGNED_FROM,

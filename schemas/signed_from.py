@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from schemas.json_files import read_json_file
-from schemas.key_files import KeysUnreadable, write_private
+from host.json_files import read_json_file
+from host.key_files import KeysUnreadable, write_private
 
 SIGNED_FROM = "signed-from.json"
 # Not in `published.json`: a process of an earlier version reads that one as keys only.

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from log.kafka.settings import client_settings
 from log.kafka.voice import KafkaVoice
-from schemas.status_file import write_status
 from schemas.topics import Topics
 from vitals.pulse import Pulse
+from vitals.status_file import write_status
 from vitals.word import BEAT_S, SILENT_AFTER_S, encode
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from schemas.headers import epoch_ms
-from schemas.status_file import read_status
+from vitals.status_file import read_status
 from vitals.word import SILENT_AFTER_S, Word, WordUnreadable, word_of
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from schemas.status_file import STALLED
+from vitals.status_file import STALLED
 
 STARTING, READY, STOPPING = "starting", "ready", "stopping"
 # Said of a process by others: its heartbeats have stopped, or tell of something that keeps it from its work.

@@ -30,8 +30,8 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from gateway.identity.oidc import IssuerUnavailable
 from gateway.identity.oidc_settings import check_url, is_loopback
 from host.errors import SettingsRefused
+from host.outgoing_http import ProxyUnusable, http_client
 from schemas.canonical import MalformedJson, parse_strict
-from schemas.outgoing_http import ProxyUnusable, http_client
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from schemas.audit import AUDIT_KEY, AUDIT_KEYS
-from schemas.key_files import (
+from host.key_files import (
     DECIDER_KEY,
     DECIDERS,
     KeysUnreadable,
@@ -26,6 +25,7 @@ from schemas.key_files import (
     write_public,
     write_signing,
 )
+from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 
 __all__ = [
     "CURSOR_KEY",

@@ -12,7 +12,7 @@ from gateway.problems import Problem
 from gateway.vault.store import VaultDamaged, VaultSilent, VaultUnavailable
 from gateway.vault.vault import Damaged, Gone, NeverSealed, Opened, Owner, Vault
 from gateway.vault.wrapping import MasterKeyWrong
-from schemas.key_files import KeysUnreadable
+from host.key_files import KeysUnreadable
 from schemas.refusals import Refusal
 from schemas.sensitive import Marked, Path, placeholders, pointer
 

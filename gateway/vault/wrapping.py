@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
-from schemas.key_files import KeysUnreadable, locked, write_private
+from host.key_files import KeysUnreadable, locked, write_private
 
 MASTER_KEY = "vault.master"
 COMING_KEY = "vault.master.next"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from host.errors import SettingsRefused
-from schemas.json_files import read_json_file
-from schemas.outgoing_tls import outgoing_tls
+from host.json_files import read_json_file
+from host.outgoing_tls import outgoing_tls
 
 PLAIN = frozenset({"security_protocol", "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"})
 TLS = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password"})

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import SettingsRefused
+from host.key_files import KeysUnreadable
 from log.errors import LogError
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
@@ -25,7 +26,6 @@ from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.own_log import reached
 from ops.progress import reading_the_log
-from schemas.key_files import KeysUnreadable
 from schemas.seals import LogSeals, load_seals
 from schemas.topics import Topics
 

@@ -13,9 +13,9 @@ from typing import Annotated
 
 import typer
 
+from host.outgoing_tls import TlsRefused, trust_for_libraries
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
-from schemas.outgoing_tls import TlsRefused, trust_for_libraries
 from services.processors.notifications.apprise_channel import silence_libraries
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.config import Endpoint, Notifications, load_notifications

@@ -24,10 +24,10 @@ from gateway.vault.wrapping import (
     decoded,
     wrapper_of,
 )
+from host.key_files import KeysUnreadable
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import UsageError
-from schemas.key_files import KeysUnreadable
 
 NEXT_VARIABLE = f"{MASTER_VARIABLE}_NEXT"
 

@@ -14,6 +14,7 @@ from typing import cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from host.key_files import SigningKey
 from log.errors import LogError
 from projections.audit.head_files import HeadFiles
 from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
@@ -23,7 +24,6 @@ from projections.store.port import Batch, RowStore, Values, ViewStore
 from projections.store.tables import AUDIT_TILES, AUDIT_TREES
 from schemas.audit import AUDIT_KEYS, Head, TopicRole, TreeHead, sign_head, verify_head
 from schemas.headers import rfc3339
-from schemas.key_files import SigningKey
 
 # Each is forced to the disk, and the views wait meanwhile.
 HEADS_A_TURN = 8

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host.errors import SettingsRefused
+from host.key_files import load_public, load_published
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, SignedHeads
 from projections.audit.keeping import (
@@ -16,7 +17,6 @@ from projections.audit.keeping import (
     heads_dir,
 )
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
-from schemas.key_files import load_public, load_published
 
 
 @dataclass(slots=True)

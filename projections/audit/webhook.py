@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from host.json_files import read_json_file
+from host.key_files import SigningKey
+from host.outgoing_http import ProxyUnusable, http_client
+from host.outgoing_tls import TlsRefused
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from schemas.audit import Head, call_signature
-from schemas.json_files import read_json_file
-from schemas.key_files import SigningKey
-from schemas.outgoing_http import ProxyUnusable, http_client
-from schemas.outgoing_tls import TlsRefused
 
 logger = logging.getLogger(__name__)
 

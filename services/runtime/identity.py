@@ -5,10 +5,10 @@ import json
 import logging
 from pathlib import Path
 
+from host.json_files import read_json_file
+from host.key_files import write_private
 from log.errors import LogError, LogUnreachable
 from log.port import Log
-from schemas.json_files import read_json_file
-from schemas.key_files import write_private
 
 WATCH_EVERY_S = 3.0
 

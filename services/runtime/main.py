@@ -14,15 +14,15 @@ from typing import Any
 import uvloop
 
 from host.errors import EXIT_UNREACHABLE, OperatorError, end_process
+from host.key_files import DECIDER_KEY, DECIDERS, load_published
+from host.public_keys import PublicKeyFile
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from log.port import Log
 from log.whole import check_whole
 from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
-from schemas.key_files import DECIDER_KEY, DECIDERS, load_published
 from schemas.members import member_name
-from schemas.public_keys import PublicKeyFile
 from schemas.seals import load_seals, sealer_of, signs
 from schemas.topics import Topics
 from services.domain.definitions import Definitions

@@ -17,9 +17,9 @@ from gateway.components import KEPT_S, Components, read_status_files
 from gateway.identity.issuer import issue
 from gateway.live.heard import Heard
 from log.kafka.client import KafkaSettings
-from schemas.status_file import STALLED, write_status
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
+from vitals.status_file import STALLED, write_status
 from vitals.word import SILENT, Word
 
 

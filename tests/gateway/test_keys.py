@@ -21,7 +21,7 @@ from gateway.identity.keys import (
     rotate,
     withdraw,
 )
-from schemas.key_files import COPIES, DECIDER_KEY, DECIDERS, load_published, write_private
+from host.key_files import COPIES, DECIDER_KEY, DECIDERS, load_published, write_private
 
 PRIVATE = ("issuer.pem", "gateway.pem", "grants.pem", "cursor.key")
 PUBLIC = ("gateways.json", "issuers.json", "grants.json")

@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 
 from gateway import resources as r
+from host.key_files import load_public
 from schemas.audit import read_head, record_leaf, verify_head
 from schemas.canonical import canonical
-from schemas.key_files import load_public
 from schemas.merkle import root_of_path
 from schemas.record import RawRecord
 from tests.gateway.conftest import Caller, Doors

@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 
 from gateway.identity.issuer import issue
 from gateway.identity.keys import ISSUERS, load_or_create, withdraw
-from schemas.key_files import locked, publish, write_private
+from host.key_files import locked, publish, write_private
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import Socket, open_socket
 from tests.gateway.test_stream_live import messages_of, open_stream

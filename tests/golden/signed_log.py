@@ -8,10 +8,10 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import SigningKey, key_id, raw_public
 from schemas.events.executions import ExecutionPaused, ExecutionResumed
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
-from schemas.key_files import SigningKey, key_id, raw_public
 from schemas.record import EventMeta, OutRecord
 from schemas.seals import ANYWHERE, Sealer
 

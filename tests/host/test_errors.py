@@ -9,9 +9,9 @@ from host.errors import (
     SettingsRefused,
     end_process,
 )
+from host.key_files import KeysUnreadable
 from log.errors import LogUnreachable, PartitionsDiffer
 from projections.store.port import ViewUnavailable
-from schemas.key_files import KeysUnreadable
 from schemas.signed_from import SealsUnreadable
 
 

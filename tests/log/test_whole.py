@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
+from host.public_keys import PublicKeyFile
 from log import whole
 from log.errors import ClaimUnknown, FactsDeleted, LogTruncated
 from log.places import TopicPartition
 from log.whole import check_whole
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
-from schemas.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
-from schemas.public_keys import PublicKeyFile
 from schemas.record import EventMeta, OutRecord
 from schemas.seals import ANYWHERE, LogSeals, Sealer
 from schemas.trust import TrustCheckpoint, TrustPart, trust_record

@@ -11,6 +11,7 @@ import pytest
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from host.key_files import load_published
 from log.kafka.log import KafkaLog
 from log.places import TopicPartition
 from ops import log_whole
@@ -21,7 +22,6 @@ from projections.audit.head_files import HeadFiles
 from projections.store.port import Batch, Move, Position
 from projections.store.urls import exists, open_view
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, TopicRole, TreeHead, sign_head
-from schemas.key_files import load_published
 from schemas.record import OutRecord
 from schemas.topics import Topics
 

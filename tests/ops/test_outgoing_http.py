@@ -8,10 +8,10 @@ import pytest
 
 from gateway.identity.jwks import IssuerKeys
 from gateway.identity.oidc import IssuerUnavailable
+from host.outgoing_http import ProxyUnusable, http_client
 from ops.schema_registry import SchemaRegistryError, import_schemas
 from placet.grants.keys import RemoteKeys
 from placet.grants.refusals import GrantKeysUnavailable
-from schemas.outgoing_http import ProxyUnusable, http_client
 
 SECRET = "hunter2"
 

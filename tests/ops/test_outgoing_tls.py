@@ -15,6 +15,8 @@ from aiosmtpd.controller import Controller
 
 from gateway.identity.jwks import IssuerKeys
 from gateway.identity.oidc import IssuerUnavailable
+from host.key_files import load_published
+from host.outgoing_tls import CA_FILE, TlsRefused, outgoing_tls, trust_for_libraries
 from log.kafka.settings import client_settings
 from ops.errors import UsageError
 from ops.ports import free_port
@@ -31,8 +33,6 @@ from placet.transport.socket import NoWebSocket, open_socket
 from projections.audit.head_files import HeadFiles
 from projections.audit.webhook import Webhook
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
-from schemas.key_files import load_published
-from schemas.outgoing_tls import CA_FILE, TlsRefused, outgoing_tls, trust_for_libraries
 from services.processors.notifications.apprise_channel import AppriseChannel
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.render import trial

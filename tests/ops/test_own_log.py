@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from host.key_files import COPIES, DECIDERS
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import UsageError
 from ops.kafka.log_files import METADATA
 from ops.own_log import reached
-from schemas.key_files import COPIES, DECIDERS
 from tests.servers.stack import RunningStack, run_placet, running_stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(400)]

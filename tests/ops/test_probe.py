@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from host.errors import AddressTaken
 from ops.probe import ask, main
-from schemas.status_file import STALLED
 from vitals.metrics import role_registry
 from vitals.probe import Probe
 from vitals.pulse import Pulse
+from vitals.status_file import STALLED
 from vitals.word import READY, SILENT, Word, decode, encode, standing
 
 

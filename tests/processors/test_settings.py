@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from host.errors import SettingsRefused
-from schemas.key_files import KeysUnreadable
+from host.key_files import KeysUnreadable
 from services.processors.app import faust_app
 from services.processors.settings import read_settings
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from host.errors import SettingsRefused
+from host.key_files import SigningKey, load_published
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from projections.audit.keeping import checked_address, heads_dir
 from projections.audit.settings import opened_audit
 from projections.audit.webhook import Webhook
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, CALL_CONTEXT, read_head, sign_head
-from schemas.key_files import SigningKey, load_published
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, many_runs
 

@@ -16,6 +16,7 @@ import pytest
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from host.key_files import load_published
 from log.errors import FactsDeleted, LogChanged, TopicMissing
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
@@ -27,7 +28,6 @@ from projections.projector import Projector
 from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view, sqlite_path
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
-from schemas.key_files import load_published
 from schemas.topics import Topics
 from tests.projections.damaged import spoil
 from tests.projections.filling import Filler

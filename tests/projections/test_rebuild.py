@@ -11,6 +11,7 @@ import pytest
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from host.key_files import load_published
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from log.places import Bounds, TopicPartition
@@ -28,7 +29,6 @@ from projections.store.urls import identity_of, new_generation, open_view
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.dead_letters import letter_headers
 from schemas.events.executions import CommandAbandoned
-from schemas.key_files import load_published
 from schemas.record import RawRecord
 from schemas.topics import Topics, partition_of
 from tests.projections.filling import Filler

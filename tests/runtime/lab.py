@@ -12,6 +12,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import DECIDERS
+from host.public_keys import PublicKeyFile
 from log.places import TopicPartition
 from log.port import Log
 from schemas.actor import Actor
@@ -19,9 +21,7 @@ from schemas.commands import PublishPolicy, PublishTool
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.headers import read_event
 from schemas.ids import definition_key, derived_id, execution_key
-from schemas.key_files import DECIDERS
 from schemas.message import Message
-from schemas.public_keys import PublicKeyFile
 from schemas.record import Event, OutRecord, UnreadableRecord
 from schemas.seals import LogSeals, Sealer, sealer_of
 from schemas.term import rule_of

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable
+from host.public_keys import PublicKeyFile
 from schemas.actor import Actor, decider_actor
 from schemas.commands import ClaimHold, MakeRule
 from schemas.envelope import Draft, Signer, Verifier
 from schemas.ids import definition_key, execution_key
-from schemas.key_files import DECIDER_KEY, DECIDERS, KeysUnreadable
-from schemas.public_keys import PublicKeyFile
 from schemas.record import RawRecord, UnreadableRecord
 from services.runtime import main
 

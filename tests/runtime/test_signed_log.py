@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import SigningKey
 from log.places import TopicPartition
 from ops.checker import check_log
 from ops.install import install_keys
 from ops.seals import install_seals
 from schemas import commands as k
-from schemas.key_files import SigningKey
 from schemas.record import OutRecord
 from schemas.seals import (
     HEADER,

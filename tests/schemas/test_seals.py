@@ -11,10 +11,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import schemas.seals
+from host.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
 from schemas.events.calls import ToolCallCancelled
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record, read_event, read_meta
-from schemas.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
 from schemas.message import Message
 from schemas.record import EventMeta, OutRecord, RawRecord
 from schemas.seals import (

@@ -11,11 +11,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import SigningKey, key_id, raw_public
 from placet.audit.bundle import FORMAT, Bundle, compact
 from placet.audit.heads import TreeName
 from placet.audit.merkle import HASH_BYTES
 from schemas.audit import Head, TopicRole, TreeHead, record_leaf, sign_head
-from schemas.key_files import SigningKey, key_id, raw_public
 from schemas.merkle import root_and_paths
 from schemas.record import RawRecord
 from tests.sdk.test_audit_merkle import shown

@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import SigningKey, key_id, raw_public
 from placet.audit.bundle import Bundle
 from placet.audit.verify import verify_bundle, verify_path
 from placet.cli.fetching import Fetch, KeyChanged, OtherBundle
 from placet.errors import PlacetError
 from placet.sync import Placet
 from schemas.audit import Head, TreeHead, record_leaf, sign_head
-from schemas.key_files import SigningKey, key_id, raw_public
 from schemas.record import RawRecord
 from tests.sdk.audit_bundles import KEY, KEYS, record_at, root_of
 from tests.sdk.test_audit_merkle import shown

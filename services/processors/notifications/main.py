@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 
 from host.errors import SettingsRefused
-from schemas.outgoing_tls import TlsRefused, trust_for_libraries
+from host.outgoing_tls import TlsRefused, trust_for_libraries
 from services.processors.notifications.app import build
 from services.processors.notifications.apprise_channel import silence_libraries
 from services.processors.notifications.config import Notifications, load_notifications

@@ -20,7 +20,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from schemas.outgoing_tls import TlsRefused, outgoing_tls
+from host.outgoing_tls import TlsRefused, outgoing_tls
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.render import Outgoing
 

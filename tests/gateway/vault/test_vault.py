@@ -24,8 +24,8 @@ from gateway.vault.wrapping import (
     Wrapped,
     wrapper_of,
 )
+from host.key_files import KeysUnreadable
 from projections.store.urls import identity_of, new_generation, open_view
-from schemas.key_files import KeysUnreadable
 from schemas.sensitive import commitment_of, is_placeholder
 
 CALL = Owner("acme", "books", "x", "call", "c")

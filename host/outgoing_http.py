@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from schemas.outgoing_tls import outgoing_tls
+from host.outgoing_tls import outgoing_tls
 
 
 class ProxyUnusable(Exception):

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from host.errors import EXIT_USAGE, OperatorError
-from schemas.json_files import read_json_file
+from host.json_files import read_json_file
 
 # What deciders carry between partitions is signed with it; made by the first decider that starts.
 DECIDER_KEY = "decider.pem"

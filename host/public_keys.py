@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from schemas.json_files import read_json_file
-from schemas.key_files import KeysUnreadable
+from host.json_files import read_json_file
+from host.key_files import KeysUnreadable
 
 READ_EVERY_S = 1.0
 Stamp = tuple[int, int, int]

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from host.json_files import read_json_file
 from schemas.headers import rfc3339
-from schemas.json_files import read_json_file
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.json_files import read_json_file
-from schemas.key_files import KeysUnreadable, load_public
+from host.json_files import read_json_file
+from host.key_files import KeysUnreadable, load_public
 from schemas.signed_from import SealsUnreadable, read_signed_from
 
 DEEP = "[" * 100_000

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from schemas.headers import epoch_ms, rfc3339
-from schemas.status_file import STALLED, read_status, write_status
 from vitals.status import read_word
+from vitals.status_file import STALLED, read_status, write_status
 from vitals.word import SILENT_AFTER_S, standing
 
 
