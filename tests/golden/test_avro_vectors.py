@@ -17,10 +17,14 @@ HOW = (
 
 
 def test_every_version_ever_shipped_has_golden_bytes() -> None:
-    names = {avro_vectors.stem(entry) for entry in ENTRIES}
-    for suffix in ("json", "hex"):
-        found = {path.name.removesuffix(f".{suffix}") for path in avro_vectors.DIRECTORY.glob(f"*.{suffix}")}
-        assert found == names, "run `python -m tests.golden.avro_vectors`, and remove no file"
+    names = [avro_vectors.stem(entry) for entry in ENTRIES]
+    assert list(avro_vectors.golden()) == names, (
+        "run `python -m tests.golden.avro_vectors`, and remove nothing"
+    )
+
+
+def test_what_is_added_leaves_what_is_there_as_it_is() -> None:
+    assert avro_vectors.text_of(avro_vectors.golden()) == avro_vectors.FILE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=avro_vectors.stem)
