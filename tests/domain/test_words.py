@@ -5,9 +5,45 @@ from __future__ import annotations
 from typing import get_args
 
 from schemas.commands import ExecutionCommand, ReserveRuleUse
-from services.domain.execution import calls, execution, holds, requests, reservations, secrets
+from schemas.events import EVENTS
+from schemas.events import executions as x
+from schemas.events import holds as h
+from schemas.events.definitions import DEFINITION_EVENTS
+from schemas.events.log import LOG_EVENTS
+from schemas.events.rules import RULE_EVENTS, RULE_USE_EVENTS, RuleAsked
+from services.domain.execution import (
+    calls,
+    endings,
+    evolve,
+    execution,
+    holds,
+    opening,
+    requests,
+    reservations,
+    results,
+    secrets,
+    steering,
+    verdicts,
+)
 
-TABLES = [module.HANDLERS for module in (calls, holds, requests, reservations, secrets)]
+TABLES = [module.HANDLERS for module in (steering, calls, results, holds, requests, reservations, secrets)]
+FOLDS = [
+    module.FOLDS
+    for module in (steering, calls, results, verdicts, opening, endings, holds, reservations, secrets)
+]
+# What leaves a run as it was, or (the start) makes it.
+NO_FOLD = {
+    x.ExecutionStarted,
+    x.CommandRefused,
+    x.CommandAbandoned,
+    h.DecisionRefused,
+    # The hold that it opens says the rest, and the decision that it follows from.
+    h.HumanInputRequested,
+    h.HumanInputProvided,
+    h.RollbackStarted,
+    RuleAsked,
+}
+OF_OTHERS = {*DEFINITION_EVENTS, *RULE_EVENTS, *RULE_USE_EVENTS, *LOG_EVENTS}
 
 
 def test_every_command_of_a_run_has_one_handler() -> None:
@@ -19,3 +55,14 @@ def test_every_command_of_a_run_has_one_handler() -> None:
 def test_no_command_is_in_two_tables() -> None:
     named = [command for table in TABLES for command in table]
     assert len(named) == len(set(named))
+
+
+def test_every_event_of_a_run_has_a_fold_or_is_known_to_have_none() -> None:
+    assert {event.__name__ for event in set(EVENTS) - OF_OTHERS - set(evolve._FOLDS)} == {
+        event.__name__ for event in NO_FOLD
+    }
+
+
+def test_no_event_is_folded_in_two_tables() -> None:
+    named = [event for table in FOLDS for event in table]
+    assert len(named) == len(set(named)) == len(evolve._FOLDS)

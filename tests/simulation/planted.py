@@ -18,7 +18,7 @@ from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
 from services.domain.authority import authority
 from services.domain.definitions import Definitions
-from services.domain.execution import calls, execution, expiry, holds, verdicts
+from services.domain.execution import calls, execution, expiry, holds, results, verdicts
 from services.domain.execution.verdicts import release
 from services.domain.memory import coverage, memory, rule_uses, standing_rules
 from services.domain.memory.rule_uses import USED_UP, RuleUses
@@ -143,7 +143,7 @@ def run_a_consumed_call_again(patch: Patch) -> None:
 
 
 def take_a_result_from_who_reads_off_the_attempt(patch: Patch) -> None:
-    patch.setattr(calls, "_not_theirs", lambda call, attempt_id, ctx: None)
+    patch.setattr(results, "not_theirs", lambda call, attempt_id, ctx: None)
 
 
 def retry_an_unknown_outcome(patch: Patch) -> None:

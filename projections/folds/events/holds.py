@@ -240,7 +240,7 @@ def _told_extension(body: h.HoldExtended, before: Before) -> Act:
 
 
 def _escalate(row: HoldRow, body: h.HoldEscalated, event: Event) -> None:
-    # Escalation asks more people, never fewer, and a hold escalates once (services.domain.execution.evolve).
+    # Escalation asks more people, never fewer, and a hold escalates once (services.domain.execution.holds).
     asked = Asked(tuple(json_value(row["roles"])), tuple(json_value(row["reviewers"]))).asked_roles
     row.update(
         {

@@ -1,5 +1,7 @@
 """One tool call: proposed, judged, released, consumed once, reported."""
 
+from msgspec.structs import replace
+
 from schemas import commands as k
 from schemas.canonical import call_digest
 from schemas.events import calls as c
@@ -7,15 +9,16 @@ from schemas.events.holds import HoldCancelled
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.sensitive import may_have_placeholder
-from services.domain.arguments import arguments_misfit, json_problem, object_problem
+from services.domain.arguments import arguments_misfit, object_problem
 from services.domain.authority.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
-from services.domain.execution.evolve import proposal_digest, result_digest
+from services.domain.execution.digests import proposal_digest
+from services.domain.execution.folding import Folds, going_on, spent_attempts, with_call
 from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import open_problem, parking_problem
 from services.domain.execution.revalidation import allowed_meanwhile, stricter_now
 from services.domain.execution.secrets import ERASED, handover
-from services.domain.execution.verdicts import judged_events, outcome_unknown_events
+from services.domain.execution.verdicts import judged_events
 from services.domain.memory.memory import contradictions
 from services.domain.refusals import Events, refuse
 from services.domain.state import Call, Execution
@@ -61,7 +64,7 @@ def _consumed_at_once(call: Call, outcome: Message, attempt_id: str | None, ctx:
     is_released = isinstance(outcome, c.ToolCallReleased)
     if attempt_id is None or not is_released or may_have_placeholder(call.arguments):
         return []
-    return [_consumed(call, attempt_id, ctx)]
+    return [_consumption(call, attempt_id, ctx)]
 
 
 def call_of(event: c.ToolCallProposed) -> Call:
@@ -83,13 +86,13 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
         taken_back = again if call.status == "released" else []
         return [*taken_back, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
     return [
-        *_settle_hold(state, call, "the tool is idempotent, and another attempt runs the call again"),
+        *settle_hold(state, call, "the tool is idempotent, and another attempt runs the call again"),
         *allowed_meanwhile(state, call, ctx),
-        _consumed(call, command.attempt_id, ctx),
+        _consumption(call, command.attempt_id, ctx),
     ]
 
 
-def _consumed(call: Call, attempt_id: str, ctx: Context) -> c.GrantConsumed:
+def _consumption(call: Call, attempt_id: str, ctx: Context) -> c.GrantConsumed:
     tool = ctx.tool(call.tool)
     return c.GrantConsumed(
         call_id=call.call_id,
@@ -107,7 +110,7 @@ def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
     call = state.calls.get(command.call_id)
     if call is None or not may_run(ctx.actor, call):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
-    if (foreign := _not_theirs(call, command.attempt_id, ctx)) is not None:
+    if (foreign := not_theirs(call, command.attempt_id, ctx)) is not None:
         return refuse(ctx, command, Refusal.ALREADY_CONSUMED, foreign, call.call_id)
     if call.status != "consumed":
         return refuse(ctx, command, Refusal.NOT_RELEASED, f"the call is {call.status}", call.call_id)
@@ -121,32 +124,6 @@ def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
             by=ctx.actor.subject,
         )
     ]
-
-
-def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
-    """ReportResult: how the one attempt ended, from who consumed.
-
-    It is taken even after the run was closed, or came late.
-    """
-    call = state.calls.get(command.call_id)
-    if call is None or not may_run(ctx.actor, call):
-        return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
-    if (malformed := json_problem(command.output)) is not None:
-        return refuse(ctx, command, Refusal.MALFORMED, f"output: {malformed}", call.call_id)
-    if not call.attempt_id or call.status == "released":
-        is_over = command.attempt_id in call.spent
-        detail = "the call was released anew since this attempt" if is_over else "the call was not consumed"
-        return refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)
-    if (foreign := _not_theirs(call, command.attempt_id, ctx)) is not None:
-        return refuse(ctx, command, Refusal.ALREADY_CONSUMED, foreign, call.call_id)
-    if call.status not in ("consumed", "outcome_unknown"):
-        if (command.outcome, result_digest(_reported(command))) == (call.status, call.result_digest):
-            return refuse(ctx, command, Refusal.DUPLICATE, f"the call has ended: {call.status}", call.call_id)
-        detail = f"the call has ended: {call.status}, and not with this result"
-        return refuse(ctx, command, Refusal.ID_REUSED, detail, call.call_id)
-    if command.outcome == "unknown":
-        return _outcome_unknown(state, call, command, ctx)
-    return [*_settle_hold(state, call, "the attempt reported its result after all"), _result(command, ctx)]
 
 
 def revoke(state: Execution, command: k.RevokeGrant, ctx: Context) -> Events:
@@ -197,7 +174,7 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
 def _proposed_before(call: Call, command: k.ProposeToolCall, ctx: Context) -> tuple[Refusal, str]:
     """What a repeated proposal is told: who names an attempt takes the acceptance for a leave to run."""
     runs_it = command.attempt_id is not None and call.status == "consumed"
-    foreign = _not_theirs(call, command.attempt_id or "", ctx) if runs_it else None
+    foreign = not_theirs(call, command.attempt_id or "", ctx) if runs_it else None
     return (Refusal.DUPLICATE, "already proposed") if foreign is None else (Refusal.ALREADY_CONSUMED, foreign)
 
 
@@ -249,7 +226,7 @@ def _repeat_of(call: Call) -> tuple[Refusal, str]:
     return Refusal.ALREADY_CONSUMED, f"this attempt consumed it, and the call has ended: {call.status}"
 
 
-def _not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:
+def not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:
     """Why the actor may not speak for the attempt that runs the call, or None.
 
     An attempt's id is shown to whoever reads the call, so it proves nothing: who consumed is asked for as well.
@@ -273,17 +250,7 @@ def _may_run_again(call: Call, ctx: Context) -> bool:
     return repeatable and call.consumed_by == ctx.actor.subject
 
 
-def _reported(command: k.ReportResult) -> str:
-    return command.output if command.outcome == "succeeded" else command.error
-
-
-def _outcome_unknown(state: Execution, call: Call, command: k.ReportResult, ctx: Context) -> Events:
-    if call.status == "outcome_unknown":
-        return refuse(ctx, command, Refusal.DUPLICATE, "already known to be unknown", call.call_id)
-    return outcome_unknown_events(state, call, command.error or "reported as unknown", ctx)
-
-
-def _settle_hold(state: Execution, call: Call, reason: str) -> Events:
+def settle_hold(state: Execution, call: Call, reason: str) -> Events:
     """Nobody needs to be asked any more what became of an attempt."""
     hold = state.holds.get(call.hold_id)
     if call.status != "outcome_unknown" or hold is None or hold.status != "open":
@@ -291,28 +258,75 @@ def _settle_hold(state: Execution, call: Call, reason: str) -> Events:
     return [HoldCancelled(hold_id=hold.hold_id, reason=reason)]
 
 
-def _result(command: k.ReportResult, ctx: Context) -> Message:
-    if command.outcome == "succeeded":
-        return c.ToolCallSucceeded(
-            call_id=command.call_id,
-            attempt_id=command.attempt_id,
-            output=command.output,
-            duration_ms=command.duration_ms,
-            by=ctx.actor.subject,
-        )
-    return c.ToolCallFailed(
-        call_id=command.call_id,
-        attempt_id=command.attempt_id,
-        error=command.error,
-        duration_ms=command.duration_ms,
-        by=ctx.actor.subject,
+def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execution:
+    earlier = state.calls.get(event.call_id)
+    if state.lifecycle == "paused" and earlier is None:
+        state = replace(state, parked=(*state.parked, event.call_id))
+    requesters = (event.by,) if earlier is None else tuple(dict.fromkeys((*earlier.requesters, event.by)))
+    return with_call(
+        going_on(state),
+        Call(
+            call_id=event.call_id,
+            revision=event.revision,
+            agent=event.agent,
+            tool=event.tool,
+            tool_version=event.tool_version,
+            arguments=event.arguments,
+            digest=event.digest,
+            context=event.context,
+            claims=event.claims,
+            reason=event.reason,
+            requesters=requesters,
+            proposal_digest=proposal_digest(event) if earlier is None else earlier.proposal_digest,
+            proposed_arguments=_proposed_arguments(earlier, event),
+            released_by="" if earlier is None else earlier.released_by,
+            hold_id="" if earlier is None else earlier.hold_id,
+            spent=() if earlier is None else spent_attempts(earlier),
+            handed_on=() if earlier is None else earlier.handed_on,
+        ),
     )
+
+
+def _proposed_arguments(earlier: Call | None, event: c.ToolCallProposed) -> str:
+    # Another version of the tool makes a revision too, with the arguments as they were: nobody has edited those.
+    if earlier is None or earlier.proposed_arguments:
+        return "" if earlier is None else earlier.proposed_arguments
+    return "" if earlier.arguments == event.arguments else earlier.arguments
+
+
+def _consumed(state: Execution, event: c.GrantConsumed, at_ms: int) -> Execution:
+    earlier = state.calls[event.call_id]
+    call = replace(
+        earlier,
+        status="consumed",
+        attempt_id=event.attempt_id,
+        spent=spent_attempts(earlier, event.attempt_id),
+        consumed_by=event.by,
+        run_deadline_at_ms=event.run_deadline_at_ms,
+        lease_ms=event.lease_ms or 0,
+        lease_until_ms=0 if event.lease_ms is None else at_ms + event.lease_ms,
+    )
+    return with_call(going_on(state), call)
+
+
+def _renewed(state: Execution, event: c.LeaseRenewed, at_ms: int) -> Execution:
+    return with_call(state, replace(state.calls[event.call_id], lease_until_ms=event.lease_until_ms))
+
+
+def _revoked(state: Execution, event: c.GrantRevoked, at_ms: int) -> Execution:
+    status = "expired" if event.reason == "expired" else "revoked"
+    return with_call(state, replace(state.calls[event.call_id], status=status))
 
 
 HANDLERS: Handlers = {
     k.ProposeToolCall: propose,
     k.ConsumeGrant: consume,
-    k.ReportResult: report,
     k.RenewLease: renew,
     k.RevokeGrant: revoke,
+}
+FOLDS: Folds = {
+    c.ToolCallProposed: _proposed,
+    c.GrantConsumed: _consumed,
+    c.LeaseRenewed: _renewed,
+    c.GrantRevoked: _revoked,
 }

@@ -2,6 +2,7 @@
 
 from schemas.events.calls import ToolCallCancelled
 from schemas.events.holds import HoldCancelled
+from services.domain.execution.folding import Folds, ended_as, hold_with
 from services.domain.refusals import Events
 from services.domain.state import Execution
 
@@ -29,3 +30,9 @@ def closing_events(state: Execution, reason: str, spared_call_id: str = "") -> E
     events: Events = [HoldCancelled(hold_id=hold_id, reason=reason) for hold_id in sorted(holds)]
     events += [ToolCallCancelled(call_id=call_id, reason=reason) for call_id in sorted(cancelled)]
     return events
+
+
+FOLDS: Folds = {
+    ToolCallCancelled: ended_as("cancelled"),
+    HoldCancelled: hold_with(status="cancelled"),
+}

@@ -4,9 +4,6 @@
 that nothing late is ever released; then the command is judged against what is left.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from schemas import command_rules as rules
 from schemas import commands as k
 from schemas.events import executions as x
@@ -14,13 +11,12 @@ from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.arguments import json_problem, object_problem
-from services.domain.authority.authority import acts_for_agent, may_resume, may_steer
+from services.domain.arguments import object_problem
+from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
-from services.domain.execution import calls, expiry, holds, requests, reservations, secrets
-from services.domain.execution.endings import closing_events
-from services.domain.execution.evolve import evolve, start_digest
-from services.domain.execution.handler import Handler, Handlers
+from services.domain.execution import calls, expiry, holds, requests, reservations, results, secrets, steering
+from services.domain.execution.evolve import evolve
+from services.domain.execution.handler import Handlers
 from services.domain.execution.parked import judge_parked
 from services.domain.execution.sizes import events_bytes
 from services.domain.execution.views import with_views
@@ -134,82 +130,16 @@ def _refuse_any(command: Message, ctx: Context, code: Refusal, detail: str) -> E
     return refuse(ctx, command, code, detail)
 
 
-def _start(state: Execution, command: k.StartExecution, ctx: Context) -> Events:
-    if not acts_for_agent(ctx.actor, state.agent):
-        return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution")
-    if state.closed:
-        return refuse(
-            ctx, command, Refusal.EXECUTION_CLOSED, "the id of a closed execution is never used again"
-        )
-    if start_digest(command) != state.start_digest:
-        return refuse(ctx, command, Refusal.ID_REUSED, "the execution was started with another body")
-    return refuse(ctx, command, Refusal.DUPLICATE, "already started")
-
-
-def _pause(state: Execution, command: k.PauseExecution, ctx: Context) -> Events:
-    # A person's pause takes the place of an agent's: from then on no agent may end it.
-    taken_over = bool(state.paused_by_agent) and ctx.actor.agent is None
-    if state.lifecycle == "paused" and not taken_over:
-        return refuse(ctx, command, Refusal.DUPLICATE, "already paused")
-    return [x.ExecutionPaused(reason=command.reason, by=ctx.actor.subject, agent=ctx.actor.agent)]
-
-
-def _resume(state: Execution, command: k.ResumeExecution, ctx: Context) -> Events:
-    if state.lifecycle != "paused":
-        return refuse(ctx, command, Refusal.NOT_OPEN, "the execution is not paused")
-    if not may_resume(ctx.actor, state):
-        detail = "a person paused this execution: a reviewer or operator must resume it, no agent's token can"
-        return refuse(ctx, command, Refusal.NOT_AUTHORISED, detail)
-    resumed = x.ExecutionResumed(feedback=command.feedback, by=ctx.actor.subject)
-    return [resumed, *judge_parked(evolve(state, resumed, ctx.now_ms), ctx)]
-
-
-def _cancel(state: Execution, command: k.CancelExecution, ctx: Context) -> Events:
-    ended = x.ExecutionCancelled(reason=command.reason, by=ctx.actor.subject)
-    return [*closing_events(state, "execution cancelled"), ended]
-
-
-def _complete(state: Execution, command: k.CompleteExecution, ctx: Context) -> Events:
-    if (malformed := json_problem(command.result)) is not None:
-        return refuse(ctx, command, Refusal.MALFORMED, f"result: {malformed}")
-    ended = x.ExecutionCompleted(result=command.result, by=ctx.actor.subject)
-    return [*closing_events(state, "execution completed"), ended]
-
-
-def _fail(state: Execution, command: k.FailExecution, ctx: Context) -> Events:
-    ended = x.ExecutionFailed(error=command.error, by=ctx.actor.subject)
-    return [*closing_events(state, "execution failed"), ended]
-
-
-def _steering(handler: Handler, allowed: Callable[[Any, Execution], bool]) -> Handler:
-    def guarded(state: Execution, command: Message, ctx: Context) -> Events:
-        if not allowed(ctx.actor, state):
-            return refuse(ctx, command, Refusal.NOT_AUTHORISED, "this token cannot do that to this execution")
-        if state.closed:
-            return refuse(ctx, command, Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}")
-        return handler(state, command, ctx)
-
-    return guarded
-
-
-def _own(actor: Any, state: Execution) -> bool:
-    return acts_for_agent(actor, state.agent)
-
-
 def _nudge(state: Execution, command: k.ExpireDue, ctx: Context) -> Events:
     # What was due has expired already; a nudge that came early leaves nothing behind.
     return judge_parked(state, ctx)
 
 
 _HANDLERS: Handlers = {
-    k.StartExecution: _start,
-    k.PauseExecution: _steering(_pause, may_steer),
-    k.ResumeExecution: _steering(_resume, may_steer),
-    k.CancelExecution: _steering(_cancel, may_steer),
-    k.CompleteExecution: _steering(_complete, _own),
-    k.FailExecution: _steering(_fail, _own),
     k.ExpireDue: _nudge,
+    **steering.HANDLERS,
     **calls.HANDLERS,
+    **results.HANDLERS,
     **holds.HANDLERS,
     **requests.HANDLERS,
     **reservations.HANDLERS,

@@ -4,22 +4,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from schemas import commands as k
 from schemas.actor import subject_fault
+from schemas.authority import Delegation
 from schemas.events import holds as h
+from schemas.events import rules as r
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
 from schemas.refusals import Refusal
-from services.domain.authority.authority import refusal_to_decide, requesters_of
+from schemas.requirement import escalated
+from schemas.standing_rule import standing_rule_from_text
+from services.domain.authority.authority import refusal_to_decide, requesters_of, widened
 from services.domain.authority.voices import has_spoken, is_spoken_for
 from services.domain.context import Context
 from services.domain.execution.decision_content import Problem, content_problem
 from services.domain.execution.decisions import decision_events
+from services.domain.execution.folding import Folds, going_on, hold_with, with_call, with_hold
 from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import delegating_problem
 from services.domain.memory.memory import remember_problem, remember_role_problem
 from services.domain.refusals import Events, refuse, refuse_decision
-from services.domain.state import Call, Execution, Hold
+from services.domain.state import Call, Execution, Hold, Vote
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
 CLAIM_MAX_S = 60 * 60
@@ -250,6 +257,63 @@ def _other_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
     return Refusal.DIGEST_MISMATCH, "the decision is about other arguments than those that wait"
 
 
+def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
+    hold = replace(state.holds[event.hold_id], claimed_by=event.by, claimed_until_ms=event.until_ms)
+    return with_hold(state, hold)
+
+
+def _delegated(state: Execution, event: h.HoldDelegated, at_ms: int) -> Execution:
+    hold = state.holds[event.hold_id]
+    delegations = (*hold.delegations, Delegation(event.by, event.to, event.roles, event.person))
+    state = with_hold(state, replace(hold, delegations=delegations, claimed_by="", claimed_until_ms=None))
+    call = state.calls.get(hold.call_id)
+    if call is None or hold.hold_id in call.handed_on:
+        return state
+    return with_call(state, replace(call, handed_on=(*call.handed_on, hold.hold_id)))
+
+
+def _extended(state: Execution, event: h.HoldExtended, at_ms: int) -> Execution:
+    return with_hold(state, replace(state.holds[event.hold_id], deadline_at_ms=event.deadline_at_ms))
+
+
+def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Execution:
+    hold = state.holds[event.hold_id]
+    # A hold escalates once: at its next deadline it is denied.
+    on_timeout = "deny" if hold.on_timeout == "escalate" else hold.on_timeout
+    hold = replace(
+        hold,
+        roles=widened(hold, event.roles),
+        requirements=escalated(hold.requirements),
+        deadline_at_ms=event.deadline_at_ms,
+        escalate_at_ms=None,
+        on_timeout=on_timeout,
+    )
+    return with_hold(state, hold)
+
+
+def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Execution:
+    hold = state.holds[event.hold_id]
+    vote = Vote(event.by, event.roles, event.person, len(hold.delegations))
+    if not event.resolves and event.scope != "once":
+        # The next who approve are compared with it. Of a hold that has ended nobody asks.
+        vote = replace(vote, scope=event.scope, remember=event.remember)
+    hold = replace(hold, votes=(*hold.votes, vote))
+    if event.resolves:
+        hold = replace(hold, status="resolved", decision_id=event.decision_id)
+    return with_hold(_remembered(going_on(state), event), hold)
+
+
+def _remembered(state: Execution, event: h.DecisionRecorded) -> Execution:
+    if event.scope != "execution" or not event.resolves or event.remember is None:
+        return state
+    return replace(state, memory=(*state.memory, event.remember))
+
+
+def _contradicted(state: Execution, event: r.RuleContradicted, at_ms: int) -> Execution:
+    kept = tuple(text for text in state.memory if standing_rule_from_text(text).rule_id != event.rule_id)
+    return replace(state, memory=kept) if len(kept) < len(state.memory) else state
+
+
 HANDLERS: Handlers = {
     k.ClaimHold: claim,
     k.ReleaseHold: unclaim,
@@ -257,4 +321,14 @@ HANDLERS: Handlers = {
     k.DelegateHold: delegate,
     k.ExtendHold: extend,
     k.DecideHold: decide_hold,
+}
+FOLDS: Folds = {
+    h.HoldClaimed: _claimed,
+    h.HoldUnclaimed: hold_with(claimed_by="", claimed_until_ms=None),
+    h.HoldDelegated: _delegated,
+    h.HoldExtended: _extended,
+    h.HoldEscalated: _escalated,
+    h.HoldExpired: hold_with(status="expired"),
+    h.DecisionRecorded: _decided,
+    r.RuleContradicted: _contradicted,
 }

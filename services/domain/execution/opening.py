@@ -3,14 +3,20 @@
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
+from schemas.canonical import as_json
+from schemas.display.view import texts_of
+from schemas.display.whole import must_be_read_whole
 from schemas.events.holds import HoldCause, HoldOpened
 from schemas.ids import derived_id
-from schemas.requirement import requirements_to_text
+from schemas.requirement import requirements_from_text, requirements_to_text
 from services.domain.arguments import parsed
 from services.domain.context import Context
+from services.domain.execution.folding import Folds, with_call, with_hold
 from services.domain.memory.predicates import has_sealed
 from services.domain.policy import HoldTerms
-from services.domain.state import Call, Execution
+from services.domain.state import Call, Execution, Hold
 
 UNKNOWN_OUTCOME_QUESTION = (
     "Nobody knows whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
@@ -18,6 +24,8 @@ UNKNOWN_OUTCOME_QUESTION = (
 )
 # What ran perhaps is not edited (`services.domain.execution.decision_content`).
 UNKNOWN_OUTCOME_OPTIONS = '["approve","reject","respond"]'
+# What a person is shown and no decision looks at.
+NOT_KEPT_OF_HOLDS = frozenset({"question", "view_version"})
 
 
 def hold_id_of_call(state: Execution, call_id: str, revision: int) -> str:
@@ -122,3 +130,33 @@ def _fresh_hold_id(state: Execution, call: Call, ctx: Context) -> str:
     plain = hold_id_of_call(state, call.call_id, call.revision)
     # A revision can be held a second time (definitions changed, outcome unknown): a hold's id is never reused.
     return plain if plain not in state.holds else derived_id("hold", plain, ctx.command_id)
+
+
+def _hold_opened(state: Execution, event: HoldOpened, at_ms: int) -> Execution:
+    fields = {name: value for name, value in event.__dict__.items() if name not in NOT_KEPT_OF_HOLDS}
+    fields["requirements"] = requirements_from_text(event.requirements)
+    fields["default_value"] = None if event.default_value is None else as_json(event.default_value)
+    call = state.calls.get(event.call_id)
+    must_read = _must_be_read(state, call, event)
+    state = with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, **fields))
+    if call is None:
+        return state
+    status = call.status if event.cause == "outcome_unknown" else "held"
+    return with_call(state, replace(call, status=status, hold_id=event.hold_id))
+
+
+def _must_be_read(state: Execution, call: Call | None, event: HoldOpened) -> bool:
+    # Without a digest nothing could be named: an earlier version opened it.
+    if not event.view_digest:
+        return False
+    if call is None:
+        texts = texts_of(event.view_version, state.request, state.agent, event.question)
+        return must_be_read_whole("{}", texts, event.view_version)
+    own = (call.agent, call.tool, call.reason, event.question)
+    texts = texts_of(event.view_version, state.request, *own)
+    return must_be_read_whole(call.arguments or "{}", texts, event.view_version)
+
+
+FOLDS: Folds = {
+    HoldOpened: _hold_opened,
+}

@@ -1,11 +1,13 @@
 """A use of a standing rule comes back to its call: with it the call is released, without it a person is asked."""
 
+from msgspec.structs import replace
+
 from schemas.commands import SettleReservation
 from schemas.events.rules import ReservationSettled
 from schemas.refusals import Refusal
 from services.domain.context import Context
 from services.domain.execution.deadlines import is_reserving
-from services.domain.execution.evolve import evolve
+from services.domain.execution.folding import Folds, with_call
 from services.domain.execution.handler import Handlers
 from services.domain.execution.verdicts import judged_events
 from services.domain.refusals import Events, refuse
@@ -40,12 +42,26 @@ def settled_events(state: Execution, call: Call, granted: bool, detail: str, ctx
         granted=granted,
         detail=detail,
     )
-    after = evolve(state, settled, ctx.now_ms)
+    after = _reserved(state, settled, ctx.now_ms)
     if after.lifecycle == "paused":
         return [settled]
     return [settled, *judged_events(after, after.calls[call.call_id], ctx)]
 
 
+def _reserved(state: Execution, event: ReservationSettled, at_ms: int) -> Execution:
+    call = state.calls[event.call_id]
+    if call.reservation is None or call.reservation.reservation_id != event.reservation_id:
+        return state
+    if state.lifecycle == "paused":
+        # Judged once the run goes on, as what is proposed in a pause.
+        state = replace(state, parked=(*state.parked, call.call_id))
+    settled = replace(call.reservation, settled=True, granted=event.granted)
+    return with_call(state, replace(call, reservation=settled))
+
+
 HANDLERS: Handlers = {
     SettleReservation: settle,
+}
+FOLDS: Folds = {
+    ReservationSettled: _reserved,
 }

@@ -19,6 +19,7 @@ from schemas.refusals import Refusal
 from schemas.sensitive import MARK, is_placeholder
 from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
+from services.domain.execution.folding import Folds
 from services.domain.execution.handler import Handlers
 from services.domain.execution.opening import hold_id_of_request
 from services.domain.refusals import Events, refuse
@@ -80,22 +81,6 @@ def erase_forgotten(command: k.EraseSecrets, ctx: Context) -> Events:
 def handover(state: Execution, call_id: str = "", request_id: str = "") -> Handover:
     """What is known of the sealed values of a call, or of a request."""
     return state.handovers.get(_name(call_id, request_id), Handover())
-
-
-def delivered(state: Execution, event: h.SecretsDelivered, at_ms: int) -> Execution:
-    """The fold of SecretsDelivered."""
-    earlier = handover(state, request_id=event.request_id)
-    return _with(
-        state,
-        _name("", event.request_id),
-        replace(earlier, attempt_id=event.attempt_id, until_ms=event.until_ms, by=event.by),
-    )
-
-
-def erased(state: Execution, event: h.SecretsErased, at_ms: int) -> Execution:
-    """The fold of SecretsErased."""
-    earlier = handover(state, event.call_id, event.request_id)
-    return _with(state, _name(event.call_id, event.request_id), replace(earlier, erased=True))
 
 
 def variables_problem(command: k.RequestHumanInput) -> str | None:
@@ -173,7 +158,25 @@ def _with(state: Execution, name: str, known: Handover) -> Execution:
     return replace(state, handovers=handovers.set(name, known))
 
 
+def _delivered(state: Execution, event: h.SecretsDelivered, at_ms: int) -> Execution:
+    earlier = handover(state, request_id=event.request_id)
+    return _with(
+        state,
+        _name("", event.request_id),
+        replace(earlier, attempt_id=event.attempt_id, until_ms=event.until_ms, by=event.by),
+    )
+
+
+def _folded_erasure(state: Execution, event: h.SecretsErased, at_ms: int) -> Execution:
+    earlier = handover(state, event.call_id, event.request_id)
+    return _with(state, _name(event.call_id, event.request_id), replace(earlier, erased=True))
+
+
 HANDLERS: Handlers = {
     k.TakeSecrets: take,
     k.EraseSecrets: erase,
+}
+FOLDS: Folds = {
+    h.SecretsDelivered: _delivered,
+    h.SecretsErased: _folded_erasure,
 }

@@ -2,19 +2,21 @@
 
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from schemas.canonical import canonical
 from schemas.events import calls as c
 from schemas.events import rules as r
 from schemas.message import Message
+from schemas.requirement import asked_of_edit_from_text
 from schemas.standing_rule import StandingRuleDocument
 from services.domain.context import GRANT_TTL_MS, Context
+from services.domain.execution.folding import Folds, spent_attempts, with_call, with_hold
 from services.domain.execution.opening import call_hold, unknown_outcome_hold
 from services.domain.memory.coverage import is_of_execution, remembered_for
 from services.domain.policy import Verdict
 from services.domain.refusals import Events
-from services.domain.state import Call, Execution
+from services.domain.state import Call, Execution, Reservation
 
 # So long a call waits for a use of a standing rule; then a person is asked.
 RESERVATION_MS = 10_000
@@ -150,3 +152,47 @@ def revised(call: Call, by: str, **changes: Any) -> tuple[c.ToolCallProposed, Ca
         by=by,
     )
     return event, new
+
+
+def _judged(state: Execution, event: c.PolicyVerdictIssued, at_ms: int) -> Execution:
+    call = state.calls[event.call_id]
+    return with_call(state, replace(call, judged=True, definitions_through=event.definitions_through))
+
+
+def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execution:
+    earlier = state.calls[event.call_id]
+    call = replace(
+        earlier,
+        status="released",
+        released_by=event.released_by,
+        rule_id=event.rule_id,
+        decision_id=event.decision_id,
+        grant_id=event.grant_id,
+        grant_expires_at_ms=event.expires_at_ms,
+        attempt_id="",
+        spent=spent_attempts(earlier),
+    )
+    hold = state.holds.get(earlier.hold_id)
+    if event.asked is not None and hold is not None:
+        # Whom the edit asked is whom this release rests on, and a second run asks again.
+        asked = asked_of_edit_from_text(event.asked)
+        state = with_hold(state, replace(hold, **asdict(asked)))
+    return with_call(state, call)
+
+
+def _denied(state: Execution, event: c.ToolCallDenied, at_ms: int) -> Execution:
+    status = "expired" if event.cause == "timeout" else "denied"
+    return with_call(state, replace(state.calls[event.call_id], status=status))
+
+
+def _reserving(state: Execution, event: r.ReservationAsked, at_ms: int) -> Execution:
+    asked = Reservation(event.reservation_id, event.rule_id, event.revision, event.deadline_at_ms)
+    return with_call(state, replace(state.calls[event.call_id], reservation=asked))
+
+
+FOLDS: Folds = {
+    c.PolicyVerdictIssued: _judged,
+    c.ToolCallReleased: _released,
+    c.ToolCallDenied: _denied,
+    r.ReservationAsked: _reserving,
+}

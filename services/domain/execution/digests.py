@@ -1,0 +1,25 @@
+"""Names of what was asked, proposed or reported: a repeat has the same, a reuse of an id another."""
+
+from schemas.canonical import sha256_hex
+from schemas.commands import ProposeToolCall, StartExecution
+from schemas.events.calls import ToolCallProposed
+from schemas.events.executions import ExecutionStarted
+
+
+def start_digest(body: StartExecution | ExecutionStarted) -> str:
+    """Names what was asked when the run was started, to tell a repeat from a reuse."""
+    return _digest(body.agent, body.user, body.workspace, body.request, body.context)
+
+
+def proposal_digest(body: ProposeToolCall | ToolCallProposed) -> str:
+    """Names what the agent proposed, to tell a repeat from a reuse."""
+    return _digest(body.tool, body.arguments, body.context, body.claims, body.reason)
+
+
+def result_digest(text: str) -> str:
+    """Names a call's output, or its error where it failed, to tell a repeated report from a contradicting one."""
+    return _digest(text)
+
+
+def _digest(*parts: str) -> str:
+    return sha256_hex("".join(f"{len(part)}:{part}" for part in parts))[:32]

@@ -1,0 +1,85 @@
+"""What folds are made of: a fold says what one event makes of an execution. It never refuses and never asks why.
+
+Each module that decides ends with the folds of its events, `FOLDS`; `evolve` folds by all of them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from schemas.message import Message
+from services.domain.execution.deadlines import call_due, due_id_of_call, hold_due, is_reserving
+from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold
+
+Fold = Callable[[Execution, Any, int], Execution]
+Folds = Mapping[type[Message], Fold]
+
+
+def with_call(state: Execution, call: Call) -> Execution:
+    """The state with a call as it is now, and what follows for what is open, parked and due."""
+    if call.status in TERMINAL_CALLS and (call.arguments or call.spent):
+        call = replace(call, arguments="", proposed_arguments="", context="", claims="", reason="", spent=())
+    earlier = state.calls.get(call.call_id)
+    opened = _is_open_call(call) - _is_open_call(earlier)
+    state = replace(state, calls=state.calls.set(call.call_id, call), open_count=state.open_count + opened)
+    if state.parked and (call.judged or call.status != "proposed" or is_reserving(call)):
+        state = replace(state, parked=tuple(name for name in state.parked if name != call.call_id))
+    if is_reserving(call) != (call.call_id in state.reserving):
+        others = tuple(name for name in state.reserving if name != call.call_id)
+        state = replace(state, reserving=(*others, call.call_id) if is_reserving(call) else others)
+    return _with_due(state, due_id_of_call(call.call_id), call_due(call))
+
+
+def with_hold(state: Execution, hold: Hold) -> Execution:
+    """The state with a hold as it is now, and what follows for what is open and due."""
+    opened = _is_open_request(hold) - _is_open_request(state.holds.get(hold.hold_id))
+    state = replace(state, holds=state.holds.set(hold.hold_id, hold), open_count=state.open_count + opened)
+    return _with_due(state, hold.hold_id, hold_due(hold))
+
+
+def ended_as(status: Any) -> Fold:
+    """The fold of an event that gives a call its last status."""
+
+    def step(state: Execution, event: Any, at_ms: int) -> Execution:
+        return with_call(going_on(state), replace(state.calls[event.call_id], status=status))
+
+    return step
+
+
+def hold_with(**changes: Any) -> Fold:
+    """The fold of an event that changes a hold in these fields, whatever it says."""
+    return lambda state, event, at_ms: with_hold(state, replace(state.holds[event.hold_id], **changes))
+
+
+def spent_attempts(call: Call, attempt_id: str = "") -> tuple[str, ...]:
+    """The attempts that may not have the call again, once `attempt_id` has it or it is released anew."""
+    if call.attempt_id in ("", attempt_id, *call.spent):
+        return call.spent
+    return (*call.spent, call.attempt_id)
+
+
+def going_on(state: Execution) -> Execution:
+    """A run that was resumed runs again with the next that happens in it."""
+    return replace(state, lifecycle="running") if state.lifecycle == "resumed" else state
+
+
+def _is_open_call(call: Call | None) -> bool:
+    return call is not None and call.status not in TERMINAL_CALLS
+
+
+def _is_open_request(hold: Hold | None) -> bool:
+    return hold is not None and not hold.call_id and hold.status == "open"
+
+
+def _with_due(state: Execution, subject_id: str, at_ms: int | None) -> Execution:
+    if state.due.get(subject_id) == at_ms:
+        return state
+    earliest = state.next_due
+    due = state.due.delete(subject_id) if at_ms is None else state.due.set(subject_id, at_ms)
+    if earliest is not None and earliest[1] == subject_id:
+        # What was earliest has moved or gone: only then all that waits is looked through.
+        earliest = min(((at, subject) for subject, at in due.items()), default=None)
+    elif at_ms is not None:
+        earliest = min(earliest or (at_ms, subject_id), (at_ms, subject_id))
+    return replace(state, due=due, next_due=earliest)
