@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from placet.cli import run
 from schemas import canonical
+from schemas.registry import builtin
 from tests.sdk.scripted import Asked, Scripted
 
 ARGUMENTS = {"recipient": "GB\u202e29", "amount": 98.7}
@@ -155,6 +156,7 @@ async def gateway(asked: Asked) -> Response:
         "/v1/principals": lambda asked: JSONResponse({"items": [PRINCIPAL]}),
         "/v1/principals/mia-m": lambda asked: JSONResponse({"name": "mia-m", "version": 2, "pending": []}),
         "/v1/tools": lambda asked: JSONResponse({"items": [TOOL], "next_cursor": None}),
+        "/subjects": lambda asked: JSONResponse(sorted(builtin().by_subject)),
         "/v1/components": lambda asked: JSONResponse(
             {"items": [{"name": "kafka", "partitions": 4}, {"name": "decider", "state": "ready"}]}
         ),

@@ -13,7 +13,6 @@ from placet.cli import choices, run
 from placet.cli.inbox import shortener
 from placet.cli.plugins import OF_THE_SERVER, OWN, find
 from schemas.commands import RequestKind, Scope
-from schemas.events import EVENTS
 from tests.sdk.scripted import Asked, Peer
 from tests.sdk.terminal import GROUP, HOLD, OTHER, RAN, Terminal, gateway
 
@@ -314,7 +313,6 @@ def test_list_of_commands_says_what_each_of_the_server_says_of_itself(name: str)
 def test_words_of_options_are_those_of_the_interface() -> None:
     assert set(choices.KINDS) == set(get_args(RequestKind))
     assert set(choices.STATES) == set(get_args(ExecutionState))
-    assert tuple(event.__name__ for event in EVENTS) == choices.EVENT_TYPES
     assert get_args(Scope) == choices.SCOPES
     assert STATUS.words == choices.RULE_STATUSES
 
@@ -324,7 +322,6 @@ def test_words_of_options_are_those_of_the_interface() -> None:
     [
         ("inbox", "--kind", "x"),
         ("executions", "--state", "x"),
-        ("events", "--type", "x"),
         ("approve", "c0ffee", "--scope", "x"),
         ("rules", "--status", "x"),
     ],
@@ -333,6 +330,25 @@ def test_unknown_word_for_an_option_is_wrong_usage(terminal: Terminal, arguments
     assert terminal(*arguments) == 2
     assert "'x' is none of" in terminal.err
     assert terminal.script.asked == []
+
+
+def test_type_of_events_that_the_gateway_does_not_know_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("events", "--type", "x") == 2
+    assert "'x' is none of" in terminal.err
+    assert "DecisionRecorded" in terminal.err
+    assert "DecideHold" not in terminal.err
+    assert [asked.path for asked in terminal.script.asked] == ["/subjects"]
+
+
+def test_type_of_events_is_taken_as_it_is_where_only_v1_is_let_through(terminal: Terminal) -> None:
+    everything = terminal.script.on_http
+
+    async def answer(asked: Asked) -> Response:
+        return Response(status_code=404) if asked.path == "/subjects" else await everything(asked)
+
+    terminal.script.on_http = answer
+    assert terminal("events", "--type", "ToolCallProposed", "--json") == 0
+    assert json.loads(terminal.out)["event_id"] == "2"
 
 
 def test_policy_file_that_is_not_utf_8_is_wrong_usage(terminal: Terminal, tmp_path: Path) -> None:

@@ -26,60 +26,8 @@ STATES = (
     "failed",
     "cancelled",
 )
-EVENT_TYPES = (
-    "ExecutionStarted",
-    "ExecutionPaused",
-    "ExecutionResumed",
-    "ExecutionCompleted",
-    "ExecutionFailed",
-    "ExecutionCancelled",
-    "CommandRefused",
-    "CommandAbandoned",
-    "ToolCallProposed",
-    "PolicyVerdictIssued",
-    "ToolCallReleased",
-    "ToolCallDenied",
-    "ToolCallCancelled",
-    "GrantConsumed",
-    "LeaseRenewed",
-    "GrantRevoked",
-    "ToolCallSucceeded",
-    "ToolCallFailed",
-    "ToolCallOutcomeUnknown",
-    "HoldOpened",
-    "HoldClaimed",
-    "HoldUnclaimed",
-    "HoldDelegated",
-    "HoldExtended",
-    "HoldEscalated",
-    "HoldExpired",
-    "HoldCancelled",
-    "DecisionRecorded",
-    "DecisionRefused",
-    "HumanInputRequested",
-    "HumanInputProvided",
-    "RollbackStarted",
-    "SecretsDelivered",
-    "SecretsErased",
-    "PolicyPublished",
-    "ToolPublished",
-    "PrincipalPublished",
-    "DataKeyDestroyed",
-    "PolicyRetired",
-    "RuleMade",
-    "RuleActivated",
-    "RuleSuspended",
-    "RuleRevoked",
-    "RuleAsked",
-    "RuleContradicted",
-    "ReservationAsked",
-    "ReservationSettled",
-    "RuleUseReserved",
-    "RuleUseRefused",
-    "WriterClaimed",
-    "WriterAlive",
-    "DefinitionsAdopted",
-)
+# What the gateway's registry calls the types of events.
+_EVENTS = "placet.events."
 # Completion is typed at: what takes longer is no help.
 COMPLETE_WITHIN_S = 0.8
 
@@ -149,6 +97,17 @@ def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
     return _begin_so(
         context, incomplete, lambda placet: [rule.rule_id for rule in placet.standing_rules.list()]
     )
+
+
+def event_types(placet: Placet) -> list[str]:
+    """The types of events that this gateway knows, by its schema registry: it stands beside `/v1`, not under it."""
+    subjects = placet.fetch(f"{placet.url.rstrip('/')}/subjects")
+    return [name.removeprefix(_EVENTS) for name in subjects if name.startswith(_EVENTS)]
+
+
+def event_types_completed(context: typer.Context, incomplete: str) -> list[str]:
+    """The types of events."""
+    return _begin_so(context, incomplete, event_types)
 
 
 def _begin_so(context: typer.Context, incomplete: str, ids: Callable[[Placet], list[str]]) -> list[str]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import EVENT_TYPES, completing, execution_ids, one_of
+from placet.cli.choices import event_types, event_types_completed, execution_ids
 from placet.cli.session import JsonFlag, connect, console, every, find_execution, print_json
-from placet.errors import NotAuthorised, Refused
+from placet.errors import NotAuthorised, NotFound, Refused
 from placet.models import Object
 from placet.parsing import parse_time
 
@@ -94,6 +94,22 @@ def check_partitions(placet: Placet, offsets: Mapping[int, int]) -> None:
             )
 
 
+def check_type(placet: Placet, kind: str) -> None:
+    """Refuse a type of events that there is not: nothing would be shown, as if nothing had happened.
+
+    Where a proxy lets only `/v1` through, nobody can be asked for the names, and none is refused.
+
+    Raises:
+        typer.BadParameter: the gateway knows no such type.
+    """
+    try:
+        known = event_types(placet)
+    except NotFound:
+        return
+    if kind not in known:
+        raise typer.BadParameter(f"{kind!r} is none of {', '.join(known)}", param_hint="--type")
+
+
 def events(
     context: typer.Context,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what comes.")] = False,
@@ -109,8 +125,7 @@ def events(
         typer.Option(
             "--type",
             help="Only events of this type, such as DecisionRecorded.",
-            callback=one_of(EVENT_TYPES),
-            autocompletion=completing(EVENT_TYPES),
+            autocompletion=event_types_completed,
         ),
     ] = None,
     as_json: JsonFlag = False,
@@ -120,6 +135,8 @@ def events(
     with connect(context) as placet:
         if begin.offsets:
             check_partitions(placet, begin.offsets)
+        if kind is not None:
+            check_type(placet, kind)
         only = None if execution is None else find_execution(placet, execution).execution_id
         shown: set[str] = set()
         cursor = begin.cursor
