@@ -31,6 +31,11 @@ def roles_asked(one: NamesPeople) -> tuple[str, ...]:
     return one.roles if one.roles or one.reviewers else ANY_REVIEWER
 
 
+def widened(one: NamesPeople, escalate_roles: Iterable[str]) -> tuple[str, ...]:
+    """Whom an escalated hold asks: more people, never fewer; one that any reviewer could decide stays so."""
+    return tuple(dict.fromkeys((*roles_asked(one), *escalate_roles)))
+
+
 class Requirement(msgspec.Struct, frozen=True):
     """So many different people must approve who have one of the roles or are one of the reviewers.
 

@@ -5,5 +5,3 @@ CLOSED = frozenset({"completed", "failed", "cancelled"})
 LIVE = frozenset({"running", "paused", "waiting_clarification", "waiting_approval", "resumed"})
 # Of calls.
 TERMINAL = frozenset({"denied", "cancelled", "expired", "revoked", "succeeded", "failed"})
-# What a deadline that passes may do to a hold that stays open.
-STAYS_OPEN = frozenset({"escalate", "wait"})

@@ -194,6 +194,9 @@ class SecretsErased(Message):
     by: str
 
 
+# What moves a hold's deadline, whatever else it does.
+DeadlineMoved = HoldExtended | HoldEscalated
+
 HOLD_EVENTS: tuple[type[Message], ...] = (
     HoldOpened,
     HoldClaimed,

@@ -5,7 +5,6 @@ from projections.folds.effects import Act, Before, Effect
 from projections.folds.events.calls import forget_release
 from projections.folds.rows import json_text, json_value, owner_of
 from projections.folds.shown import show_opening
-from projections.folds.states import STAYS_OPEN
 from projections.folds.verdicts import NO_VERDICT
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
@@ -14,7 +13,7 @@ from schemas.authority import Asked, Delegation, delegations_from_text, delegati
 from schemas.canonical import as_json
 from schemas.events import holds as h
 from schemas.record import Event
-from schemas.requirement import escalated, requirements_from_text, requirements_to_text
+from schemas.requirement import escalated, requirements_from_text, requirements_to_text, widened
 
 
 def _blank(event: Event, hold_id: str, execution: ExecutionRow | None) -> HoldRow:
@@ -229,7 +228,7 @@ def _extend(row: HoldRow, body: h.HoldExtended, event: Event) -> None:
     row["deadline_at_ms"] = body.deadline_at_ms
 
 
-def _move_deadline(row: CallRow, body: h.HoldExtended | h.HoldEscalated, event: Event) -> None:
+def _move_deadline(row: CallRow, body: h.DeadlineMoved, event: Event) -> None:
     row["deadline_at_ms"] = body.deadline_at_ms
 
 
@@ -241,11 +240,11 @@ def _told_extension(body: h.HoldExtended, before: Before) -> Act:
 
 def _escalate(row: HoldRow, body: h.HoldEscalated, event: Event) -> None:
     # Escalation asks more people, never fewer, and a hold escalates once (services.domain.execution.holds).
-    asked = Asked(tuple(json_value(row["roles"])), tuple(json_value(row["reviewers"]))).asked_roles
+    asked = Asked(tuple(json_value(row["roles"])), tuple(json_value(row["reviewers"])))
     row.update(
         {
             "escalated": 1,
-            "roles": json_text(tuple(dict.fromkeys((*asked, *body.roles)))),
+            "roles": json_text(widened(asked, body.roles)),
             "requirements": requirements_to_text(escalated(requirements_from_text(row["requirements"]))),
             "deadline_at_ms": body.deadline_at_ms,
             "escalate_at_ms": None,
@@ -260,15 +259,7 @@ def _told_escalation(body: h.HoldEscalated, before: Before) -> Act:
 
 
 def _expire(row: HoldRow, body: h.HoldExpired, event: Event) -> None:
-    if body.on_timeout in STAYS_OPEN:
-        row["deadline_at_ms"] = None
-    else:
-        row.update({"status": "expired", "timed_out": 1, "closed_at_ms": event.meta.at_ms})
-
-
-def _count_expired(row: ExecutionRow, body: h.HoldExpired, hold: HoldRow | None) -> None:
-    if body.on_timeout not in STAYS_OPEN:
-        count_closed(row, hold)
+    row.update({"status": "expired", "timed_out": 1, "closed_at_ms": event.meta.at_ms})
 
 
 def _told_expiry(body: h.HoldExpired, before: Before) -> Act:
@@ -279,7 +270,7 @@ def _cancel(row: HoldRow, body: h.HoldCancelled, event: Event) -> None:
     row.update({"status": "cancelled", "feedback": body.reason, "closed_at_ms": event.meta.at_ms})
 
 
-def _count_cancelled(row: ExecutionRow, body: h.HoldCancelled, hold: HoldRow | None) -> None:
+def _count_ended(row: ExecutionRow, body: h.HoldExpired | h.HoldCancelled, hold: HoldRow | None) -> None:
     count_closed(row, hold)
 
 
@@ -302,7 +293,7 @@ EFFECTS = (
     Effect(h.HoldDelegated, hold=_delegate, audit=_told_delegation),
     Effect(h.HoldExtended, call=_move_deadline, hold=_extend, audit=_told_extension),
     Effect(h.HoldEscalated, call=_move_deadline, hold=_escalate, audit=_told_escalation),
-    Effect(h.HoldExpired, execution=_count_expired, hold=_expire, audit=_told_expiry),
-    Effect(h.HoldCancelled, execution=_count_cancelled, hold=_cancel),
+    Effect(h.HoldExpired, execution=_count_ended, hold=_expire, audit=_told_expiry),
+    Effect(h.HoldCancelled, execution=_count_ended, hold=_cancel),
     Effect(h.HumanInputProvided, hold=_answer, audit=_told_default),
 )

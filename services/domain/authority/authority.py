@@ -4,7 +4,7 @@ from schemas import authority
 from schemas.actor import Actor, tool_role
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
-from schemas.requirement import NamesPeople, roles_asked
+from schemas.requirement import roles_asked, widened
 from services.domain.authority.voices import REVIEWERS, asked_by, edited_by
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
@@ -61,11 +61,6 @@ def requesters_of(state: Execution, hold: Hold, call: Call | None, people: Tenan
 def people_behind(state: Execution, people: TenantPeople) -> frozenset[str]:
     """For whom the run's agent acts."""
     return authority.people_behind(state.agent, state.started_by, state.user, people)
-
-
-def widened(asked: NamesPeople, escalate_roles: tuple[str, ...]) -> tuple[str, ...]:
-    """Whom an escalated hold asks: more people, never fewer; one that any reviewer could decide stays so."""
-    return tuple(dict.fromkeys((*roles_asked(asked), *escalate_roles)))
 
 
 def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:

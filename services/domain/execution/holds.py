@@ -14,9 +14,9 @@ from schemas.events import rules as r
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
 from schemas.refusals import Refusal
-from schemas.requirement import escalated
+from schemas.requirement import escalated, widened
 from schemas.standing_rule import standing_rule_from_text
-from services.domain.authority.authority import refusal_to_decide, requesters_of, widened
+from services.domain.authority.authority import refusal_to_decide, requesters_of
 from services.domain.authority.voices import has_spoken, is_spoken_for
 from services.domain.context import Context
 from services.domain.execution.decision_content import Problem, content_problem

@@ -5,7 +5,7 @@ fact of their own each. The end of a run brings those of all that never ran just
 and the hold that asks what became of it, go on after it (services/domain/execution/endings.py).
 """
 
-from typing import Protocol
+from typing import Protocol, get_args
 
 from msgspec.structs import replace
 
@@ -30,15 +30,12 @@ FOLLOWED: frozenset[type[Message]] = frozenset(
         h.DecisionRecorded,
         h.HoldCancelled,
         h.HoldExpired,
-        h.HoldEscalated,
         h.HoldDelegated,
-        h.HoldExtended,
+        *get_args(h.DeadlineMoved),
         *_ENDED_CALLS,
         *_ENDED_EXECUTIONS,
     }
 )
-# What leaves a hold open though its time was up: others are asked, or it waits on.
-_STAYS_OPEN = ("escalate", "wait")
 CANCELLED = "cancelled"
 # What happened, to which hold, as it is then, and the detail.
 Told = tuple[EventName, str, Hold, str]
@@ -114,7 +111,7 @@ class Facts:
             case h.HoldCancelled(hold_id=hold_id):
                 return self._closed(key, hold_id, "hold_resolved", CANCELLED)
             case h.HoldExpired(hold_id=hold_id):
-                return self._expired(key, hold_id, body.on_timeout)
+                return self._closed(key, hold_id, "hold_expired", body.on_timeout)
             case h.HoldEscalated():
                 return self._escalated(key, body)
             case h.HoldDelegated():
@@ -132,7 +129,7 @@ class Facts:
             case c.PolicyVerdictIssued():
                 if (call := context.call(key, body.call_id)) is not None:
                     context.put_call(key, body.call_id, Call(call.agent, call.tool, body.risk_level))
-            case h.HoldExtended():
+            case _ if isinstance(body, h.DeadlineMoved):
                 if (hold := context.hold(key, body.hold_id)) is not None:
                     context.put_hold(key, body.hold_id, replace(hold, deadline_at_ms=body.deadline_at_ms))
             case _ if isinstance(body, _ENDED_CALLS):
@@ -161,12 +158,6 @@ class Facts:
         hold = self._context.hold(key, hold_id)
         self._context.drop_hold(key, hold_id)
         return (kind, hold_id, hold, detail) if hold else None
-
-    def _expired(self, key: bytes, hold_id: str, on_timeout: h.OnTimeout) -> Told | None:
-        if on_timeout not in _STAYS_OPEN:
-            return self._closed(key, hold_id, "hold_expired", on_timeout)
-        hold = self._context.hold(key, hold_id)
-        return ("hold_expired", hold_id, hold, on_timeout) if hold else None
 
     def _escalated(self, key: bytes, body: h.HoldEscalated) -> Told | None:
         hold = self._context.hold(key, body.hold_id)

@@ -88,17 +88,16 @@ def test_fold_expiry_closes_the_hold(outbox: Outbox, on_timeout: str) -> None:
     assert types(told(outbox, log)) == [("hold_opened", "h1"), ("hold_expired", "h1")]
 
 
-def test_fold_expiry_that_escalates_leaves_it_open_and_asks_others(outbox: Outbox) -> None:
+def test_fold_escalation_leaves_it_open_and_asks_others(outbox: Outbox) -> None:
     log = facts.history()
     key = facts.hold_call(log, "h1")
-    log.add(key, facts.expired("h1", "escalate"))
     log.add(key, facts.escalated("h1", ("board",)))
     log.add(key, facts.delegated("h1", "bob"))
     found = told(outbox, log)
-    assert [notice.type for notice in found[1:]] == ["hold_expired", "hold_escalated", "hold_delegated"]
-    assert found[2].hold.roles == ("board",)
-    assert found[3].hold.roles == ("finance", "board")
-    assert found[3].detail == "bob"
+    assert [notice.type for notice in found[1:]] == ["hold_escalated", "hold_delegated"]
+    assert found[1].hold.roles == ("board",)
+    assert found[2].hold.roles == ("finance", "board")
+    assert found[2].detail == "bob"
 
 
 def test_fold_vote_that_does_not_resolve_tells_nobody(outbox: Outbox) -> None:

@@ -41,7 +41,6 @@ def execution_after(*bodies: Message) -> Row:
         ([*HELD, decided(HOLD, resolves=False)], "waiting_approval"),
         ([started(), PAUSED, RESUMED], "resumed"),
         ([started(), PAUSED, RESUMED, CALL], "running"),
-        ([*HELD, h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="wait")], "waiting_approval"),
         ([*HELD, h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="deny")], "running"),
         ([*HELD, h.HoldCancelled(hold_id=HOLD.hold_id, reason="gone")], "running"),
         ([*HELD, x.ExecutionCancelled(reason="stop", by="ann@acme")], "cancelled"),

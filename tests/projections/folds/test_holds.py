@@ -96,20 +96,17 @@ def test_claim_unclaim_and_delegation_say_who_is_on_it() -> None:
 
 def test_escalation_asks_more_people_and_happens_once() -> None:
     opened = held(KEY, CALL, on_timeout="escalate", escalate_roles=("cfo",))
-    gone_by = h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="escalate")
     later = START_MS + 2 * HOUR_MS
     escalated = h.HoldEscalated(hold_id=HOLD.hold_id, by="placet:timer", roles=("cfo",), deadline_at_ms=later)
-    shown = hold_json(hold_after(started(), CALL, judged(CALL), opened, gone_by, escalated))
+    shown = hold_json(hold_after(started(), CALL, judged(CALL), opened, escalated))
     assert (shown["status"], shown["escalated"], shown["on_timeout"]) == ("open", True, "deny")
     assert shown["roles"] == ["treasurer", "cfo"]
     assert shown["deadline_at"] == rfc3339(later)
 
 
-def test_expiry_closes_a_hold_unless_it_waits_on() -> None:
+def test_expiry_closes_a_hold() -> None:
     row = hold_after(*OPEN, h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="deny"))
     assert (row["status"], row["closed_at_ms"]) == ("expired", START_MS + 5000)
-    row = hold_after(*OPEN, h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="wait"))
-    assert (row["status"], row["deadline_at_ms"]) == ("open", None)
 
 
 def test_cancelled_hold_is_closed() -> None:
@@ -141,11 +138,6 @@ def test_request_that_timed_out_shows_its_default() -> None:
 def test_hold_that_time_ended_has_timed_out(on_timeout: h.OnTimeout) -> None:
     gone_by = h.HoldExpired(hold_id=HOLD.hold_id, on_timeout=on_timeout)
     assert hold_json(hold_after(*OPEN, gone_by))["timed_out"] is True
-
-
-def test_hold_that_waits_beyond_its_deadline_has_not_timed_out() -> None:
-    waits = h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="wait")
-    assert hold_json(hold_after(*OPEN, waits))["timed_out"] is False
 
 
 def test_event_of_another_hold_changes_nothing() -> None:
