@@ -7,9 +7,8 @@ import pytest
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.events.holds import DecisionRecorded
-from schemas.limits import ARGUMENTS_MAX_BYTES, DEADLINE_MAX_S
+from schemas.limits import ARGUMENTS_MAX_BYTES
 from services.domain.definitions import Definitions
-from services.domain.execution.holds import EXTENSION_MAX_S
 from services.domain.policy import PolicySet
 from tests.domain.steps import (
     TESSA,
@@ -241,50 +240,21 @@ def test_claim_by_another_is_refused_and_does_not_keep_anybody_from_deciding() -
     assert names(decided(world, hold, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
 
 
-def test_extend_moves_the_deadline_within_bounds() -> None:
-    world = started()
-    hold = held(world)
-
-    for seconds in (0, 8 * 24 * 60 * 60):
-        assert code(world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=seconds), RITA)) == "invalid"
-    world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=60), RITA)
-    world.later(630)
-
-    assert names(decided(world, hold, "approve")) == ["DecisionRecorded", "ToolCallReleased"]
-
-
-def test_extend_again_and_again_moves_the_deadline_no_further_than_a_rule_may_set_one() -> None:
-    world = started()
-    hold = held(world)
-    week = k.ExtendHold(hold_id=hold.hold_id, seconds=EXTENSION_MAX_S)
-    for _ in range(DEADLINE_MAX_S // EXTENSION_MAX_S):
-        assert names(world.ask(week, RITA)) == ["HoldExtended"]
-
-    refused = world.ask(week, RITA)
-
-    assert code(refused) == "invalid"
-    assert refusal(refused).detail == f"a deadline is at most {DEADLINE_MAX_S} seconds from now"
-    world.later(EXTENSION_MAX_S)
-    assert names(world.ask(week, RITA)) == ["HoldExtended"]
-
-
-def test_extend_delegate_and_escalate_name_what_is_wrong_with_the_command_before_that_the_hold_is_closed() -> (
-    None
-):
+def test_delegate_and_escalate_name_what_is_wrong_with_the_command_before_that_the_hold_is_closed() -> None:
     """The order of refusals is the same for every command: 422 invalid stands before 409 already_decided."""
     world = started()
     hold = held(world)
     wrong = [
-        k.ExtendHold(hold_id=hold.hold_id, seconds=0),
         k.DelegateHold(hold_id=hold.hold_id, to="rita"),
         k.EscalateHold(hold_id=hold.hold_id),
     ]
-    assert [code(world.ask(command, RITA)) for command in wrong] == ["invalid"] * 3
+    assert [code(world.ask(command, RITA)) for command in wrong] == ["invalid"] * 2
     decided(world, hold, "approve")
 
-    assert [code(world.ask(command, RITA)) for command in wrong] == ["invalid"] * 3
+    assert [code(world.ask(command, RITA)) for command in wrong] == ["invalid"] * 2
     assert code(world.ask(wrong[0], ANNA)) == "forbidden_role"
-    assert code(world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=1), RITA)) == "already_decided"
+    right = k.DelegateHold(hold_id=hold.hold_id, to="anna")
+    assert code(world.ask(right, RITA)) == "already_decided"
 
 
 def test_release_of_anothers_claim_is_not_authorised_before_that_the_hold_is_closed() -> None:

@@ -18,6 +18,7 @@ from services.domain.state import TERMINAL_CALLS, Call
 from services.runtime.executions_partition import ExecutionsPartition
 from tests.domain.world import ANNA, BOT, CLARA, OLGA, OTHER_BOT, RITA, RULES, TOOLS, World, published
 from tests.domain.world import rule as policy_rule
+from tests.words.handling import HANDLING, said
 
 TOOL = st.sampled_from([tool["name"] for tool in TOOLS] + ["unknown"])
 SELDOM = st.sampled_from([False] * 7 + [True])
@@ -150,21 +151,14 @@ class Machine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         actor=PEOPLE,
-        name=st.sampled_from(["claim", "release", "delegate", "extend", "escalate"]),
+        name=st.sampled_from(list(HANDLING)),
     )
     def handle(self, data: st.DataObject, actor: Any, name: str) -> None:
         holds = sorted(self.world.state().holds)
         if not holds:
             return
         hold_id = data.draw(st.sampled_from(holds))
-        commands: dict[str, Message] = {
-            "claim": k.ClaimHold(hold_id=hold_id),
-            "release": k.ReleaseHold(hold_id=hold_id),
-            "delegate": k.DelegateHold(hold_id=hold_id, to="anna"),
-            "extend": k.ExtendHold(hold_id=hold_id, seconds=60),
-            "escalate": k.EscalateHold(hold_id=hold_id),
-        }
-        self.ask(commands[name], actor)
+        self.ask(said(name, hold_id, somebody="anna"), actor)
 
     @rule(seconds=st.sampled_from([1, 1, 1, 301, 601, 1000]))
     def wait(self, seconds: int) -> None:

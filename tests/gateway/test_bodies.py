@@ -66,8 +66,7 @@ ELSEWHERE = {
     ("DecideHold", "digest"),
     ("DecideHold", "view_digest"),
     ("DelegateHold", "to"),
-    ("ClaimHold", "seconds"),
-    ("ExtendHold", "seconds"),
+    *((verb.body.__name__, "seconds") for verb in holds.VERBS),
     ("RequestHumanInput", "options"),
     ("RequestHumanInput", "fields"),
 }

@@ -32,7 +32,7 @@ def test_openapi_integers_that_need_64_bits_say_so() -> None:
     """A Go client made of it could not read a duration of 25 days."""
     schemas = OPENAPI["components"]["schemas"]
 
-    assert "format" not in _integers(schemas["ExtendHold"]["properties"]["seconds"])
+    assert "format" not in _integers(schemas["ClaimHold"]["properties"]["seconds"])
     assert _integers(schemas["ReportResult"]["properties"]["duration_ms"])["format"] == "int64"
     assert _integers(schemas["ToolCall"]["properties"]["duration_ms"])["format"] == "int64"
 

@@ -7,20 +7,26 @@ import subprocess
 
 from tests.house.sources import ROOT
 
-WORDS = ("ExtendHold", "HoldExtended")
-# With its golden bytes and tests a word takes these besides.
+# With its schemas, its golden bytes and its tests.
 MOST_FILES = 12
+WORDS = re.compile(r"such as `(\w+)` and `(\w+)`")
 ROW = re.compile(r"^\| `([^`]+)` \|", re.M)
 
 
-def listed() -> list[str]:
+def recipe() -> str:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    return ROW.findall(text.split("<!-- files of a word:")[1].split("\n## ")[0])
+    return text.split("\n## A new word")[1].split("\n## ")[0]
+
+
+def listed() -> list[str]:
+    return ROW.findall(recipe())
 
 
 def found() -> set[str]:
-    words = [argument for word in WORDS for argument in ("-e", word)]
-    wanted = ["git", "grep", "-lwI", "--untracked", *words, "--", ".", ":!tests", ":!CONTRIBUTING.md"]
+    example = WORDS.search(recipe())
+    assert example is not None
+    words = [argument for word in example.groups() for argument in ("-e", word)]
+    wanted = ["git", "grep", "-lwI", "--untracked", *words, "--", ".", ":!CONTRIBUTING.md"]
     told = subprocess.run(wanted, cwd=ROOT, capture_output=True, text=True, check=True)
     return set(told.stdout.split())
 

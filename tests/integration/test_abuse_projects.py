@@ -31,6 +31,7 @@ from tests.integration.doors import (
 )
 from tests.integration.site import PAY, READ, Site
 from tests.servers.stack import wait_for
+from tests.words.handling import HANDLING, least
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
 
@@ -238,9 +239,7 @@ VERBS = (
     Verb("POST", CALL + "/heartbeat", {"attempt_id": "a"}),
     *(Verb("POST", CALL + end, {}) for end in ("/revoke", "/secrets/erase")),
     Verb("POST", HOLD + "/decision", lambda t: {"decision": "approve", "digest": t.call["digest"]}),
-    *(Verb("POST", HOLD + how, {}) for how in ("/claim", "/release", "/escalate")),
-    Verb("POST", HOLD + "/delegate", {"to": "otto"}),
-    Verb("POST", HOLD + "/extend", {"seconds": 5}),
+    *(Verb("POST", f"{HOLD}/{how}", least(verb.body, "otto")) for how, verb in HANDLING.items()),
     Verb("POST", "/requests/{request}/secrets", {"attempt_id": "a"}),
     Verb("POST", "/requests/{request}/secrets/erase", {}),
     Verb("POST", "/standing-rules/{rule}/suspend", {}),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from schemas import codec, registry
-from schemas.commands import COMMANDS, ClaimHold, ExtendHold, PauseExecution
+from schemas.commands import COMMANDS, ClaimHold, PauseExecution
 from schemas.events import EVENTS
 from schemas.events.calls import PolicyVerdictIssued
 from schemas.events.log import DefinitionsAdopted
@@ -125,7 +125,7 @@ def test_decode_of_a_number_that_is_none_is_unreadable() -> None:
 @pytest.mark.parametrize("seconds", [2**63, -(2**63) - 1, 2**200])
 def test_message_with_an_integer_beyond_avros_long_cannot_exist(seconds: int) -> None:
     with pytest.raises(ValidationError):
-        ExtendHold(hold_id="h", seconds=seconds)
+        ClaimHold(hold_id="h", seconds=seconds)
     with pytest.raises(ValidationError):
         DefinitionsAdopted(through_offset=0, through_record_id="", through_term=0, versions={"a": seconds})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -17,7 +17,7 @@ from schemas.events.calls import (
     ToolCallSucceeded,
 )
 from schemas.events.executions import ExecutionCancelled, ExecutionCompleted, ExecutionFailed
-from schemas.events.holds import HoldExtended
+from schemas.events.holds import DeadlineMoved
 from schemas.message import Message
 from schemas.term import NO_CLAIM
 from services.processors.errors import OutboxUnusable, PositionLost
@@ -28,6 +28,7 @@ from services.processors.notifications.notice import Notice, is_asked_for
 from services.processors.notifications.outbox import NOTHING, Outbox, Position
 from tests.processors.history import History
 from tests.processors.notifications import holds as facts
+from tests.schemas.samples import full
 
 
 @pytest.fixture
@@ -104,11 +105,22 @@ def test_fold_vote_that_does_not_resolve_tells_nobody(outbox: Outbox) -> None:
     log = facts.history()
     key = facts.hold_call(log, "h1")
     log.add(key, facts.decided("h1", resolves=False))
-    log.add(key, HoldExtended(hold_id="h1", by="ann", deadline_at_ms=facts.DEADLINE_MS + 5))
     log.add(key, facts.decided("h1", "edit"))
     found = told(outbox, log)
     assert [(notice.type, notice.detail) for notice in found[1:]] == [("hold_resolved", "edit")]
-    assert found[1].hold.deadline_at_ms == facts.DEADLINE_MS + 5
+
+
+@pytest.mark.parametrize("model", get_args(DeadlineMoved), ids=lambda model: model.__name__)
+def test_fold_deadline_that_moved_is_that_of_the_notices_to_come(
+    outbox: Outbox, model: type[Message]
+) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    moved = {"hold_id": "h1", "deadline_at_ms": facts.DEADLINE_MS + 5}
+    log.add(key, full(model).model_copy(update=moved))
+    log.add(key, facts.decided("h1"))
+    (*_, last) = told(outbox, log)
+    assert (last.type, last.hold.deadline_at_ms) == ("hold_resolved", facts.DEADLINE_MS + 5)
 
 
 def test_fold_cancelled_execution_leaves_nothing_behind(outbox: Outbox) -> None:

@@ -103,13 +103,6 @@ def test_refused_command_is_named_in_words() -> None:
     assert row["action"] == "consume_grant_refused"
 
 
-def test_extension_shows_the_deadline_before_and_after() -> None:
-    row = entry_of(*HELD, h.HoldExtended(hold_id=HOLD.hold_id, by="ann@acme", deadline_at_ms=7))
-    assert row is not None
-    assert json.loads(row["before"]) == {"deadline_at_ms": HOLD.deadline_at_ms}
-    assert json.loads(row["after"]) == {"deadline_at_ms": 7}
-
-
 @pytest.mark.parametrize(
     "history",
     [

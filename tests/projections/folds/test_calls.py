@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from projections.folds.calls import call_json, call_resource
@@ -28,6 +30,7 @@ from tests.projections.histories import (
     started,
     succeeded,
 )
+from tests.schemas.samples import full
 
 CALL = proposed("c1", {"amount": 5, "recipient": "GB29"})
 HOLD = held(KEY, CALL)
@@ -154,11 +157,11 @@ def test_reopened_hold_takes_the_grant_away() -> None:
     assert (shown["status"], shown["grant"], shown["approved_arguments"]) == ("held", None, None)
 
 
-def test_extension_and_escalation_move_the_deadline_of_the_held_call_only() -> None:
-    moved = START_MS + 2 * HOUR_MS
-    extended = h.HoldExtended(hold_id=HOLD.hold_id, by="ann@acme", deadline_at_ms=moved)
-    assert call_after(*HELD, extended)["deadline_at_ms"] == moved
-    (event,) = events_of([h.HoldExtended(hold_id="another", by="ann@acme", deadline_at_ms=moved)])
+@pytest.mark.parametrize("model", get_args(h.DeadlineMoved), ids=lambda model: model.__name__)
+def test_deadline_that_moves_is_that_of_the_held_call_only(model: type[Message]) -> None:
+    moved = full(model).model_copy(update={"hold_id": HOLD.hold_id, "deadline_at_ms": START_MS + 2 * HOUR_MS})
+    assert call_after(*HELD, moved)["deadline_at_ms"] == START_MS + 2 * HOUR_MS
+    (event,) = events_of([moved.model_copy(update={"hold_id": "another"})])
     row = call_after(*HELD)
     assert call_resource(row, event) is row
 

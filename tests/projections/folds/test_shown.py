@@ -13,6 +13,7 @@ from schemas.events.holds import DecisionRecorded, HoldOpened
 from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed, released, reported, started
 from tests.domain.test_machine import Machine
 from tests.domain.world import BOT, OLGA, RITA, World, names, published, the
+from tests.words.handling import said
 
 NO_RUN: Run = {"user_id": "", "request": ""}
 
@@ -41,7 +42,7 @@ TestShown.settings = settings(max_examples=100, stateful_step_count=50, deadline
 def test_view_is_rebuilt_after_an_extension_an_escalation_and_the_end() -> None:
     world = started()
     hold = held(world, "escalate")
-    world.ask(k.ExtendHold(hold_id=hold.hold_id, seconds=500), RITA)
+    world.ask(said("extend", hold.hold_id, seconds=500), RITA)
     check_views(world)
     world.ask(k.EscalateHold(hold_id=hold.hold_id), RITA)
     world.later(3600)
