@@ -9,6 +9,7 @@ import pytest
 from aiokafka.errors import CorruptRecordException, KafkaConnectionError, UnknownError
 
 from host.errors import EXIT_UNREACHABLE, EXIT_USAGE
+from host.key_files import KeysUnreadable
 from log.errors import (
     FactsDeleted,
     LogChanged,
@@ -59,6 +60,12 @@ def test_crash_of_a_damaged_record_ends_with_what_to_do() -> None:
     with pytest.raises(LogFailing, match=r"Invalid CRC - placet\.executions/0.*restore the log") as failed:
         _exit_code(SystemExit(1), crashed, SETTINGS)
     assert exit_code_of(failed.value) == EXIT_UNREACHABLE
+
+
+def test_crash_over_keys_that_cannot_be_read_ends_with_their_sentence() -> None:
+    with pytest.raises(KeysUnreadable, match="restore") as failed:
+        _exit_code(SystemExit(1), KeysUnreadable("deciders.json is damaged: restore it"), SETTINGS)
+    assert exit_code_of(failed.value) == EXIT_USAGE
 
 
 @pytest.mark.parametrize(
