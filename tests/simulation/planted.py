@@ -38,10 +38,11 @@ FULL_BATCH_RECORDS = 6
 
 @dataclass(frozen=True)
 class PlantedBug:
-    """A mistake, and the invariants of which the checker must name at least one."""
+    """A mistake, the invariants of which the checker must name one, and the world that showed it last."""
 
     plant: Callable[[Patch], None]
     told_by: tuple[str, ...]
+    world: int = 0
 
 
 def skip_the_digest_check_of_a_decision(patch: Patch) -> None:
@@ -311,40 +312,40 @@ BUGS = {
     bug.plant.__name__: bug
     for bug in (
         PlantedBug(skip_the_digest_check_of_a_decision, ("I1",)),
-        PlantedBug(skip_the_digest_check_of_a_consumption, ("I1",)),
+        PlantedBug(skip_the_digest_check_of_a_consumption, ("I1",), 1),
         PlantedBug(drop_the_dedupe, ("I2",)),
-        PlantedBug(remember_ids_for_a_whole_partition, ("I3", "I12")),
+        PlantedBug(remember_ids_for_a_whole_partition, ("I3", "I12"), 13),
         PlantedBug(take_another_body_for_a_repeat, ("I3", "I12")),
         PlantedBug(decide_every_body_of_an_id, ("I2",)),
-        PlantedBug(commit_the_offset_first, ("I3", "I12")),
+        PlantedBug(commit_the_offset_first, ("I3", "I12"), 1),
         PlantedBug(ignore_terms, ("I3", "I6", "I7", "I8")),
         PlantedBug(release_on_timeout, ("I5",)),
         PlantedBug(take_another_tenants_key, ("I9",)),
-        PlantedBug(run_a_consumed_call_again, ("I1", "I2")),
+        PlantedBug(run_a_consumed_call_again, ("I1", "I2"), 11),
         PlantedBug(consume_at_once_unasked, ("I1", "I2")),
-        PlantedBug(take_a_result_from_who_reads_off_the_attempt, ("I2",)),
+        PlantedBug(take_a_result_from_who_reads_off_the_attempt, ("I2",), 1),
         PlantedBug(retry_an_unknown_outcome, ("I1", "I5")),
-        PlantedBug(take_a_batch_wherever_it_lands, ("I3", "I6", "I12")),
+        PlantedBug(take_a_batch_wherever_it_lands, ("I3", "I6", "I12"), 52),
         PlantedBug(decide_by_a_clock_that_is_behind, ("I5",)),
         PlantedBug(release_what_was_approved_late, ("I5",)),
-        PlantedBug(lose_what_a_full_batch_did_not_take, ("I3", "I6", "I12")),
-        PlantedBug(let_an_editor_approve_the_edit, ("I10",)),
+        PlantedBug(lose_what_a_full_batch_did_not_take, ("I3", "I6", "I12"), 1),
+        PlantedBug(let_an_editor_approve_the_edit, ("I10",), 2),
         PlantedBug(count_accounts_instead_of_people, ("I10",)),
-        PlantedBug(give_authority_by_an_account_that_was_taken_away, ("I10",)),
-        PlantedBug(believe_the_roles_of_a_token, ("I10",)),
-        PlantedBug(never_look_at_the_time, ("I12",)),
-        PlantedBug(run_what_changed_after_the_release, ("I1",)),
+        PlantedBug(give_authority_by_an_account_that_was_taken_away, ("I10",), 58),
+        PlantedBug(believe_the_roles_of_a_token, ("I10",), 9),
+        PlantedBug(never_look_at_the_time, ("I12",), 1),
+        PlantedBug(run_what_changed_after_the_release, ("I1",), 10),
         PlantedBug(take_a_rivals_claim_for_a_death, ("I3",)),
         PlantedBug(never_give_a_command_up, ("I12",)),
-        PlantedBug(ignore_the_limit_of_a_rule, ("I2",)),
-        PlantedBug(give_a_use_for_every_question, ("I2",)),
-        PlantedBug(release_without_waiting_for_a_use, ("I2",)),
-        PlantedBug(use_a_rule_that_rests, ("I5",)),
+        PlantedBug(ignore_the_limit_of_a_rule, ("I2",), 1),
+        PlantedBug(give_a_use_for_every_question, ("I2",), 14),
+        PlantedBug(release_without_waiting_for_a_use, ("I2",), 1),
+        PlantedBug(use_a_rule_that_rests, ("I5",), 5),
         PlantedBug(judge_by_the_policy_of_another_project, ("I9",)),
-        PlantedBug(take_the_tool_of_another_project, ("I1",)),
-        PlantedBug(count_the_people_of_another_project, ("I10",)),
-        PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
-        PlantedBug(remember_what_the_last_voter_asks_for, ("I10",)),
-        PlantedBug(let_makers_activate_their_rule, ("I10",)),
+        PlantedBug(take_the_tool_of_another_project, ("I1",), 2),
+        PlantedBug(count_the_people_of_another_project, ("I10",), 2),
+        PlantedBug(look_at_the_names_of_arguments_only, ("I1",), 5),
+        PlantedBug(remember_what_the_last_voter_asks_for, ("I10",), 7),
+        PlantedBug(let_makers_activate_their_rule, ("I10",), 1),
     )
 }

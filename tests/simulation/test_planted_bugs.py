@@ -18,9 +18,11 @@ def test_planted_bug_is_found_and_the_same_world_is_clean_without_it(
 ) -> None:
     bug = BUGS[name]
     seed, told_by = -1, set[str]()
+    # The world that showed the bug last comes first; where worlds have changed since, all are searched.
+    worlds = iter((bug.world, *(other for other in range(WORLDS) if other != bug.world)))
     while not told_by:
-        seed += 1
-        assert seed < WORLDS, f"{name} was not found in {WORLDS} worlds"
+        seed = next(worlds, -1)
+        assert seed >= 0, f"{name} was not found in {WORLDS} worlds"
         with monkeypatch.context() as patch:
             bug.plant(patch)
             told_by = {violation.invariant for violation in run_world(seed).violations}
