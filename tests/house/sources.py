@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -36,7 +37,20 @@ def room_files() -> tuple[Path, ...]:
 @cache
 def tree(path: Path) -> ast.Module:
     """A file's syntax tree."""
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return _trees()[path]
+
+
+@cache
+def _trees() -> dict[Path, ast.Module]:
+    """All at once, without the collector, which would walk what is read again and again: none of it is garbage."""
+    gc.collect()
+    gc.disable()
+    try:
+        found = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in python_files()}
+    finally:
+        gc.freeze()
+        gc.enable()
+    return found
 
 
 def name(path: Path) -> str:
@@ -51,7 +65,8 @@ def functions(path: Path) -> Iterator[Function]:
             yield node
 
 
-def imported_packages(path: Path) -> set[str]:
+@cache
+def imported_packages(path: Path) -> frozenset[str]:
     """The top-level packages that a file imports, at its head or within."""
     packages: set[str] = set()
     for node in ast.walk(tree(path)):
@@ -59,4 +74,4 @@ def imported_packages(path: Path) -> set[str]:
             packages.update(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             packages.add(node.module.split(".")[0])
-    return packages
+    return frozenset(packages)
