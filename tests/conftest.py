@@ -26,6 +26,8 @@ SEED = int(
     os.environ.get("PLACET_SEED") or os.environ.setdefault("PLACET_RUN_SEED", str(secrets.randbelow(2**32)))
 )
 TEST_PARTITIONS = 4
+# Who takes one of these needs its server: a test without the mark would start it among those that need none.
+SERVERS = {"kafka": "broker", "broker": "broker", "postgres_url": "postgres", "doors": "stack"}
 __all__ = ["_answers_are_documented"]
 
 
@@ -51,11 +53,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServers | 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Fast ones first; and one seed, one world: hypothesis draws from the run's seed unless it was given one."""
+    """Mark who takes a server; fast ones first; and hypothesis draws from the run's seed unless it was given one."""
+    for item in items:
+        _mark_servers(item)
     items.sort(key=_cost)
     tell_apart(items)
     if getattr(config.option, "hypothesis_seed", None) is None:
         hypothesis.core.global_force_seed = SEED  # type: ignore[assignment]
+
+
+def _mark_servers(item: pytest.Item) -> None:
+    for fixture in SERVERS.keys() & set(getattr(item, "fixturenames", ())):
+        if item.get_closest_marker(SERVERS[fixture]) is None:
+            item.add_marker(SERVERS[fixture])
 
 
 def _cost(item: pytest.Item) -> int:
