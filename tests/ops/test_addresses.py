@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from ops.ports import broker_addresses, in_url
 from ops.renewal import check_database
 from ops.supervisor import STOP_SIGNALS
 from placet.cli import run
-from projections.store import postgres
+from projections.store import bounded, postgres
 
 UP = ["up", "--data-dir", "unused", "--port", "0"]
 WRONG = {
@@ -145,15 +147,21 @@ def test_brokers_that_are_no_addresses_are_wrong_usage_of_what_reads_the_log(
 
 
 def test_database_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "CONNECT_TIMEOUT_S", 2)
+    usual: list[int] = []
+
+    def shorter(given: Mapping[str, Any], at_most_s: int) -> int:
+        usual.append(at_most_s)
+        return bounded.connect_timeout(given, 2)
+
+    monkeypatch.setattr(postgres, "connect_timeout", shorter)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(DatabaseUnreachableError, match="timeout"):
             check_database(f"postgresql://placet@127.0.0.1:{port}/placet")
+    assert set(usual) == {bounded.CONNECT_TIMEOUT_S}
 
 
-def test_vaults_database_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "CONNECT_TIMEOUT_S", 2)
+def test_vaults_database_that_never_answers_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(VaultUnavailable, match="does not answer"):
