@@ -53,7 +53,7 @@ async def seek_and_wait(recovery, *args):
     await seek(recovery, *args)
     await asyncio.sleep(1.0)
 async def fetch_long(thread, consumer, active_partitions, timeout=None, max_records=None):
-    found = await fetch(thread, consumer, active_partitions, 30.0, max_records)
+    found = await fetch(thread, consumer, active_partitions, 5.0, max_records)
     if not thread.consumer.flow_active:
         logging.info("dropped what was read of %s", sorted({tp.topic for tp in found}))
     return found
