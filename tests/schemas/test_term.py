@@ -119,3 +119,15 @@ def test_two_claims_after_the_same_one_only_the_first_counts(log: list[Event], r
 
 def test_no_claim_admits_nothing() -> None:
     assert accepted([event(0, NO_CLAIM), event(1, 0)]) == []
+
+
+def test_claim_wins_after_the_one_in_force_alone_however_large_offsets_are() -> None:
+    # Numbers as they are read: two that are equal and over 256 are not one object.
+    rule = TermRule(int("1000"))
+    assert not rule.admits_claim(int("999"), 2_000)
+    assert not rule.admits_claim(int("1001"), 2_000)
+    assert rule.claim == 1_000
+    assert rule.admits(claim(2_000, int("1000")))
+    assert rule.claim == 2_000
+    assert not rule.admits(claim(3_000, int("1000")))
+    assert rule.admits(event(3_001, int("2000")))
