@@ -42,7 +42,7 @@ from schemas.commands import (
     SettleReservation,
     SuspendRule,
 )
-from schemas.ed25519 import verifies
+from schemas.ed25519 import Verified
 from schemas.ids import DECIDER_IDS, TIMER_IDS, is_client_id, split_execution_key
 from schemas.limits import COUNT_MAX
 from schemas.message import Message
@@ -118,7 +118,7 @@ class Verifier:
     public_keys: PublicKeys
     check_token: TokenCheck
     decider_keys: PublicKeys = no_keys
-    _verified: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict, init=False)
+    _verified: Verified = field(default_factory=lambda: Verified(VERIFIED_MAX), init=False)
 
     def read(self, raw: RawRecord) -> Command:
         """The command in a record.
@@ -168,7 +168,8 @@ class Verifier:
         key, signatory = self._key_of(proof.kid)
         if key is None or signed is None:
             raise UnreadableRecord("unbelievable", "no gateway's key, or no place in its batch")
-        self._check_once(key, (proof.kid, signed, proof.signature))
+        if not self._verified.fits(proof.kid, key, proof.signature, signed):
+            raise UnreadableRecord("unbelievable", "the gateway's signature does not fit")
         return signatory
 
     def _key_of(self, kid: str) -> tuple[Ed25519PublicKey | None, Signatory]:
@@ -176,16 +177,6 @@ class Verifier:
         if key is not None:
             return key, "gateway"
         return self.decider_keys(kid), "decider"
-
-    def _check_once(self, key: Ed25519PublicKey, signature: tuple[str, bytes, bytes]) -> None:
-        if signature in self._verified:
-            return
-        _, signed, signed_as = signature
-        if not verifies(key, signed_as, signed):
-            raise UnreadableRecord("unbelievable", "the gateway's signature does not fit")
-        if len(self._verified) >= VERIFIED_MAX:
-            del self._verified[next(iter(self._verified))]
-        self._verified[signature] = None
 
 
 def with_token(draft: Draft, token: str) -> OutRecord:

@@ -33,7 +33,7 @@ from host.key_files import (
 )
 from host.public_keys import PublicKeyFile
 from schemas.batch_signature import BatchProof, parse_proof, sign_batch
-from schemas.ed25519 import verifies
+from schemas.ed25519 import Verified, verifies
 from schemas.record import Headers, OutRecord, RawRecord
 from schemas.signed_from import (
     SIGNED_FROM,
@@ -142,7 +142,7 @@ class TopicSeals:
     # Per partition: the last record that counted, and how far what came after it has been displaced.
     _last: dict[int, int] = field(default_factory=dict)
     _shifts: dict[int, int] = field(default_factory=dict)
-    _verified: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict)
+    _verified: Verified = field(default_factory=lambda: Verified(VERIFIED_MAX))
 
     def vouches(self, raw: RawRecord) -> bool:
         """Whether a record is a decider's, and stands where it was signed for; one that is not is reported."""
@@ -220,18 +220,10 @@ class TopicSeals:
         # Asked for each time: a key that was withdrawn is believed no longer.
         key = self.keys(proof.kid)
         return (
-            signed is not None and key is not None and self._fits(key, (proof.kid, signed, proof.signature))
+            signed is not None
+            and key is not None
+            and self._verified.fits(proof.kid, key, proof.signature, signed)
         )
-
-    def _fits(self, key: Ed25519PublicKey, signature: tuple[str, bytes, bytes]) -> bool:
-        if signature in self._verified:
-            return True
-        if not verifies(key, signature[2], signature[1]):
-            return False
-        if len(self._verified) >= VERIFIED_MAX:
-            del self._verified[next(iter(self._verified))]
-        self._verified[signature] = None
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-import schemas.seals
+import schemas.ed25519
 from host.key_files import DECIDER_KEY, DECIDERS, SigningKey, load_published
 from schemas.events.calls import ToolCallCancelled
 from schemas.events.log import WriterClaimed
@@ -180,7 +180,7 @@ def test_case_32_forged_record_costs_few_signatures(monkeypatch: pytest.MonkeyPa
         verified.append(signed)
         return False
 
-    monkeypatch.setattr(schemas.seals, "verifies", refuses)
+    monkeypatch.setattr(schemas.ed25519, "verifies", refuses)
     found = seals()
     forged = sealed(1, *[cancelled(number=n) for n in range(16)])
     for distance in range(1, 1_001):
