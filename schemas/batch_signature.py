@@ -18,7 +18,12 @@ HASH_BYTES = 32
 COUNT_MAX_DIGITS = 9
 # Signatures that records of one batch share, and batches come side by side.
 SHARED_MAX = 256
-_TO_STANDARD, _TO_URL = bytes.maketrans(b"-_", b"+/"), bytes.maketrans(b"+/", b"-_")
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+# What base64url does not have becomes what no base64 has.
+_TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
+# By the length of a text in fours: what pads it, and the characters whose bits beyond the last byte are all 0.
+_ANY = frozenset(range(256))
+_PADDING = ((b"", _ANY), (b"!", _ANY), (b"==", frozenset(b"AQgw")), (b"=", frozenset(b"AEIMQUYcgkosw048")))
 
 
 class BatchProof(NamedTuple):
@@ -75,9 +80,10 @@ def _signed_bytes(context: bytes, size: int, root: bytes) -> bytes:
 def _hashes(data: bytes) -> tuple[bytes, ...]:
     if len(data) % HASH_BYTES:
         raise ValueError("an audit path is whole hashes")
-    return tuple(data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES))
+    return tuple([data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)])
 
 
+@lru_cache(maxsize=SHARED_MAX)
 def _count(text: bytes) -> int:
     # int() would also take blanks, signs and thousands of digits.
     if len(text) > COUNT_MAX_DIGITS or not text.isdigit():
@@ -95,8 +101,8 @@ def _b64(data: bytes) -> bytes:
 
 
 def _unb64(text: bytes) -> bytes:
-    data = binascii.a2b_base64(text.translate(_TO_STANDARD) + b"=" * (-len(text) % 4), strict_mode=True)
     # One text for one value: no padding, and no bits beyond the last byte.
-    if _b64(data) != text:
+    padding, last = _PADDING[len(text) % 4]
+    if text and text[-1] not in last:
         raise ValueError("not base64url without padding")
-    return data
+    return binascii.a2b_base64(text.translate(_TO_STANDARD) + padding, strict_mode=True)
