@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ops import process
+from ops.component import BACKING_OFF, READY, Component
 from ops.config import DataDir
 from ops.restarts import HEALTHY_AFTER_S, describe_exit, restart_delay_s
-from ops.status import BACKING_OFF, READY, Component, role_state
+from ops.status import role_state
 
 STOP_GRACE_S = 10.0
 NOTHING_PRINTED = "nothing was printed"

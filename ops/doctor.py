@@ -15,6 +15,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from ops.component import READY
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError
 from ops.kafka.acl import READER
@@ -25,7 +26,7 @@ from ops.kafka.probe import is_recent
 from ops.kafka.security import client_settings
 from ops.options import UpOptions, check_addresses
 from ops.ports import broker_addresses
-from ops.status import READY, read_stack
+from ops.status import read_stack
 from ops.topics import validate_topics
 from schemas.topics import Topics
 from services.processors.notifications.document import NotificationsRefused, read_document

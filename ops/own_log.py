@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from ops.component import FAILED, STOPPED
 from ops.config import DataDir, StackConfig
 from ops.errors import DataDirectoryInUseError, UsageError
 from ops.kafka.access import Access
@@ -22,7 +23,7 @@ from ops.kafka.log_files import METADATA, has_metadata, has_partitions, set_asid
 from ops.kafka.settings import Layout
 from ops.locks import lock_directory
 from ops.ports import broker_addresses
-from ops.status import FAILED, STOPPED, read_stack
+from ops.status import read_stack
 from schemas.topics import Topics
 
 

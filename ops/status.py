@@ -11,39 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ops import process
+from ops.component import BACKING_OFF, DEGRADED, FAILED, KAFKA, READY, STARTING, STOPPED, Component
 from ops.config import DataDir
 from ops.errors import UsageError
 from ops.files import damaged, is_full, read_json, write_json
 from vitals.disks import SQLITE, short_of_room
 from vitals.status import read_word
 from vitals.word import SILENT, SILENT_AFTER_S, Word, standing
-
-STARTING, READY, STOPPING, STOPPED, FAILED = "starting", "ready", "stopping", "stopped", "failed"
-# The supervisor's own state while a part that was ready is not.
-DEGRADED = "degraded"
-BACKING_OFF = "restarting"
-KAFKA = "kafka"
-
-
-@dataclass(frozen=True)
-class Component:
-    """One process of a stack.
-
-    Attributes:
-        name: Its role, or `kafka`.
-        pid: Its process id; None when it does not run.
-        state: starting, ready, stalled, silent, restarting or stopped.
-        address: Where it listens, if it does.
-        restarts: How often the supervisor had to start it again.
-        reason: Why it does not do its work although it runs.
-    """
-
-    name: str
-    pid: int | None
-    state: str
-    address: str | None = None
-    restarts: int = 0
-    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from types import FrameType
 
 from ops import process
 from ops.child import RoleChild, role_command
+from ops.component import FAILED, READY, STARTING, STOPPED, STOPPING, Component
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError, StoppedEarlyError
 from ops.files import unusable
@@ -33,7 +34,7 @@ from ops.private import keep_private
 from ops.renewal import are_outdated, check_database, start_renewal
 from ops.roles import FOLLOWERS, PROJECTOR, roles_of
 from ops.seals import install_seals
-from ops.status import FAILED, READY, STARTING, STOPPED, STOPPING, Component, Stack, write_stack
+from ops.status import Stack, write_stack
 from schemas.topics import Topics
 
 START_TIMEOUT_S = 90.0

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from gateway.identity.errors import IssuerUnavailable
 from gateway.identity.keys import KeysUnreadable
-from gateway.identity.oidc import IssuerUnavailable, OidcIssuer
+from gateway.identity.oidc import OidcIssuer
 from gateway.problems import Problem
 from projections.tables.calls import CallRow
 from schemas.actor import Actor, tool_role

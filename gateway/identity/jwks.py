@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWTError
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from gateway.identity.oidc import IssuerUnavailable
+from gateway.identity.errors import IssuerUnavailable
 from gateway.identity.oidc_settings import check_url, is_loopback
 from host.errors import SettingsRefused
 from host.outgoing_http import ProxyUnusable, http_client

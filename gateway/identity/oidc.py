@@ -44,10 +44,6 @@ LIFETIME_MAX_S = 24 * 60 * 60
 GROUPS_MAX = 512
 
 
-class IssuerUnavailable(RuntimeError):
-    """Whether a token is good cannot be told now: the identity provider's keys cannot be had."""
-
-
 @dataclass(slots=True)
 class OidcIssuer:
     """One identity provider that is believed."""

@@ -8,7 +8,7 @@ from gateway.identity.oidc import OidcIssuer
 from gateway.identity.oidc_settings import OidcSettings
 from gateway.settings import GatewaySettings
 from gateway.vault.desk import Desk
-from gateway.vault.store import open_database
+from gateway.vault.opening import open_database
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import wrapper_of
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from host.errors import OperatorError
-from projections.store.urls import is_sqlite
 from vitals.damage import is_damage, look_over, told
 
 VAULT_FILE = "vault.db"
@@ -152,7 +151,7 @@ class SqliteVaultDatabase:
                     raise
                 self._connection.execute("COMMIT")
             except sqlite3.Error as error:
-                raise _unavailable(self._path, "cannot be used now", error) from error
+                raise unavailable(self._path, "cannot be used now", error) from error
 
     def shred(self) -> None:
         """See `VaultDatabase`: the write-ahead log still has the pages as they were."""
@@ -160,7 +159,7 @@ class SqliteVaultDatabase:
             try:
                 ((is_busy, *_),) = self._execute("PRAGMA wal_checkpoint(TRUNCATE)", ())
             except sqlite3.Error as error:
-                raise _unavailable(self._path, "cannot have its log cut", error) from error
+                raise unavailable(self._path, "cannot have its log cut", error) from error
         if is_busy:
             raise VaultUnavailable("the vault's log cannot be cut while another process reads the vault")
 
@@ -176,29 +175,8 @@ class SqliteVaultDatabase:
         return self._connection.execute(statement, values).fetchall()
 
 
-def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
-    """The vault of an installation: in its data directory, or in its PostgreSQL.
-
-    Raises:
-        VaultSilent: the database does not answer now.
-        VaultDamaged: the file is damaged.
-        VaultUnavailable: it lets nobody in, or the file cannot be opened.
-    """
-    if is_sqlite(database_url):
-        try:
-            return SqliteVaultDatabase(data_dir / VAULT_FILE)
-        except (sqlite3.Error, OSError) as error:
-            raise _unavailable(data_dir / VAULT_FILE, "cannot be opened", error) from error
-    # The driver is loaded only where the vault is there.
-    from gateway.vault.postgres import PostgresVaultDatabase
-    from projections.store.postgres_address import split_url
-
-    plain, schema = split_url(database_url)
-    statements = (*TABLES, f"ALTER TABLE {{prefix}}data_keys ADD COLUMN IF NOT EXISTS {PROJECT_OF_KEY}")
-    return PostgresVaultDatabase(plain, schema + VAULT_SCHEMA_SUFFIX, statements)
-
-
-def _unavailable(path: Path, what: str, error: Exception) -> VaultUnavailable:
+def unavailable(path: Path, what: str, error: Exception) -> VaultUnavailable:
+    """The error for a vault file that cannot be used."""
     if is_damage(error):
         return VaultDamaged(told(f"The vault {path}", error, MEND))
     return VaultUnavailable(f"The vault {path} {what}: {error}")

@@ -17,6 +17,7 @@ from gateway.settings import (
 )
 from host.errors import EXIT_UNREACHABLE
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line, table
+from ops.component import READY, STOPPED
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import UsageError
@@ -24,7 +25,7 @@ from ops.options import UpOptions, check_data_dir, check_log_signatures, oidc_en
 from ops.ports import HIGHEST, LOOPBACK
 from ops.private import hide_secrets
 from ops.roles import check_tls
-from ops.status import READY, STOPPED, Stack, as_protocol, read_stack
+from ops.status import Stack, as_protocol, read_stack
 from placet.cli.session import Settings, console
 from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.seals import REQUIRED

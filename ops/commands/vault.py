@@ -14,7 +14,8 @@ from pathlib import Path
 
 import typer
 
-from gateway.vault.store import VaultUnavailable, open_database
+from gateway.vault.opening import open_database
+from gateway.vault.store import VaultUnavailable
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import (
     MASTER_VARIABLE,

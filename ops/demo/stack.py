@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 from ops import process
+from ops.component import READY
 from ops.config import DataDir
 from ops.errors import OpsError
-from ops.status import READY, Stack, read_stack
+from ops.status import Stack, read_stack
 
 POLL_S = 0.1
 STOP_GRACE_S = 60.0

@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from ops.component import BACKING_OFF, KAFKA, READY, STARTING, Component
 from ops.errors import DataDirectoryUnusableError, OpsError
 from ops.files import unusable
 from ops.kafka.access import Access
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.kafka.log_files import METADATA, has_metadata, has_partitions
 from ops.restarts import HEALTHY_AFTER_S, describe_exit, restart_delay_s
-from ops.status import BACKING_OFF, KAFKA, READY, STARTING, Component
 
 
 class KafkaChild:

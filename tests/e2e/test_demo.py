@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from ops.component import STOPPED
 from ops.config import DataDir
-from ops.status import STOPPED, read_stack
+from ops.status import read_stack
 from placet import Placet
 from tests.servers.stack import PLACET, RunningStack, running_stack
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import httpx
 
+from ops.component import DEGRADED
 from ops.config import DataDir
-from ops.status import DEGRADED, Stack, read_stack
+from ops.status import Stack, read_stack
 from tests.integration.site import Site
 from tests.servers.stack import wait_for
 

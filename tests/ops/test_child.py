@@ -15,9 +15,10 @@ import pytest
 from gateway.vault.wrapping import MASTER_VARIABLE
 from ops import process
 from ops.child import RoleChild
+from ops.component import BACKING_OFF, READY, STARTING
 from ops.config import DataDir
 from ops.restarts import AT_ONCE, FIRST_DELAY_S, LONGEST_DELAY_S, describe_exit, restart_delay_s
-from ops.status import BACKING_OFF, READY, STARTING, observed
+from ops.status import observed
 
 SAYS_READY = """
 import json, os, pathlib, sys, time

@@ -16,10 +16,11 @@ from typer.testing import CliRunner, Result
 from ops.checker.command import audit_log
 from ops.commands.doctor import doctor
 from ops.commands.stack import down, status, up
+from ops.component import READY, Component
 from ops.doctor import OK, Finding
 from ops.ports import free_port
 from ops.replay import _print as print_outcome
-from ops.status import READY, Component, Stack
+from ops.status import Stack
 from placet.cli import run as placet_run
 from projections.compare import Comparison, Difference, TableReport
 from projections.rebuild import Outcome, Plan

@@ -9,9 +9,10 @@ import typer
 from typer.testing import CliRunner
 
 from ops.commands.stack import status
+from ops.component import FAILED, Component
 from ops.config import DataDir
 from ops.replay import _print
-from ops.status import FAILED, Component, Stack, write_stack
+from ops.status import Stack, write_stack
 from projections.compare import Comparison, Difference, TableReport
 from projections.rebuild import Outcome, Plan
 from tests.house.sources import name, python_files

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from gateway.identity.errors import IssuerUnavailable
 from gateway.identity.jwks import IssuerKeys
-from gateway.identity.oidc import IssuerUnavailable
 from host.outgoing_http import ProxyUnusable, http_client
 from ops.schema_registry import SchemaRegistryError, import_schemas
 from placet.grants.keys import RemoteKeys

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from aiosmtpd.controller import Controller
 
+from gateway.identity.errors import IssuerUnavailable
 from gateway.identity.jwks import IssuerKeys
-from gateway.identity.oidc import IssuerUnavailable
 from host.key_files import load_published
 from host.outgoing_tls import CA_FILE, TlsRefused, outgoing_tls, trust_for_libraries
 from log.kafka.settings import client_settings

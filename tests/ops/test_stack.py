@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from ops import process
+from ops.component import Component
 from ops.config import DataDir
 from ops.locks import lock_directory
 from ops.roles import ROLES
-from ops.status import Component, read_stack
+from ops.status import read_stack
 from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]

@@ -16,12 +16,13 @@ import pytest
 from ops import daemon
 from ops import supervisor as supervisor_module
 from ops.child import RoleChild
+from ops.component import READY, STOPPED
 from ops.config import DataDir, StackConfig
 from ops.errors import RoleFailedError, StoppedEarlyError, UsageError
 from ops.kafka.log_files import METADATA
 from ops.options import UpOptions, settle
 from ops.process import PACKAGE_ROOT
-from ops.status import READY, STOPPED, Stack, read_stack
+from ops.status import Stack, read_stack
 from ops.supervisor import STOP_SIGNALS, Supervisor
 from tests.ops.test_child import SAYS_READY
 

@@ -14,24 +14,11 @@ from pathlib import Path
 import pytest
 
 from ops import process
+from ops.component import BACKING_OFF, DEGRADED, FAILED, KAFKA, READY, STARTING, STOPPED, Component
 from ops.config import DataDir
 from ops.daemon import stop_stack
 from ops.files import write_json
-from ops.status import (
-    BACKING_OFF,
-    DEGRADED,
-    FAILED,
-    KAFKA,
-    READY,
-    STARTING,
-    STOPPED,
-    Component,
-    Stack,
-    as_protocol,
-    read_stack,
-    unwritable,
-    write_stack,
-)
+from ops.status import Stack, as_protocol, read_stack, unwritable, write_stack
 
 OWN = os.getpid()
 # Beyond the largest process id that Linux gives out.

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gateway.vault.store import open_database
+from gateway.vault.opening import open_database
 from gateway.vault.vault import Owner, Vault
 from gateway.vault.wrapping import COMING_KEY, MASTER_VARIABLE, MasterKey, MasterKeyFile
 from ops.commands.vault import NEXT_VARIABLE, rotate_master

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier, Literal
 
-from gateway.vault.store import VaultUnavailable, open_database
+from gateway.vault.opening import open_database
+from gateway.vault.store import VaultUnavailable
 from projections.queries.views import open_views
 from projections.store.port import DatabaseUnfit, ViewUnavailable
 from projections.store.urls import exists, identity_of, new_generation, open_view

@@ -19,7 +19,7 @@ from ops.bench.rest import Rest
 from ops.bench.result import percentile
 from ops.bench.site import Site
 from ops.bench.websocket import opened_socket
-from ops.status import KAFKA
+from ops.component import KAFKA
 from schemas.topics import Topics
 
 CALLS_EACH = 10

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ops.bench.load import BenchFailedError
 from ops.bench.usage import cpu_ms
-from ops.status import KAFKA
+from ops.component import KAFKA
 
 WINDOW_S = 0.5
 # Of one core, beside the broker; idle stacks use some hundredths.

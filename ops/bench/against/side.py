@@ -18,8 +18,8 @@ from ops.bench.against.revision import Tree
 from ops.bench.bench import UNLIMITED, publish
 from ops.bench.load import BenchFailedError, run_load
 from ops.bench.site import Site, site_of
+from ops.component import KAFKA
 from ops.config import DataDir
-from ops.status import KAFKA
 
 READY_WITHIN_S = 180.0
 STOP_GRACE_S = 60.0

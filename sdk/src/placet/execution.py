@@ -22,7 +22,8 @@ from placet.errors import (
     ResultNotJson,
 )
 from placet.gate import MOST_ERROR_CHARS, Proposal
-from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
+from placet.gated import F, Run, current_run, decorate
+from placet.gated_options import GatedOptions, Options
 from placet.ids import check_id, new_id
 from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
@@ -227,7 +228,7 @@ class AsyncExecution:
     @overload
     def gated(self, /, **options: Unpack[GatedOptions]) -> Callable[[F], F]: ...
     def gated(self, function: F | None = None, /, **options: Unpack[GatedOptions]) -> F | Callable[[F], F]:
-        """Gate a function by this execution; see `placet.gated.Options`.
+        """Gate a function by this execution; see `placet.gated_options.Options`.
 
         A synchronous function becomes awaitable and runs in a thread.
         """

@@ -6,13 +6,13 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from placet import asks
 from placet.binding import Binding
@@ -20,11 +20,12 @@ from placet.bodies import check_has_run, is_coroutine_function
 from placet.channel import Channel
 from placet.errors import Denied, NoExecution, OutputNotRecorded, ToolFailed
 from placet.gate import Cleared, Proposal, Replayed, clear, report_failure, report_success
+from placet.gated_options import GatedOptions, Options
 from placet.lease import Stoppable, alive, beating
 from placet.loopthread import Make
-from placet.models import Object, ToolCall
+from placet.models import ToolCall
 from placet.registering import declare, register_once
-from placet.telling import Encode, Told, failure_told, is_plain, output_told
+from placet.telling import Told, failure_told, is_plain, output_told
 from placet.tries import Try
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-OnDenied = Literal["raise", "return"]
 # How a call ended, as the log has it: told once, the equal call made again is another one.
 ENDED = (Denied, ToolFailed, OutputNotRecorded)
 _kept: set[asyncio.Task[Any]] = set()
@@ -66,60 +66,6 @@ class Run(Protocol):
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """The call's proposal with its id."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a function is gated.
-
-    Attributes:
-        tool: its name to Placet; the function's own by default.
-        annotations: claims about it (MCP's hints). They can raise a risk, never lower it.
-        reason: why the agent wants it, for the reviewer.
-        context: anything else for the reviewer.
-        call_id: the call's id, or a function that takes the dict of the arguments; by default uuid5(execution, tool,
-            arguments' digest, occurrence).
-        timeout_s: for the decision; None waits as long as the hold does.
-        on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model; all of its
-            words where it names calls to undo.
-        encode: makes a JSON value of what the function returns, for the record.
-        sensitive: the arguments that the tool's published schema marks as sensitive; the call's default id is not
-            made of them.
-        register: have the function's definition published (`placet.tools.register`, `placet tool register`): its
-            name, docstring, signature and `annotations`. Its first call makes sure that it is.
-        input_schema: of its arguments, in place of the one that is made of its signature.
-        idempotent: with `register`: a call whose process died without a report may be run again.
-    """
-
-    tool: str | None = None
-    annotations: Object | None = None
-    reason: str = ""
-    context: Object | None = None
-    call_id: str | Callable[[Mapping[str, Any]], str] | None = None
-    timeout_s: float | None = None
-    on_denied: OnDenied = "raise"
-    encode: Encode | None = None
-    sensitive: Sequence[str] = ()
-    register: bool = False
-    input_schema: Object | None = None
-    idempotent: bool = False
-
-
-class GatedOptions(TypedDict, total=False):
-    """The keywords of `gated`: the attributes of `Options`."""
-
-    tool: str | None
-    annotations: Object | None
-    reason: str
-    context: Object | None
-    call_id: str | Callable[[Mapping[str, Any]], str] | None
-    timeout_s: float | None
-    on_denied: OnDenied
-    encode: Encode | None
-    sensitive: Sequence[str]
-    register: bool
-    input_schema: Object | None
-    idempotent: bool
 
 
 current_run: ContextVar[Run | None] = ContextVar("placet_run", default=None)

@@ -24,7 +24,7 @@ from placet.secrets import MARK
 if TYPE_CHECKING:
     from placet.binding import Binding
     from placet.channel import Channel
-    from placet.gated import Options
+    from placet.gated_options import Options
 
 DECLARED = "__placet_tool__"
 PLAIN: Mapping[Any, str] = {

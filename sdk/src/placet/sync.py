@@ -13,7 +13,8 @@ from placet.client import AsyncPlacet
 from placet.errors import Denied
 from placet.execution import AsyncExecution
 from placet.gate import Proposal
-from placet.gated import F, GatedOptions, Options, Run, current_run, decorate
+from placet.gated import F, Run, current_run, decorate
+from placet.gated_options import GatedOptions, Options
 from placet.lifeline import Lifeline
 from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, HumanRequest, Object

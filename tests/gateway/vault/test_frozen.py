@@ -13,8 +13,9 @@ import pytest
 
 from gateway.problems import Problem
 from gateway.vault.desk import ANSWER_S, Desk
+from gateway.vault.opening import open_database
 from gateway.vault.postgres import CONNECT_WITHIN_S
-from gateway.vault.store import VaultUnavailable, open_database
+from gateway.vault.store import VaultUnavailable
 from gateway.vault.vault import Owner, Vault
 from gateway.vault.wrapping import MasterKeyFile
 from projections.queries import postgres_moments

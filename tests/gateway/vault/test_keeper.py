@@ -15,7 +15,8 @@ from gateway.live.reader import Found, Subject
 from gateway.problems import Problem
 from gateway.vault.desk import Desk
 from gateway.vault.keeper import ORPHAN_AFTER_MS, Keeper, erasure_of
-from gateway.vault.store import VaultUnavailable, open_database
+from gateway.vault.opening import open_database
+from gateway.vault.store import VaultUnavailable
 from gateway.vault.vault import Gone, Owner, Vault
 from gateway.vault.wrapping import MasterKeyFile
 from projections.queries.erasures import Erasure

@@ -15,7 +15,8 @@ import pytest
 
 from gateway.problems import Problem
 from gateway.vault.desk import Desk
-from gateway.vault.store import VAULT_FILE, VaultDamaged, VaultSilent, VaultUnavailable, open_database
+from gateway.vault.opening import open_database
+from gateway.vault.store import VAULT_FILE, VaultDamaged, VaultSilent, VaultUnavailable
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import MasterKeyFile
 from ops.ports import free_port

@@ -13,7 +13,8 @@ from uuid import uuid4
 import pytest
 
 from gateway.vault import store
-from gateway.vault.store import VAULT_FILE, VaultDatabase, VaultUnavailable, open_database
+from gateway.vault.opening import open_database
+from gateway.vault.store import VAULT_FILE, VaultDatabase, VaultUnavailable
 from gateway.vault.vault import SAME_MAX, Damaged, Gone, NeverSealed, Owner, Vault
 from gateway.vault.wrapping import (
     MASTER_KEY,

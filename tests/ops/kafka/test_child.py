@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ops import process
+from ops.component import BACKING_OFF, READY, STARTING
 from ops.errors import UsageError
 from ops.files import write_text
 from ops.kafka import broker as broker_module
@@ -21,7 +22,6 @@ from ops.kafka.acl import PRINCIPALS
 from ops.kafka.child import KafkaChild
 from ops.kafka.settings import Layout
 from ops.restarts import LONGEST_DELAY_S
-from ops.status import BACKING_OFF, READY, STARTING
 from schemas.topics import Topics
 
 # Formats as Kafka's tool does, and then runs without ever listening.

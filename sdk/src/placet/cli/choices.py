@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -120,3 +120,9 @@ def _begin_so(context: typer.Context, incomplete: str, ids: Callable[[Placet], l
     except PlacetError:
         # A completion that cannot be had is none; the command itself will say why.
         return []
+
+
+IdArgument = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="An id, or the unique beginning of one.", autocompletion=hold_ids),
+]

@@ -12,11 +12,10 @@ import typer
 
 from placet.canonical import MalformedJson, call_digest, canonical, parse_strict
 from placet.cli import safe
-from placet.cli.choices import SCOPES, call_ids, completing, execution_ids, one_of
+from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
 from placet.cli.groups import approve_group
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
-    IdArgument,
     JsonFlag,
     check_askable,
     confirm,

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
+from placet.cli.choices import IdArgument
 from placet.cli.remembering import seconds_of
-from placet.cli.session import IdArgument, JsonFlag, connect, console, find_hold, print_json
+from placet.cli.session import JsonFlag, connect, console, find_hold, print_json
 from placet.cli.viewing import until
 from placet.models import Hold
 

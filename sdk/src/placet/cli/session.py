@@ -16,7 +16,6 @@ import typer
 
 from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
-from placet.cli.choices import hold_ids as hold_ids_of
 from placet.errors import NotFound, PlacetError
 from placet.ids import InvalidId, check_id
 from placet.parsing import parse_time
@@ -38,10 +37,6 @@ LISTED_MAX = 5
 OTHER_IDS = " (of an execution: placet state EXECUTION; of a call: placet show EXECUTION/CALL)"
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-IdArgument = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="An id, or the unique beginning of one.", autocompletion=hold_ids_of),
-]
 
 
 class Ambiguous(PlacetError):
