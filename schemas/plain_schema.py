@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import jsonschema_rs
-
 from schemas.canonical import parse_strict
 
 NEWEST = "https://json-schema.org/draft/2020-12/schema"
@@ -53,6 +51,9 @@ class Compiled(NamedTuple):
 @lru_cache(maxsize=1024)
 def compiled(schema_text: str) -> Compiled | None:
     """A schema (JSON) compiled; None where the two validators may differ, or it is no schema."""
+    # Loaded with the first schema: a decider that starts claims its partitions sooner without it.
+    import jsonschema_rs
+
     schema = parse_strict(schema_text)
     if not all(map(_is_plain, _parts(schema))) or not jsonschema_rs.meta.is_valid(schema):
         return None
