@@ -20,8 +20,8 @@ from referencing.jsonschema import DRAFT202012
 from schemas.canonical import canonical, parse_strict
 from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from schemas.linear_patterns import PatternRefused, linear_pattern
+from schemas.plain_schema import NEWEST
 
-NEWEST = "https://json-schema.org/draft/2020-12/schema"
 _OLD = "http://json-schema.org/draft-0"
 # The drafts that a schema is compared with; one that names another, or none, is compared with the newest.
 _DRAFTS = frozenset(

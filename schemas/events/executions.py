@@ -87,7 +87,8 @@ def is_reuse_refusal(body: Message) -> bool:
 
     It is the answer to that body only: what the id stands for is told by the events of its first body.
     """
-    return isinstance(body, CommandRefused) and body.code is Refusal.IDEMPOTENCY_KEY_REUSED
+    # No class is derived from it, and this is asked of every event.
+    return type(body) is CommandRefused and body.code is Refusal.IDEMPOTENCY_KEY_REUSED
 
 
 EXECUTION_EVENTS: tuple[type[Message], ...] = (

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from schemas.canonical import parse_strict
+from schemas.plain_schema import surely_fits
 
 # Work done in place: a unit is one keyword at one value, or 256 characters that an error would repeat (1 to 10 µs).
 MAX_COST = 2_000
@@ -53,6 +54,8 @@ class NotNow(Exception):
 
 def misfit_in_place(schema_text: str, arguments: Any, tenant: str = "") -> str | None:
     """Why arguments do not fit a schema, found here if that is surely little work, whoever's it is."""
+    if surely_fits(schema_text, arguments):
+        return None
     if cost_of(schema_text, arguments) <= MAX_COST:
         return misfit(schema_text, arguments)
     return unchecked("it is too much work without a helper process")

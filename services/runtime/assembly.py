@@ -73,8 +73,9 @@ class Assembly:
         adoption = Adoption(self.book)
         rules = AdoptedRules(adoption, self.trust)
         executions = ExecutionsPartition(lambda: rules, large=self.large)
-        deadlines = Deadlines(clock, executions.due_of, writer=self.fresh_id())
-        executions.on_due = deadlines.put
+        deadlines = Deadlines(
+            clock, executions.due_of, writer=self.fresh_id(), waiting=lambda: tuple(executions.live)
+        )
         events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)
         ledger = Ledger(executions, rule_of(self.seals, events_tp.topic))
         # While signing is off no decider signs a snapshot either.

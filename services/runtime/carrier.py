@@ -13,7 +13,7 @@ import asyncio
 import heapq
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,9 +34,8 @@ from schemas.topics import Topics, partition_of
 from services.domain.execution.deadlines import is_reserving
 from services.domain.memory.standing_rules import StandingRules
 from services.domain.state import Call
-from services.runtime.errands import Errand
+from services.runtime.effects import Answer, Effect, Errand, Reserving
 from services.runtime.executions_partition import ExecutionsPartition
-from services.runtime.rule_uses_partition import Answer
 
 RETRY_S = 1.0
 # A rule that the definitions do not show yet: they may be away for long.
@@ -101,13 +100,23 @@ class Carrier:
     _jobs: list[Job] = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
     _order: int = 0
+    _answers: list[Answer] = field(default_factory=list)
 
     def start(self) -> None:
-        """Look for what earlier writers left to do, and from now on at what is added."""
+        """Look for what earlier writers left to do. What one of them answered is asked for anew."""
         executions = self.executions
-        executions.asking = set(executions.reserving)
-        executions.errands.fresh = list(executions.errands.every.values())
-        executions.uses.unsent = []
+        self.take([*map(Reserving, sorted(executions.reserving)), *executions.errands.every.values()])
+
+    def take(self, effects: Iterable[Effect]) -> None:
+        """Take what a batch asks for that was acknowledged."""
+        now_s = self.monotonic_s()
+        for effect in effects:
+            if isinstance(effect, Answer):
+                self._answers.append(effect)
+            elif isinstance(effect, Errand):
+                self._put(effect, 1, now_s)
+            else:
+                self._ask(effect.key, now_s)
 
     def wait_ms(self) -> int:
         """How long until something is to be sent, at most a minute."""
@@ -116,13 +125,13 @@ class Carrier:
         return max(0, min(IDLE_MS, math.ceil((self._jobs[0].at_s - self.monotonic_s()) * 1000)))
 
     async def carry(self, term: int) -> None:
-        """Send what is due: everything that was added, and again what shows no effect yet.
+        """Send what is due: everything that was taken, and again what shows no effect yet.
 
         Args:
             term: of the writer, whose last batch was acknowledged.
         """
-        self._take_added()
-        drafts = [self._settlement(answer) for answer in self._taken_answers()]
+        drafts = [self._settlement(answer) for answer in self._answers]
+        self._answers = []
         now_s = self.monotonic_s()
         while self._jobs and self._jobs[0].at_s <= now_s and len(drafts) < AT_ONCE:
             job = heapq.heappop(self._jobs)
@@ -135,21 +144,11 @@ class Carrier:
             records = self.signer.sign([draft for _, draft in drafts])
             await asyncio.gather(*map(self.send, targets, records))
 
-    def _take_added(self) -> None:
-        executions, now_s = self.executions, self.monotonic_s()
-        for key in sorted(executions.asking or ()):
-            for question in self._questions(key):
-                if question.reservation_id not in self._known:
-                    self._known.add(question.reservation_id)
-                    self._put(question, 1, now_s)
-        executions.asking = set()
-        for errand in executions.errands.fresh or ():
-            self._put(errand, 1, now_s)
-        executions.errands.fresh = []
-
-    def _taken_answers(self) -> list[Answer]:
-        answers, self.executions.uses.unsent = self.executions.uses.unsent or [], []
-        return answers
+    def _ask(self, key: bytes, now_s: float) -> None:
+        for question in self._questions(key):
+            if question.reservation_id not in self._known:
+                self._known.add(question.reservation_id)
+                self._put(question, 1, now_s)
 
     def _put(self, what: Question | Errand, attempt: int, at_s: float) -> None:
         self._order += 1

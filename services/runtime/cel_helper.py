@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from schemas.plain_schema import surely_fits
 from services.domain.input_schema import MAX_COST as MAX_SCHEMA_COST
 from services.domain.input_schema import NotNow, misfit, unchecked
 from services.domain.input_schema import cost_of as cost_of_schema
@@ -129,6 +130,8 @@ class CelHelper:
             NotNow: the helper is starting, because of other work than this; this schema has it killed too often; or
                 the tenant has used up its share.
         """
+        if surely_fits(schema_text, arguments):
+            return None
         cost = cost_of_schema(schema_text, arguments)
         if cost <= FREE_SCHEMA_COST:
             return misfit(schema_text, arguments)

@@ -8,7 +8,7 @@ import asyncio
 import heapq
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 from schemas import envelope
@@ -43,6 +43,7 @@ class Deadlines:
         clock: the log's time.
         due_of: the present deadline of an execution, which may have moved since it was put here.
         monotonic_s: seconds of a clock that only runs forward.
+        waiting: the executions that may have one.
         writer: names the writer in the ids of its nudges: those of an earlier one count for nothing.
     """
 
@@ -50,10 +51,20 @@ class Deadlines:
     due_of: Callable[[bytes], Due | None]
     monotonic_s: Callable[[], float] = _loop_time_s
     writer: str = ""
+    waiting: Callable[[], Iterable[bytes]] = tuple
     _heap: list[tuple[int, bytes]] = field(default_factory=list)
     _queued: dict[bytes, int] = field(default_factory=dict)
     _nudged: dict[bytes, tuple[Due, int]] = field(default_factory=dict)
     _looks: deque[tuple[float, bytes]] = field(default_factory=deque)
+
+    def start(self) -> None:
+        """Begin with what earlier writers left to wait for."""
+        self.look(self.waiting())
+
+    def look(self, keys: Iterable[bytes]) -> None:
+        """Look at what these executions wait for now: something happened in them."""
+        for key in keys:
+            self.put(key, self.due_of(key))
 
     def put(self, key: bytes, due: Due | None) -> None:
         """Remember an execution's next deadline, or that it has none."""

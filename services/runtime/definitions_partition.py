@@ -10,6 +10,7 @@ from schemas.refusals import Refusal
 from services.domain import definitions
 from services.domain.definitions import Definitions
 from services.runtime.answered import Answered, NewestAnswered, Seen
+from services.runtime.effects import NOTHING, Effects
 
 # How many refusals for want of authority are remembered of each who asked.
 REFUSED_MAX = 1_000
@@ -40,9 +41,10 @@ class DefinitionsPartition:
             return [_refused(command, *problem)]
         return definitions.decide(self.current, command.key, command.body, command.actor)
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event) -> Effects:
         """See `Aggregates.apply`."""
         self._note(event, definitions.evolve(self.current, event.body, event.meta.tenant, event.offset))
+        return NOTHING
 
     def set_aside(self, event: Event, error: Exception) -> None:
         """See `Aggregates.set_aside`."""

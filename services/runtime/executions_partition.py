@@ -18,8 +18,9 @@ from services.domain.execution.evolve import evolve, start
 from services.domain.execution.parked import next_moment
 from services.domain.memory.standing_rules import Place, StandingRule, StandingRules
 from services.domain.policy import Verdict
-from services.domain.state import Call, Execution
+from services.domain.state import CLOSED, Call, Execution
 from services.runtime.answered import Answered, NewestAnswered, Seen
+from services.runtime.effects import NOTHING, Effects, Reserving
 from services.runtime.errands import Errands
 from services.runtime.large_commands import LargeCommands
 from services.runtime.rule_uses_partition import RuleUsesPartition
@@ -75,21 +76,19 @@ class ExecutionsPartition:
     An execution that has ended and has nothing left to settle moves to `recent`, where late commands still get
     their exact refusal; from there, in order of ending, only its key is kept, so that its id is never used again.
     `uses` are the standing rules that are counted here, and `errands` what these executions want done about rules.
-    `reserving` are the executions with calls that wait for a use of one; `asking` the newest of them, from when a
-    carrier looks. `unreadable` are executions with a fact that cannot be folded, and why: nothing of theirs is
-    decided any more. `orphans` are the commands that were answered where there is no execution, or only its key.
-    `large` says whose large commands are put off; without it nobody's are.
+    `reserving` are the executions with calls that wait for a use of one. `unreadable` are executions with a fact that
+    cannot be folded, and why: nothing of theirs is decided any more. `orphans` are the commands that were answered
+    where there is no execution, or only its key. `large` says whose large commands are put off; without it nobody's
+    are.
     """
 
     rules: Callable[[], Rules]
-    on_due: Callable[[bytes, Due | None], None] = lambda key, due: None
     live: dict[bytes, Entry] = field(default_factory=dict)
     recent: OrderedDict[bytes, Entry] = field(default_factory=OrderedDict)
     forgotten: set[bytes] = field(default_factory=set)
     unreadable: dict[bytes, str] = field(default_factory=dict)
     orphans: NewestAnswered = field(default_factory=NewestAnswered)
     reserving: set[bytes] = field(default_factory=set)
-    asking: set[bytes] | None = None
     errands: Errands = field(default_factory=Errands)
     large: LargeCommands | None = None
     uses: RuleUsesPartition = field(init=False)
@@ -99,13 +98,14 @@ class ExecutionsPartition:
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
-        if split_rule_uses_key(command.key) is not None:
+        key = command.key
+        entry = self._entry(key)
+        if entry is None and split_rule_uses_key(key) is not None:
             return self.uses.decide(command, now_ms)
-        entry = self._entry(command.key)
         ctx = self._context(command, now_ms)
-        if command.key in self.unreadable:
+        if key in self.unreadable:
             return execution.decide_unreadable(command.body, ctx)
-        if command.key in self.forgotten:
+        if key in self.forgotten:
             return execution.decide_forgotten(command.body, ctx)
         state = entry.state if entry else None
         if self.large is None:
@@ -118,22 +118,24 @@ class ExecutionsPartition:
             lambda why: execution.decide_put_off(command.body, ctx, why),
         )
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event) -> Effects:
         """See `Aggregates.apply`."""
-        if split_rule_uses_key(event.key) is not None:
-            self.uses.apply(event)
-            return
-        entry = self._entry(event.key)
+        key = event.key
+        entry = self.live.get(key)
         if entry is None:
-            entry = self._begin(event)
-        if entry is None:
-            self.orphans.note(event, ORPHANS_MAX)
-            return
-        if event.key not in self.unreadable:
+            if split_rule_uses_key(key) is not None:
+                return self.uses.apply(event)
+            entry = self.recent.get(key) or self._begin(event)
+            if entry is None:
+                self.orphans.note(event, ORPHANS_MAX)
+                return NOTHING
+        effects = NOTHING
+        if key not in self.unreadable:
             entry.state = evolve(entry.state, event.body, event.meta.at_ms)
-            self.errands.apply(event)
+            effects = self.errands.apply(event)
         entry.commands.note(event)
-        self._count(event.key, entry, event.meta)
+        self._count(key, entry, event.meta)
+        return (*effects, Reserving(key)) if entry.state.reserving else effects
 
     def set_aside(self, event: Event, error: Exception) -> None:
         """See `Aggregates.set_aside`."""
@@ -159,19 +161,19 @@ class ExecutionsPartition:
 
     def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
         """See `Aggregates.seen`."""
+        entry = self._entry(key)
+        if entry is not None:
+            return entry.commands.seen(command_id, digest)
         if split_rule_uses_key(key) is not None:
             return self.uses.seen(key, command_id, digest)
-        entry = self._entry(key)
-        if entry is None:
-            return self.orphans.seen(key, command_id, digest)
-        return entry.commands.seen(command_id, digest)
+        return self.orphans.seen(key, command_id, digest)
 
     def next_version(self, key: bytes) -> int:
         """See `Aggregates.next_version`."""
-        if split_rule_uses_key(key) is not None:
-            return self.uses.next_version(key)
         entry = self._entry(key)
-        return entry.version + 1 if entry else 1
+        if entry is not None:
+            return entry.version + 1
+        return self.uses.next_version(key) if split_rule_uses_key(key) is not None else 1
 
     def due_of(self, key: bytes) -> Due | None:
         """When the execution is to be looked at next, and for what; or None."""
@@ -221,24 +223,23 @@ class ExecutionsPartition:
         return entry
 
     def _settle(self, key: bytes, entry: Entry) -> None:
-        ended = entry.state.closed and not _unsettled(entry.state)
-        if ended and key in self.live:
-            self.recent[key] = self.live.pop(key)
-            self._forget_oldest()
-        elif not ended and key in self.recent:
+        state = entry.state
+        if state.lifecycle in CLOSED and not _unsettled(state):
+            if key in self.live:
+                self.recent[key] = self.live.pop(key)
+                self._forget_oldest()
+        elif key in self.recent:
             # Between two events of one decision nothing may be open: a hold ends, then its call is released again.
             self.live[key] = self.recent.pop(key)
-        self.note_reserving(key, entry.state)
-        self.on_due(key, self.due_of(key))
+        if state.reserving or key in self.reserving:
+            self.note_reserving(key, state)
 
     def note_reserving(self, key: bytes, state: Execution) -> None:
         """Remember whether calls of an execution wait for a use of a standing rule."""
-        if not state.reserving:
+        if state.reserving:
+            self.reserving.add(key)
+        else:
             self.reserving.discard(key)
-            return
-        self.reserving.add(key)
-        if self.asking is not None:
-            self.asking.add(key)
 
     def _forget_oldest(self) -> None:
         if len(self.recent) > RECENT_MAX:

@@ -20,9 +20,11 @@ from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecor
 from schemas.term import TermRule
 from services.runtime.answered import Seen
 from services.runtime.apart import Apart, in_place
+from services.runtime.effects import NOTHING, Effects
 
 SPARED_MAX = 10
-# The keys of records about the log itself (`claim.log_key`).
+# Records about the log itself, under a key of its own (`claim.log_key`).
+_OF_THE_LOG = frozenset({WriterClaimed, WriterAlive, DefinitionsAdopted})
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +36,8 @@ class Aggregates(Protocol):
         """The events of a command that is new; empty for a nudge that came early."""
         ...
 
-    def apply(self, event: Event) -> None:
-        """Fold an accepted event."""
+    def apply(self, event: Event) -> Effects:
+        """Fold an accepted event; what it wants done elsewhere."""
         ...
 
     def set_aside(self, event: Event, error: Exception) -> None:
@@ -150,10 +152,17 @@ class Ledger:
             logger.critical("%s cannot be read: it is set aside, an operator must look", what, exc_info=True)
             self.aggregates.set_aside(event, error)
 
-    def apply(self, event: Event) -> None:
-        """Fold an event that counts."""
+    def apply(self, event: Event) -> Effects:
+        """Fold an event that counts; what it wants done elsewhere."""
         self._pass(event.meta, event.offset)
-        body = event.body
+        if type(event.body) in _OF_THE_LOG:
+            self._apply_own(event.body)
+            return NOTHING
+        if event.meta.command_offset > self.commands_through:
+            self._progress(event.meta.command_offset)
+        return self.aggregates.apply(event)
+
+    def _apply_own(self, body: Message) -> None:
         if isinstance(body, WriterClaimed):
             self.writer = body.worker
             self.idle_claims += 1
@@ -162,14 +171,12 @@ class Ledger:
             self._attempt(body.attempting)
         elif isinstance(body, DefinitionsAdopted):
             self.adopted_through = body.through_offset
-        else:
-            self._progress(event.meta.command_offset)
-            self.aggregates.apply(event)
 
     def _pass(self, meta: EventMeta, offset: int) -> None:
         self.next_offset = offset + 1
         self.last_record_id, self.last_offset = meta.event_id, offset
-        self.now_ms = max(self.now_ms, meta.at_ms)
+        if meta.at_ms > self.now_ms:
+            self.now_ms = meta.at_ms
 
     def deaths_at(self, command_offset: int, of: str) -> int:
         """How many processes, apart from one that asks, may have ended of a command.

@@ -5,7 +5,7 @@ round sees it; if the batch then fails, the ledger is thrown away with it and re
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from schemas.envelope import Verifier
@@ -20,6 +20,7 @@ from schemas.refusals import Refusal
 from schemas.seals import SEAL_MAX_BYTES
 from services.runtime.addressing import check_address
 from services.runtime.claim import log_key
+from services.runtime.effects import Effect
 from services.runtime.ledger import Ledger
 
 ABANDON_AFTER_DEATHS = 3
@@ -40,7 +41,10 @@ class DeadLetter:
 
 @dataclass(slots=True)
 class Round:
-    """A batch in the making. `base` is the offset that it must land at."""
+    """A batch in the making. `base` is the offset that it must land at.
+
+    `touched` are the aggregates that it has events of, and `effects` what these want done once it is acknowledged.
+    """
 
     base: int
     records: list[OutRecord] = field(default_factory=list)
@@ -48,6 +52,8 @@ class Round:
     size_bytes: int = 0
     commands: int = 0
     through: int = -1
+    touched: set[bytes] = field(default_factory=set)
+    effects: list[Effect] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -98,12 +104,10 @@ class Rounds:
             return
         now_ms = max(command.at_ms, self.ledger.now_ms)
         bodies = self._decide(command, now_ms)
-        records = self._encoded(round_, command, bodies, now_ms)
-        size_bytes = _size_bytes(records)
-        if size_bytes > DECISION_MAX_BYTES:
-            records = self._encoded(round_, command, [_too_large(command)], now_ms)
-            size_bytes = _size_bytes(records)
-        self._join(round_, records, size_bytes)
+        decided = self._encoded(round_, command, bodies, now_ms)
+        if decided.size_bytes > DECISION_MAX_BYTES:
+            decided = self._encoded(round_, command, [_too_large(command)], now_ms)
+        self._join(round_, decided)
 
     def _decide(self, command: Command, now_ms: int) -> list[Message]:
         """A command's events: none for a repeat, and a refusal where its id was used for another body."""
@@ -147,14 +151,12 @@ class Rounds:
         round_.through = raw.offset
         now_ms = max(command.at_ms, self.ledger.now_ms)
         if self.ledger.aggregates.seen(command.key, command.command_id, command.digest) != "new":
-            records = self._encoded(round_, command, self._decide(command, now_ms), now_ms)
-            self._join(round_, records, _size_bytes(records))
+            self._join(round_, self._encoded(round_, command, self._decide(command, now_ms), now_ms))
             return
         body = CommandAbandoned(
             command=type(command.body).__name__, command_offset=raw.offset, attempts=deaths, trials=trials
         )
-        records = self._encoded(round_, command, [body], now_ms)
-        self._join(round_, records, _size_bytes(records))
+        self._join(round_, self._encoded(round_, command, [body], now_ms))
         logger.error("the command at offset %d was abandoned after %d deaths", raw.offset, deaths)
 
     def _bury(self, round_: Round, raw: RawRecord, detail: str) -> None:
@@ -163,53 +165,58 @@ class Rounds:
         round_.dead_letters.append(DeadLetter(raw, "abandoned", detail))
         logger.error("the command at offset %d went to the dead letters: %s", raw.offset, detail)
 
-    def _encoded(
-        self, round_: Round, command: Command, bodies: list[Message], now_ms: int
-    ) -> list[tuple[Event, OutRecord]]:
-        term = self.ledger.rule.claim
-        version = self.ledger.aggregates.next_version(command.key)
-        return [
-            self._event(
-                round_,
-                index,
-                body,
-                EventMeta(
-                    event_id=_event_id(command, body, term, index),
-                    at_ms=now_ms,
-                    term=term,
-                    version=version + index,
-                    command_id=command.command_id,
-                    command_digest=command.digest,
-                    tenant=command.actor.tenant,
-                    command_offset=command.offset,
-                ),
-                command.key,
+    def _encoded(self, round_: Round, command: Command, bodies: list[Message], now_ms: int) -> "Decided":
+        """A command's events as records, for the places after the last of the round."""
+        term, key, tenant = self.ledger.rule.claim, command.key, command.actor.tenant
+        version = self.ledger.aggregates.next_version(key)
+        offset = round_.base + len(round_.records)
+        decided = Decided()
+        for index, body in enumerate(bodies):
+            meta = EventMeta(
+                _event_id(command, body, term, index),
+                now_ms,
+                term,
+                version + index,
+                command.command_id,
+                command.digest,
+                tenant,
+                command.offset,
             )
-            for index, body in enumerate(bodies)
-        ]
+            decided.add(Event(body, meta, key, self.partition, offset + index))
+        return decided
 
-    def _event(
-        self, round_: Round, index: int, body: Message, meta: EventMeta, key: bytes
-    ) -> tuple[Event, OutRecord]:
-        offset = round_.base + len(round_.records) + index
-        return Event(body, meta, key, self.partition, offset), event_record(body, meta, key)
-
-    def _join(self, round_: Round, records: Sequence[tuple[Event, OutRecord]], size_bytes: int) -> None:
-        for event, record in records:
-            self.ledger.apply(event)
-            round_.records.append(record)
-        round_.size_bytes += size_bytes + SEAL_MAX_BYTES * len(records)
+    def _join(self, round_: Round, decided: "Decided") -> None:
+        for event in decided.events:
+            if effects := self.ledger.apply(event):
+                round_.effects += effects
+            round_.touched.add(event.key)
+        round_.records += decided.records
+        round_.size_bytes += decided.size_bytes + SEAL_MAX_BYTES * len(decided.records)
 
     def _log_record(self, round_: Round, body: Message, what: str, number: int) -> None:
         term = self.ledger.rule.claim
-        seed = derived_id(what, self.partition, term, round_.base + len(round_.records), number)
+        offset = round_.base + len(round_.records)
+        seed = derived_id(what, self.partition, term, offset, number)
         meta = EventMeta(event_id(seed, term, 0), self.ledger.now_ms, term, 0, seed, "", "")
-        records = [self._event(round_, 0, body, meta, log_key(self.partition))]
-        self._join(round_, records, _size_bytes(records))
+        decided = Decided()
+        decided.add(Event(body, meta, log_key(self.partition), self.partition, offset))
+        self._join(round_, decided)
 
 
-def _size_bytes(records: Sequence[tuple[Event, OutRecord]]) -> int:
-    return sum([record.size_bytes() for _, record in records])
+@dataclass(slots=True)
+class Decided:
+    """What one command leads to: events with their records, and an upper bound of their size in a batch."""
+
+    events: list[Event] = field(default_factory=list)
+    records: list[OutRecord] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, event: Event) -> None:
+        """Add the next event."""
+        record = event_record(event.body, event.meta, event.key)
+        self.events.append(event)
+        self.records.append(record)
+        self.size_bytes += record.size_bytes()
 
 
 def _event_id(command: Command, body: Message, term: int, index: int) -> str:

@@ -13,9 +13,10 @@ from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
 from schemas.refusals import Refusal
 from services.domain.memory import rule_uses
-from services.domain.memory.rule_uses import RuleUses, Use
+from services.domain.memory.rule_uses import RuleUses
 from services.domain.memory.standing_rules import StandingRules
 from services.runtime.answered import Answered, Seen
+from services.runtime.effects import NOTHING, Answer, Effects
 
 COMMANDS_MAX = 10_000
 
@@ -29,26 +30,12 @@ class UsesEntry(Struct):
     unreadable: str = ""
 
 
-class Answer(Struct, frozen=True):
-    """What is to be carried back to the call that asked. `command_id` is of the question that it answers."""
-
-    key: bytes
-    reservation_id: str
-    command_id: str
-    use: Use
-
-
 @dataclass(slots=True)
 class RuleUsesPartition:
-    """All rules whose uses are counted on a partition.
-
-    `unsent` collects the answers to carry back, from when a carrier has asked for them: what a writer before it
-    answered is asked for anew.
-    """
+    """All rules whose uses are counted on a partition."""
 
     standing: Callable[[], StandingRules]
     entries: dict[bytes, UsesEntry] = field(default_factory=dict)
-    unsent: list[Answer] | None = None
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
         """See `Aggregates.decide`."""
@@ -59,14 +46,15 @@ class RuleUsesPartition:
         rule = self.standing().find(found[0], found[2]) if found else None
         return rule_uses.decide(entry.state, rule, command.body, command.actor, now_ms)
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event) -> Effects:
         """See `Aggregates.apply`."""
         entry = self._entry(event.key, event.meta)
         entry.commands.note(event)
         entry.commands.trim(COMMANDS_MAX)
-        if not entry.unreadable:
-            entry.state = rule_uses.evolve(entry.state, event.body)
-            self._answer(event, entry)
+        if entry.unreadable:
+            return NOTHING
+        entry.state = rule_uses.evolve(entry.state, event.body)
+        return _answer(event, entry.state)
 
     def set_aside(self, key: bytes, meta: EventMeta, error: Exception) -> None:
         """A fact of a rule's uses that cannot be read: no further use is given."""
@@ -89,16 +77,18 @@ class RuleUsesPartition:
         entry.version = meta.version
         return entry
 
-    def _answer(self, event: Event, entry: UsesEntry) -> None:
-        body = event.body
-        reservation_id = ""
-        if isinstance(body, RuleUseReserved | RuleUseRefused):
-            reservation_id = body.reservation_id
-        elif isinstance(body, CommandRefused) and body.code == Refusal.DUPLICATE:
-            reservation_id = body.subject_id
-        use = entry.state.uses.get(reservation_id)
-        if use is not None and self.unsent is not None:
-            self.unsent.append(Answer(event.key, reservation_id, event.meta.command_id, use))
+
+def _answer(event: Event, state: RuleUses) -> Effects:
+    body = event.body
+    reservation_id = ""
+    if isinstance(body, RuleUseReserved | RuleUseRefused):
+        reservation_id = body.reservation_id
+    elif isinstance(body, CommandRefused) and body.code == Refusal.DUPLICATE:
+        reservation_id = body.subject_id
+    use = state.uses.get(reservation_id)
+    if use is None:
+        return NOTHING
+    return (Answer(event.key, reservation_id, event.meta.command_id, use),)
 
 
 def _unreadable(command: Command) -> CommandRefused:

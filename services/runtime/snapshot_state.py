@@ -15,7 +15,8 @@ from immutables import Map
 from msgspec import Struct
 
 from services.runtime.answered import NewestAnswered
-from services.runtime.errands import Errand, RuleName
+from services.runtime.effects import Errand
+from services.runtime.errands import RuleName
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry
@@ -107,7 +108,6 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     executions.errands.spent = set(saved.spent)
     for key, entry in executions.live.items():
         executions.note_reserving(key, entry.state)
-        executions.on_due(key, executions.due_of(key))
 
 
 def _plain(value: Any) -> Any:

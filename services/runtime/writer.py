@@ -189,6 +189,8 @@ class PartitionWriter:
         self._alive_at_s = _loop_time_s()
         if self.carrier is not None:
             self.carrier.start()
+        if self.deadlines is not None:
+            self.deadlines.start()
         await self._round(iter(()))
         self.start_commands(self.ledger.commands_through + 1)
         self.serving = True
@@ -311,7 +313,15 @@ class PartitionWriter:
             await send_dead_letters(self.log, self.commands_tp, round_.dead_letters)
         self._maybe_alive(round_)
         await self._append(round_)
+        self._hand_on(round_)
         self.meters.decided(round_.commands, len(round_.records), len(round_.dead_letters))
+
+    def _hand_on(self, round_: Round) -> None:
+        """What a batch that was acknowledged asks for: who has to do it takes it."""
+        if self.deadlines is not None:
+            self.deadlines.look(round_.touched)
+        if self.carrier is not None and round_.effects:
+            self.carrier.take(round_.effects)
 
     def _begin(self) -> Round:
         round_ = self.rounds.begin()

@@ -10,7 +10,7 @@ from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.state import Execution
 from services.runtime.answered import Answered, NewestAnswered
-from services.runtime.errands import Errand
+from services.runtime.effects import Errand
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry

@@ -52,6 +52,10 @@ class StandingRule(Struct, frozen=True):
         """The rule's id."""
         return self.document.rule_id
 
+    def heeds(self, contradiction: str) -> bool:
+        """Whether a contradiction has had its effect: the rule was suspended for it, or is not active for good."""
+        return self.status in ("revoked", "refused") or contradiction in self.heeded
+
 
 def never(rule: StandingRule) -> bool:
     """Where no rule rests that the definitions have as active."""
