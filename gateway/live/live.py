@@ -1,11 +1,12 @@
 """What this process knows of the log: fed by the tail, in order, and never ahead of it or behind.
 
-For each command's events, in this order:
+Of what the tail has read of a lane, for each command's events in this order:
 1. they are folded into the rows;
 2. the position moves past them, and the ring takes them in;
 3. the sockets get them;
 4. whoever watches a call or hold is told;
-5. whoever waits for the command gets its answer.
+and then, when all of it is folded,
+5. whoever waits for one of the commands gets its answer: how things stand by all that was read, with one cursor.
 So an answer's cursor never covers a message that its socket was not given before.
 """
 
@@ -84,8 +85,11 @@ class Live:
 
     def take(self, lane: int, events: Sequence[Event], next_offset: int) -> None:
         """Take in what the tail has read of a lane: the events that count, and how far it has read."""
-        for group in groups_of(lane, events):
+        groups = groups_of(lane, events)
+        for group in groups:
             self._take(group)
+        for group in groups:
+            self.waiters.take(group)
         self.read_through[lane] = next_offset
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
@@ -122,7 +126,6 @@ class Live:
         self.publish(group, self)
         for fact in group.facts:
             self.watch.tell(fact)
-        self.waiters.take(group)
 
     def _fold(self, lane: int, fact: Fact) -> None:
         event = fact.event
