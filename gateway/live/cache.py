@@ -105,7 +105,7 @@ class Cache:
 
 @dataclass(slots=True)
 class Folding:
-    """The rows of one execution while the events of a command are folded into them; `keep` puts them into the cache."""
+    """The rows of one execution while a command's events are folded into them; `keep` puts them into the cache."""
 
     cache: Cache
     key: bytes

@@ -41,8 +41,8 @@ LONG_TEXTS = frozenset(
 class Fact:
     """An event and the rows after it; None where the event does not concern one, or it is not at hand.
 
-    `state_changed` tells whether the execution shows another state than before, and `hold_closed` whether the hold was
-    open until this event. A refusal changes nothing. `call_before` is the call's row before the event.
+    `state_changed` tells whether the execution shows another state than before, and `hold_closed` whether the hold
+    was open until this event. A refusal changes nothing. `call_before` is the call's row before the event.
     """
 
     event: Event

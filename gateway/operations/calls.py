@@ -100,21 +100,21 @@ def _plan_proposal(
     arguments: str,
     key: str | None,
 ) -> Plan:
+    claims = gate.policy.claims(body.tool, body.annotations)
     command = k.ProposeToolCall(
         call_id=call_id,
         tool=body.tool,
         arguments=arguments,
         context=canonical_text(body.context, "context"),
         reason=body.reason,
-        claims=canonical(gate.policy.claims(body.tool, body.annotations)),
+        claims=canonical(claims) if claims else "{}",
         attempt_id=body.attempt_id,
     )
     # An attempt's id is no secret: another subject that says the same has its own answer.
     own_ids = (call_id,) if body.attempt_id is None else (call_id, actor.subject)
     name = name_of(actor, _route(execution_id), key, own_ids if body.call_id else None)
     # With an attempt 200 may be the leave to run: a repeat asks the decider, as that of a consumption does.
-    ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=body.attempt_id is not None)
-
+    ask = gate.execution_ask(execution_id, command, actor, name, anew=body.attempt_id is not None)
     subject = subject_of(actor, execution_id, call_id)
 
     def unanswered() -> Reply:
@@ -133,7 +133,9 @@ def _plan_proposal(
         known: ExecutionRow | None = gate.reader.at_hand(run)
         return row["status"] == "proposed" and known is not None and known["lifecycle"] != "paused"
 
-    render = _render(gate, actor) if body.attempt_id is None else _render_proposed(gate, actor, body.attempt_id)
+    render = (
+        _render(gate, actor) if body.attempt_id is None else _render_proposed(gate, actor, body.attempt_id)
+    )
     return Plan(ask, subject, render, unanswered, timeout_s=VERDICT_WAIT_S, is_early=is_early)
 
 
@@ -188,8 +190,7 @@ def _plan_consumption(
         attempt_id=body.attempt_id or fresh_id(),
         grant_id=body.grant_id or "",
     )
-    ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=True)
-
+    ask = gate.execution_ask(execution_id, command, actor, name, anew=True)
     plan = consumption(gate, actor, ask, subject, command.attempt_id)
     if not may_have_placeholder(row["arguments"]):
         return plan

@@ -45,7 +45,7 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: CallRow) -> Secrets:
 
 
 def consumption(gate: Gate, actor: Actor, ask: Ask, subject: Subject, attempt_id: str) -> Plan:
-    """The plan of a consumption. Its answer is the call, with its sensitive values for the attempt that the log names.
+    """A consumption; its answer is the call, with its sensitive values for the attempt that the log names.
 
     Whether it has any is seen only then: before, another gateway may have read an edit that this one has not.
     """

@@ -145,10 +145,19 @@ class Gate(NamedTuple):
             raise Missing(subject)
         return row
 
-    def execution_ask(self, execution_id: str, body: Any, actor: Actor, name: Any) -> Ask:
-        """A command for an execution of the actor's project."""
+    def execution_ask(
+        self,
+        execution_id: str,
+        body: Any,
+        actor: Actor,
+        name: Any,
+        *,
+        anew: bool = False,
+        dwell_ms: int | None = None,
+    ) -> Ask:
+        """A command for an execution of the actor's project; `anew` and `dwell_ms` as of `Ask`."""
         key = execution_key(actor.tenant, actor.project, execution_id)
-        return Ask(body, actor, key, self.topics.commands, self.partitions, name)
+        return Ask(body, actor, key, self.topics.commands, self.partitions, name, anew, dwell_ms)
 
     def json(self, resource: dict[str, Any], status: int = 200) -> Reply:
         """A resource as an answer, with the cursor of where this gateway stands."""

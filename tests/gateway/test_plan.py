@@ -127,4 +127,7 @@ async def test_accepted_command_that_delivers_takes_its_time_and_another_does_no
     assert answered(at, Plan(ASK, SUBJECT, render, is_early=early)) is None
     assert answered(gate(accepted()), Plan(ASK, SUBJECT, render)) is None
     assert answered(at, Plan(ASK, SUBJECT, render)) == ANSWER
-    assert answered(at, Plan(ASK, SUBJECT, render, deliver=deliver, delivers=lambda row: not early(row))) == ANSWER
+    assert (
+        answered(at, Plan(ASK, SUBJECT, render, deliver=deliver, delivers=lambda row: not early(row)))
+        == ANSWER
+    )
