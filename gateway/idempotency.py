@@ -13,6 +13,7 @@ from schemas.refusals import Refusal
 
 KEY_MAX_CHARS = 256
 KEY_PATTERN = rf"^[!-~]([ -~]{{0,{KEY_MAX_CHARS - 2}}}[!-~])?$"
+_KEY = re.compile(KEY_PATTERN)
 
 
 def idempotency_key(text: object, name: str) -> str:
@@ -25,7 +26,7 @@ def idempotency_key(text: object, name: str) -> str:
     Raises:
         Problem: 422, it is no such key.
     """
-    if not isinstance(text, str) or not re.fullmatch(KEY_PATTERN, text):
+    if not isinstance(text, str) or _KEY.fullmatch(text) is None:
         what = f"1 to {KEY_MAX_CHARS} printable ASCII characters without spaces around them"
         raise Problem(Refusal.INVALID, f"{name} must be {what}")
     return text

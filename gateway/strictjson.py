@@ -47,6 +47,8 @@ def canonical_text(value: Any, name: str) -> str:
     Raises:
         Problem: 413 too_large, naming the field.
     """
+    if value == {}:
+        return "{}"
     return within(canonical(value), name, ARGUMENTS_MAX_BYTES, " of canonical JSON")
 
 

@@ -49,21 +49,37 @@ def unfit(command: Message) -> tuple[Refusal, str] | None:
 
 
 def _too_large(command: Message) -> tuple[Refusal, str] | None:
-    for name, rules in rules_of(type(command)).items():
-        text = getattr(command, name)
-        if text is None or rules.limit is None or (rules.form and rules.form.bounds):
-            continue
-        if not rules.limit.allows(text):
-            return Refusal.TOO_LARGE, f"{name} is limited to {rules.limit.most:,} {rules.limit.unit}"
+    fields = command.__dict__
+    for name, limit in _limits_of(type(command)):
+        text = fields[name]
+        if text is not None and not limit.allows(text):
+            return Refusal.TOO_LARGE, f"{name} is limited to {limit.most:,} {limit.unit}"
     return None
 
 
 def _invalid(command: Message) -> tuple[Refusal, str] | None:
-    for name, rules in rules_of(type(command)).items():
-        value, rule = getattr(command, name), rules.form or rules.range
-        if value is not None and rule is not None and not rule.allows(value):
+    fields = command.__dict__
+    for name, rule in _forms_of(type(command)):
+        value = fields[name]
+        if value is not None and not rule.allows(value):
             return Refusal.INVALID, f"{name} {rule.rule}"
     return None
+
+
+@cache
+def _limits_of(command: type[Message]) -> tuple[tuple[str, Limit], ...]:
+    """The limits of a command's texts, but for those that their forms bound."""
+    return tuple(
+        (name, rules.limit)
+        for name, rules in rules_of(command).items()
+        if rules.limit is not None and not (rules.form and rules.form.bounds)
+    )
+
+
+@cache
+def _forms_of(command: type[Message]) -> tuple[tuple[str, Form | Range], ...]:
+    rules = ((name, one.form or one.range) for name, one in rules_of(command).items())
+    return tuple((name, rule) for name, rule in rules if rule is not None)
 
 
 def _of_kind(parts: list[Any], kind: type[Any]) -> Any:

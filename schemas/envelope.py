@@ -76,7 +76,8 @@ _COUNT = re.compile(rb"[0-9]{1,16}")
 class Draft:
     """A command that is about to be signed.
 
-    `dwell_ms`: of a decision, how long its gateway had the hold on show; None where it does not know.
+    `dwell_ms`: of a decision, how long its gateway had the hold on show; None where it does not know. `value` is the
+    body's framed bytes, of who has written them already.
     """
 
     body: Message
@@ -84,6 +85,7 @@ class Draft:
     command_id: str
     key: bytes
     dwell_ms: int | None = None
+    value: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +223,15 @@ def _timer_of(key: bytes) -> Actor:
 
 
 def _unsigned(draft: Draft, source: bytes) -> OutRecord:
-    envelope = draft.actor.model_dump_json().encode()
-    headers = (*_labels(draft, source), ("placet_envelope", envelope))
+    headers = (*_labels(draft, source), ("placet_envelope", _envelope_of(draft.actor)))
     if draft.dwell_ms is not None:
         headers = (*headers, ("placet_dwell_ms", b"%d" % draft.dwell_ms))
-    return OutRecord(draft.key, codec.encode(draft.body), headers)
+    return OutRecord(draft.key, codec.encode(draft.body) if draft.value is None else draft.value, headers)
+
+
+@lru_cache(maxsize=1024)
+def _envelope_of(actor: Actor) -> bytes:
+    return actor.model_dump_json().encode()
 
 
 def _labels(draft: Draft, source: bytes) -> Headers:

@@ -183,7 +183,8 @@ class Asker:
                 await self._sweep()
 
     def _ask(self, ask: Ask, answered: Answered, timeout_s: float, attempt: int) -> str:
-        digest = command_digest(codec.encode(ask.body))
+        value = codec.encode(ask.body)
+        digest = command_digest(value)
         command_id = self.ids.id_of(ask.name, digest, attempt)
         if (problem := unfit(ask.body)) is not None:
             # As the decider would, by the same limits and forms, but without a trace in the log.
@@ -196,7 +197,7 @@ class Asker:
                 return command_id
             attempt += 1
             command_id = self.ids.id_of(ask.name, digest, attempt)
-        self._wait(ask, Waited(command_id, digest), answered, timeout_s, attempt)
+        self._wait(ask, Waited(command_id, digest), value, answered, timeout_s, attempt)
         return command_id
 
     def _confirming(self, ask: Ask, answered: Answered, timeout_s: float) -> Answered:
@@ -215,7 +216,9 @@ class Asker:
 
         return confirmed
 
-    def _wait(self, ask: Ask, name: Waited, answered: Answered, timeout_s: float, attempt: int) -> None:
+    def _wait(
+        self, ask: Ask, name: Waited, value: bytes, answered: Answered, timeout_s: float, attempt: int
+    ) -> None:
         now = asyncio.get_running_loop().time()
         wait = self.live.waiters.get(name)
         if wait is not None:
@@ -234,7 +237,7 @@ class Asker:
         if ask.name.parts is not None:
             self._again[name] = (ask, attempt)
             wait.answered.append(self._forget(name))
-        draft = Draft(ask.body, actor, name.command_id, ask.key, ask.dwell_ms)
+        draft = Draft(ask.body, actor, name.command_id, ask.key, ask.dwell_ms, value)
         left, failed = partial(self._left, wait), partial(self._failed, name)
         self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, left, failed))
 

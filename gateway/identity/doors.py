@@ -207,6 +207,8 @@ class Admission:
     token: str = field(repr=False)
     claims: Claims
     believed: Believed = field(repr=False)
+    # With which principals its roles were found to stand: they are another object whenever one is published.
+    _people: People | None = field(default=None, init=False, repr=False)
 
     async def check(self) -> None:
         """Return while the token is still believed and gives the same roles.
@@ -218,8 +220,12 @@ class Admission:
         if self.door.clock() >= self.claims.expires_at_s:
             raise Problem(Refusal.UNAUTHENTICATED, "the token has expired: get a new one")
         self.believed = await self.door.believe(self.token, self.believed)
+        people = self.door.people()
+        if people is self._people:
+            return
         if not self.door.still_stands(self.claims):
             raise RolesChanged
+        self._people = people
 
     @property
     def look_again_s(self) -> float:

@@ -64,29 +64,9 @@ class Cache:
     _requests: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
     _open: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
 
-    def apply(self, fact: Fact) -> None:
-        """Fold a fact's event into the rows, and note in the fact what it makes of them."""
-        event, key = fact.event, fact.event.key
-        call_id, hold_id = subjects_of(event.body)
-        execution = self.executions.get(key)
-        hold = self.holds.get(hold_id) if hold_id else None
-        if not call_id and hold is not None:
-            call_id = hold["call_id"] or ""
-        call = self.calls.get((key, call_id)) if call_id else None
-        fact.execution = after = execution_resource(execution, event, hold=hold)
-        if after is not None:
-            fact.state_changed = execution is None or execution["state"] != after["state"]
-            self.put_execution(key, after)
-        if call_id and (call_after := call_resource(call, event)) is not None:
-            fact.call = call_after
-            fact.call_changed = call is None or _shows_other(call, call_after)
-            self.put_call(key, call_after)
-        if hold_id:
-            fact.hold = hold_resource(hold, event, call=call, execution=execution)
-            if fact.hold is not None:
-                was_open = hold is None or hold["status"] == "open"
-                fact.hold_closed = was_open and fact.hold["status"] != "open"
-                self.put_hold(fact.hold)
+    def folding(self, key: bytes) -> Folding:
+        """Begin to fold the events of one command into the rows of its execution."""
+        return Folding(self, key, self.executions.get(key))
 
     def put_execution(self, key: bytes, row: Row) -> None:
         """Keep an execution's row."""
@@ -123,12 +103,61 @@ class Cache:
         return list(self._open.get((tenant, project), {}).values())
 
 
+@dataclass(slots=True)
+class Folding:
+    """The rows of one execution while a command's events are folded into them; `keep` puts them into the cache."""
+
+    cache: Cache
+    key: bytes
+    execution: Row | None
+    calls: dict[str, Row | None] = field(default_factory=dict)
+    holds: dict[str, Row | None] = field(default_factory=dict)
+
+    def apply(self, fact: Fact) -> None:
+        """Fold a fact's event into the rows, and note in the fact what it makes of them."""
+        event, execution = fact.event, self.execution
+        call_id, hold_id = subjects_of(event.body)
+        hold = self._hold(hold_id) if hold_id else None
+        if not call_id and hold is not None:
+            call_id = hold["call_id"] or ""
+        call = self._call(call_id) if call_id else None
+        fact.execution = self.execution = after = execution_resource(execution, event, hold=hold)
+        if after is not None:
+            fact.state_changed = execution is None or execution["state"] != after["state"]
+        if call_id:
+            fact.call_before = call
+            fact.call = self.calls[call_id] = call_resource(call, event)
+        if hold_id:
+            fact.hold = self.holds[hold_id] = hold_resource(hold, event, call=call, execution=execution)
+            if fact.hold is not None:
+                was_open = hold is None or hold["status"] == "open"
+                fact.hold_closed = was_open and fact.hold["status"] != "open"
+
+    def keep(self) -> None:
+        """Put the rows into the cache as they stand after all of the events."""
+        cache = self.cache
+        if self.execution is not None:
+            cache.put_execution(self.key, self.execution)
+        for call in self.calls.values():
+            if call is not None:
+                cache.put_call(self.key, call)
+        for hold in self.holds.values():
+            if hold is not None:
+                cache.put_hold(hold)
+
+    def _call(self, call_id: str) -> Row | None:
+        if call_id not in self.calls:
+            self.calls[call_id] = self.cache.calls.get((self.key, call_id))
+        return self.calls[call_id]
+
+    def _hold(self, hold_id: str) -> Row | None:
+        if hold_id not in self.holds:
+            self.holds[hold_id] = self.cache.holds.get(hold_id)
+        return self.holds[hold_id]
+
+
 def _request_key(row: Row) -> tuple[str, str, str]:
     return row["tenant"], row["project"], row["request_id"]
-
-
-def _shows_other(before: Row, after: Row) -> bool:
-    return before is not after and before | {"updated_at_ms": after["updated_at_ms"]} != after
 
 
 def key_of(row: Row) -> bytes:

@@ -41,17 +41,25 @@ LONG_TEXTS = frozenset(
 class Fact:
     """An event and the rows after it; None where the event does not concern one, or it is not at hand.
 
-    `state_changed` tells whether the execution shows another state than before, `call_changed` whether the call shows
-    anything new, and `hold_closed` whether the hold was open until this event. A refusal changes nothing.
+    `state_changed` tells whether the execution shows another state than before, and `hold_closed` whether the hold
+    was open until this event. A refusal changes nothing. `call_before` is the call's row before the event.
     """
 
     event: Event
     execution: Row | None = None
+    call_before: Row | None = None
     call: Row | None = None
     hold: Row | None = None
     state_changed: bool = False
-    call_changed: bool = False
     hold_closed: bool = False
+
+    @property
+    def call_changed(self) -> bool:
+        """Whether the call shows anything new."""
+        before, after = self.call_before, self.call
+        if after is None or before is after:
+            return False
+        return before is None or before | {"updated_at_ms": after["updated_at_ms"]} != after
 
 
 @dataclass(slots=True)
@@ -94,16 +102,14 @@ class Group:
 
     def size_bytes(self) -> int:
         """About what it keeps in memory."""
-        return sum(EVENT_OVERHEAD_BYTES + text_size(fact.event) for fact in self.facts)
-
-
-def text_size(event: Event) -> int:
-    """Characters of an event's long texts; the short ones are in the overhead."""
-    texts = event.body.__dict__
-    size = 0
-    for name in _long_texts(type(event.body)):
-        size += len(texts[name] or "")
-    return size
+        size = EVENT_OVERHEAD_BYTES * len(self.facts)
+        for fact in self.facts:
+            body = fact.event.body
+            texts = body.__dict__
+            # The short ones are in the overhead.
+            for name in _long_texts(type(body)):
+                size += len(texts[name] or "")
+        return size
 
 
 @cache

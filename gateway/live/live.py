@@ -1,11 +1,12 @@
 """What this process knows of the log: fed by the tail, in order, and never ahead of it or behind.
 
-For each command's events, in this order:
+Of what the tail has read of a lane, for each command's events in this order:
 1. they are folded into the rows;
 2. the position moves past them, and the ring takes them in;
 3. the sockets get them;
 4. whoever watches a call or hold is told;
-5. whoever waits for the command gets its answer.
+and then, when all of it is folded,
+5. whoever waits for one of the commands gets its answer: how things stand by all that was read, with one cursor.
 So an answer's cursor never covers a message that its socket was not given before.
 """
 
@@ -84,8 +85,11 @@ class Live:
 
     def take(self, lane: int, events: Sequence[Event], next_offset: int) -> None:
         """Take in what the tail has read of a lane: the events that count, and how far it has read."""
-        for group in groups_of(lane, events):
+        groups = groups_of(lane, events)
+        for group in groups:
             self._take(group)
+        for group in groups:
+            self.waiters.take(group)
         self.read_through[lane] = next_offset
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
@@ -115,46 +119,60 @@ class Live:
         return [partition for partition, through in enumerate(self.adopted) if through < offset]
 
     def _take(self, group: Group) -> None:
-        for fact in group.facts:
-            self._fold(group.lane, fact)
+        if group.lane == DEFINITIONS_LANE:
+            for fact in group.facts:
+                self.definitions.apply(fact.event)
+        else:
+            self._note_decided(group)
+            if not group.key.startswith(LOG_KEYS) and split_rule_uses_key(group.key) is None:
+                self._fold(group)
         self.position.advance(group.lane, group.last_offset, group.mark)
         self.ring.add(group)
         self.publish(group, self)
         for fact in group.facts:
             self.watch.tell(fact)
-        self.waiters.take(group)
 
-    def _fold(self, lane: int, fact: Fact) -> None:
-        event = fact.event
-        if lane == DEFINITIONS_LANE:
-            self.definitions.apply(event)
-            return
-        through = (
-            event.body.commands_through if isinstance(event.body, WriterAlive) else event.meta.command_offset
-        )
-        self.decided[event.partition] = max(self.decided.get(event.partition, -1), through)
-        if isinstance(event.body, DefinitionsAdopted):
-            self.adopted[event.partition] = max(self.adopted[event.partition], event.body.through_offset)
-        elif not event.key.startswith(LOG_KEYS) and split_rule_uses_key(event.key) is None:
-            started = processor_s()
-            self.cache.apply(fact)
-            if isinstance(event.body, RuleAsked):
-                tenant, project, _ = split_execution_key(event.key)
-                self.definitions.note_asked(tenant, project, event.body.rule_id)
-            if fact.hold is not None:
-                self.took((fact.event.meta.tenant, fact.hold["requester"]), processor_s() - started)
+    def _note_decided(self, group: Group) -> None:
+        """Note the last command that a partition has dealt with, and by which definitions it judges."""
+        partition = group.facts[0].event.partition
+        through = self.decided.get(partition, -1)
+        for fact in group.facts:
+            body = fact.event.body
+            if isinstance(body, WriterAlive):
+                through = max(through, body.commands_through)
+            else:
+                through = max(through, fact.event.meta.command_offset)
+                if isinstance(body, DefinitionsAdopted):
+                    self.adopted[partition] = max(self.adopted[partition], body.through_offset)
+        self.decided[partition] = through
+
+    def _fold(self, group: Group) -> None:
+        rows = self.cache.folding(group.key)
+        for fact in group.facts:
+            body = fact.event.body
+            if "hold_id" in body.__dict__:
+                started = processor_s()
+                rows.apply(fact)
+                if fact.hold is not None:
+                    self.took((fact.event.meta.tenant, fact.hold["requester"]), processor_s() - started)
+            else:
+                rows.apply(fact)
+            if isinstance(body, RuleAsked):
+                tenant, project, _ = split_execution_key(group.key)
+                self.definitions.note_asked(tenant, project, body.rule_id)
+        rows.keep()
 
 
 def groups_of(lane: int, events: Sequence[Event]) -> list[Group]:
     """Events that stand next to each other and share command, body and key, together."""
     groups: list[Group] = []
+    name: tuple[str, str, bytes] | None = None
     for event in events:
         meta = event.meta
-        last = groups[-1] if groups else None
-        if last is None or last.name != (meta.command_id, meta.command_digest, event.key):
-            last = Group(lane, event.key, meta.command_id, meta.command_digest)
-            groups.append(last)
-        last.facts.append(Fact(event))
+        if (meta.command_id, meta.command_digest, event.key) != name:
+            name = (meta.command_id, meta.command_digest, event.key)
+            groups.append(Group(lane, event.key, meta.command_id, meta.command_digest))
+        groups[-1].facts.append(Fact(event))
     for group in groups:
         group.mark = mark_of(group.facts[-1].event.meta.event_id)
     return groups

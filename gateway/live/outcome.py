@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from schemas.events.calls import ToolCallProposed
 from schemas.events.executions import CommandAbandoned, CommandRefused
@@ -26,8 +27,7 @@ class Refused:
     given_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A command's answer.
 
     Attributes:
@@ -63,26 +63,43 @@ class Outcome:
 
 def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
     """The outcome that one command's events tell."""
-    refused = next((_refusal(event.body) for event in events if type(event.body) in _REFUSALS), None)
-    decisions = [event.body for event in events if isinstance(event.body, DecisionRecorded)]
-    decision = decisions[0] if decisions else None
-    opened = next((event.body for event in events if decision and isinstance(event.body, HoldOpened)), None)
-    revised = (event.body for event in events if isinstance(event.body, ToolCallProposed))
     first, last = events[0], events[-1]
-    return Outcome(
+    refused: Refused | None = None
+    decisions: list[DecisionRecorded] = []
+    found: dict[type[Message], Message] = {}
+    for event in events:
+        body = event.body
+        if isinstance(body, DecisionRecorded):
+            decisions.append(body)
+        elif refused is None and type(body) in _REFUSALS:
+            refused = _refusal(body)
+        else:
+            found.setdefault(type(body), body)
+    asked = found.get(RuleAsked)
+    outcome = Outcome(
         first.meta.command_digest,
         first.key,
         refused,
         first.body,
-        decision.decision_id if decision else "",
-        decision.resolves if decision else False,
-        next((body.digest for body in revised if decision), ""),
-        opened,
-        len(decisions) - 1 if opened else 0,
-        next((event.body for event in events if isinstance(event.body, RuleAsked)), None),
-        last.offset,
-        old,
-        last.meta.at_ms,
+        asked_rule=asked if isinstance(asked, RuleAsked) else None,
+        last_offset=last.offset,
+        old=old,
+        at_ms=last.meta.at_ms,
+    )
+    return _decided(outcome, decisions, found) if decisions else outcome
+
+
+def _decided(
+    outcome: Outcome, decisions: Sequence[DecisionRecorded], found: Mapping[type[Message], Message]
+) -> Outcome:
+    """The outcome of a decision: what it says itself, and what it opened or put in place of the arguments."""
+    opened, revised = found.get(HoldOpened), found.get(ToolCallProposed)
+    return outcome._replace(
+        decision_id=decisions[0].decision_id,
+        resolves=decisions[0].resolves,
+        edited_digest=revised.digest if isinstance(revised, ToolCallProposed) else "",
+        opened=opened if isinstance(opened, HoldOpened) else None,
+        counted=len(decisions) - 1 if opened else 0,
     )
 
 

@@ -56,7 +56,9 @@ class Ring:
         there is neither, the first trace of its id on another key of the same tenant and project: whoever names
         commands by what they ask for used one name for two of them.
         """
-        by_key = self._by_command.get((_owner_of(key), command_id), {})
+        by_key = self._by_command.get((_owner_of(key), command_id))
+        if by_key is None:
+            return self._reuses.get((key, command_id, digest))
         own = by_key.get(key) or self._reuses.get((key, command_id, digest))
         return own or next(iter(by_key.values()), None)
 

@@ -13,10 +13,10 @@ from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
-from gateway.operations.delivery import Deliver, deliver_to, secrets_of_call
+from gateway.operations.delivery import consumption, secrets_of_call
 from gateway.operations.executions import agent_of, fresh_id, made_id
 from gateway.operations.executions import subject_of as subject_of_execution
-from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared, never
+from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
 from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
 from gateway.problems import Problem
@@ -31,6 +31,7 @@ from schemas.refusals import Refusal
 from schemas.sensitive import may_have_placeholder, replaced
 from schemas.token import Claims
 
+Render = Callable[[CallRow, Outcome], Reply]
 PENDING = frozenset({"proposed", "held"})
 # A decider that takes longer is away: the answer is then 202 with the call as proposed.
 VERDICT_WAIT_S = 5.0
@@ -99,21 +100,21 @@ def _plan_proposal(
     arguments: str,
     key: str | None,
 ) -> Plan:
+    claims = gate.policy.claims(body.tool, body.annotations)
     command = k.ProposeToolCall(
         call_id=call_id,
         tool=body.tool,
         arguments=arguments,
         context=canonical_text(body.context, "context"),
         reason=body.reason,
-        claims=canonical(gate.policy.claims(body.tool, body.annotations)),
+        claims=canonical(claims) if claims else "{}",
         attempt_id=body.attempt_id,
     )
     # An attempt's id is no secret: another subject that says the same has its own answer.
     own_ids = (call_id,) if body.attempt_id is None else (call_id, actor.subject)
     name = name_of(actor, _route(execution_id), key, own_ids if body.call_id else None)
     # With an attempt 200 may be the leave to run: a repeat asks the decider, as that of a consumption does.
-    ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=body.attempt_id is not None)
-
+    ask = gate.execution_ask(execution_id, command, actor, name, anew=body.attempt_id is not None)
     subject = subject_of(actor, execution_id, call_id)
 
     def unanswered() -> Reply:
@@ -132,27 +133,21 @@ def _plan_proposal(
         known: ExecutionRow | None = gate.reader.at_hand(run)
         return row["status"] == "proposed" and known is not None and known["lifecycle"] != "paused"
 
-    deliver = None if body.attempt_id is None else _deliver_proposed(gate, actor, body.attempt_id)
-    return Plan(
-        ask,
-        subject,
-        _render(gate, actor),
-        unanswered,
-        timeout_s=VERDICT_WAIT_S,
-        deliver=deliver,
-        is_early=is_early,
+    render = (
+        _render(gate, actor) if body.attempt_id is None else _render_proposed(gate, actor, body.attempt_id)
     )
+    return Plan(ask, subject, render, unanswered, timeout_s=VERDICT_WAIT_S, is_early=is_early)
 
 
-def _deliver_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
+def _render_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Render:
     """The call as it stands; `consumed` only while this attempt has it, and without what was sealed."""
 
-    async def deliver(call: CallRow, outcome: Outcome) -> Reply:
+    def render(call: CallRow, outcome: Outcome) -> Reply:
         if call["status"] == "consumed":
             check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
         return call_reply(gate, call, actor)
 
-    return deliver
+    return render
 
 
 def plan_change(
@@ -195,9 +190,8 @@ def _plan_consumption(
         attempt_id=body.attempt_id or fresh_id(),
         grant_id=body.grant_id or "",
     )
-    ask = gate.execution_ask(execution_id, command, actor, name)._replace(anew=True)
-
-    plan = Plan(ask, subject, never, deliver=deliver_to(gate, actor, command.attempt_id))
+    ask = gate.execution_ask(execution_id, command, actor, name, anew=True)
+    plan = consumption(gate, actor, ask, subject, command.attempt_id)
     if not may_have_placeholder(row["arguments"]):
         return plan
 
@@ -292,7 +286,7 @@ def _route(execution_id: str) -> str:
     return f"/v1/executions/{execution_id}/tool-calls"
 
 
-def _render(gate: Gate, actor: Actor) -> Any:
+def _render(gate: Gate, actor: Actor) -> Render:
     def render(row: CallRow, outcome: Outcome) -> Reply:
         return call_reply(gate, row, actor)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from gateway import bodies
-from gateway.asking.asker import CommandName, name_of
+from gateway.asking.asker import Ask, CommandName, name_of
 from gateway.bodies import read_body
 from gateway.identity.doors import check_acts, check_role, check_told
 from gateway.live.outcome import Outcome
@@ -27,7 +26,6 @@ from schemas.refusals import Refusal
 from schemas.sensitive import may_have_placeholder
 from schemas.token import Claims
 
-Deliver = Callable[[CallRow, Outcome], Awaitable[Reply]]
 Secrets = list[dict[str, Any]]
 
 
@@ -46,23 +44,28 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: CallRow) -> Secrets:
     return await gate.desk.hand_over(owner, arguments, marked)
 
 
-def deliver_to(gate: Gate, actor: Actor, attempt_id: str) -> Deliver:
-    """The answer to a consumption: the call, with its sensitive values for the attempt that the log names.
+def consumption(gate: Gate, actor: Actor, ask: Ask, subject: Subject, attempt_id: str) -> Plan:
+    """A consumption; its answer is the call, with its sensitive values for the attempt that the log names.
 
     Whether it has any is seen only then: before, another gateway may have read an edit that this one has not.
     """
 
+    def render(call: CallRow, outcome: Outcome) -> Reply:
+        check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
+        return gate.json(gate.grants.call_json(call, actor))
+
     async def deliver(call: CallRow, outcome: Outcome) -> Reply:
         check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
-        if not may_have_placeholder(call["arguments"]):
-            return gate.json(gate.grants.call_json(call, actor))
         # While a call stands consumed, nothing has happened to it since.
         if gate.live.time.now_ms() >= call["updated_at_ms"] + SECRETS_LEASE_MS:
             raise Problem(Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over")
         secrets = await secrets_of_call(gate, actor, call)
         return gate.json({**gate.grants.call_json(call, actor), "secrets": secrets})
 
-    return deliver
+    def delivers(call: CallRow) -> bool:
+        return may_have_placeholder(call["arguments"])
+
+    return Plan(ask, subject, render, deliver=deliver, delivers=delivers)
 
 
 def plan_take(gate: Gate, claims: Claims, subject: Subject, given: Given) -> Plan:

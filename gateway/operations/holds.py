@@ -156,7 +156,7 @@ def _plan_sealed(gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold
         return decision_reply(gate, row, outcome)
 
     dwell_ms = gate.looks.dwell_ms(actor, row["hold_id"])
-    ask = gate.execution_ask(row["execution_id"], command, actor, name)._replace(dwell_ms=dwell_ms)
+    ask = gate.execution_ask(row["execution_id"], command, actor, name, dwell_ms=dwell_ms)
     return Plan(ask, subject_of(actor, row["hold_id"]), render)
 
 

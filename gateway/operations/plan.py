@@ -6,7 +6,7 @@
 3. The plan says what the answer looks like: at once where it can be told from what is at hand, else in time.
 
 `perform` does all of it. A door that must not wait between its messages (a socket) takes the same steps one by one:
-`begun`, `takes_time`, `at_once` and `in_time`.
+`begun`, `at_once` and `in_time`.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ class Plan(NamedTuple):
         refused: what a refusal of the decider is told as, where not as it stands.
         timeout_s: how long to wait for the decider.
         deliver: the answer in place of `render`, where it takes its time.
+        delivers: for which rows it does; None: for all.
         is_early: whether the subject's row does not say yet what was asked, and soon will by itself: the answer waits
             for that, at most `timeout_s`.
     """
@@ -94,6 +95,16 @@ class Plan(NamedTuple):
     timeout_s: float = ANSWER_TIMEOUT_S
     deliver: Callable[[Row, Outcome], Awaitable[Reply]] | None = None
     is_early: Callable[[Row], bool] | None = None
+    delivers: Callable[[Row], bool] | None = None
+
+    def delivered(self, row: Row | None) -> Callable[[Row, Outcome], Awaitable[Reply]] | None:
+        """What makes the answer of a row, where it takes its time."""
+        return self.deliver if self.delivers is None or self.delivers(row) else None
+
+    def refusal(self, outcome: Outcome) -> Problem | None:
+        """What a refused command is told as; None where it was accepted or done before."""
+        problem = refusal_of(outcome)
+        return problem if problem is None or self.refused is None else self.refused(problem)
 
     def waits(self, row: Row | None) -> bool:
         """Whether it is too early for the answer."""
@@ -134,10 +145,19 @@ class Gate(NamedTuple):
             raise Missing(subject)
         return row
 
-    def execution_ask(self, execution_id: str, body: Any, actor: Actor, name: Any) -> Ask:
-        """A command for an execution of the actor's project."""
+    def execution_ask(
+        self,
+        execution_id: str,
+        body: Any,
+        actor: Actor,
+        name: Any,
+        *,
+        anew: bool = False,
+        dwell_ms: int | None = None,
+    ) -> Ask:
+        """A command for an execution of the actor's project; `anew` and `dwell_ms` as of `Ask`."""
         key = execution_key(actor.tenant, actor.project, execution_id)
-        return Ask(body, actor, key, self.topics.commands, self.partitions, name)
+        return Ask(body, actor, key, self.topics.commands, self.partitions, name, anew, dwell_ms)
 
     def json(self, resource: dict[str, Any], status: int = 200) -> Reply:
         """A resource as an answer, with the cursor of where this gateway stands."""
@@ -193,32 +213,32 @@ async def perform(gate: Gate, make: Making) -> Reply:
     """
     plan = await planned(gate, make)
     outcome = await gate.asker.answer(plan.ask, plan.timeout_s)
-    if outcome is not None and takes_time(gate, plan, outcome):
-        return await in_time(gate, plan, outcome)
-    return at_once(gate, plan, outcome)
-
-
-def takes_time(gate: Gate, plan: Plan, outcome: Outcome) -> bool:
-    """Whether the answer to an accepted command is still to be fetched, made or waited for."""
-    if refusal_of(outcome) is not None:
-        return False
-    if plan.deliver is not None:
-        return True
-    row = None if plan.subject is None else gate.reader.at_hand(plan.subject)
-    return (plan.subject is not None and row is None) or plan.waits(row)
-
-
-def at_once(gate: Gate, plan: Plan, outcome: Outcome | None) -> Reply:
-    """The answer, where it does not take its time.
-
-    Raises:
-        Problem: a refusal, or nobody has answered in time.
-    """
     if outcome is None:
         return unanswered(plan)
-    if (problem := refusal_of(outcome)) is not None:
-        raise problem if plan.refused is None else plan.refused(problem)
-    return plan.render(None if plan.subject is None else gate.reader.at_hand(plan.subject), outcome)
+    if (problem := plan.refusal(outcome)) is not None:
+        raise problem
+    return at_once(plan, outcome, row_of(gate, plan)) or await in_time(gate, plan, outcome)
+
+
+def row_of(gate: Gate, plan: Plan) -> Row | None:
+    """The row that the answer shows, as it stands now; None where it is not at hand, or there is none to show."""
+    return None if plan.subject is None else gate.reader.at_hand(plan.subject)
+
+
+def at_once(plan: Plan, outcome: Outcome, row: Row | None) -> Reply | None:
+    """The answer to an accepted command; None where it is still to be fetched, made or waited for (`in_time`).
+
+    Args:
+        plan: what was asked.
+        outcome: what became of it.
+        row: as it stands now (`row_of`).
+
+    Raises:
+        Problem: what was asked for is over already.
+    """
+    if plan.subject is not None and (row is None or plan.waits(row)):
+        return None
+    return plan.render(row, outcome) if plan.delivered(row) is None else None
 
 
 async def in_time(gate: Gate, plan: Plan, outcome: Outcome) -> Reply:
@@ -232,7 +252,8 @@ async def in_time(gate: Gate, plan: Plan, outcome: Outcome) -> Reply:
         row = gate.reader.at_hand(plan.subject) or await gate.reader.fetch(plan.subject)
         if plan.waits(row):
             row = await _no_longer_early(gate, plan, plan.subject) or row
-    return plan.render(row, outcome) if plan.deliver is None else await plan.deliver(row, outcome)
+    deliver = plan.delivered(row)
+    return plan.render(row, outcome) if deliver is None else await deliver(row, outcome)
 
 
 async def _no_longer_early(gate: Gate, plan: Plan, subject: Subject) -> Row | None:

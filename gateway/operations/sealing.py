@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from gateway.live.definitions import Published
 from gateway.operations.plan import Gate
 from gateway.problems import Problem
 from gateway.vault.vault import Owner
@@ -42,8 +41,7 @@ def owner_of(actor: Actor, execution_id: str, kind: str, subject_id: str) -> Own
 
 def marked_arguments(gate: Gate, actor: Actor, tool: str, arguments: Any) -> list[Marked]:
     """The values of arguments that the tool's newest definition marks as sensitive, as they were given."""
-    versions = _versions(gate, actor, tool)
-    schema = _marked_schema(versions[-1].document) if versions else None
+    schema = _schema_of(gate, actor, tool)
     return [] if schema is None else marked_values(schema, arguments)
 
 
@@ -60,15 +58,18 @@ def arguments_to_seal(gate: Gate, actor: Actor, tool: str, arguments: Any, kept:
     Raises:
         Problem: as `to_seal`; also where what is marked cannot stand: it would be sent as it is.
     """
-    versions = _versions(gate, actor, tool)
-    schema = _marked_schema(versions[-1].document) if versions else None
-    if schema is not None and (path := astray(schema, arguments)) is not None:
+    schema = _schema_of(gate, actor, tool)
+    if schema is None:
+        return []
+    if (path := astray(schema, arguments)) is not None:
         raise misfit(f"{json_path(path)}: sensitive values stand below, and this does not lead to them")
-    return to_seal(marked_arguments(gate, actor, tool, arguments), kept)
+    return to_seal(marked_values(schema, arguments), kept)
 
 
-def _versions(gate: Gate, actor: Actor, tool: str) -> list[Published]:
-    return gate.live.definitions.tool_versions(actor.tenant, actor.project, tool)
+def _schema_of(gate: Gate, actor: Actor, tool: str) -> Any:
+    """The schema of a tool's newest definition; None where it marks nothing."""
+    versions = gate.live.definitions.tool_versions(actor.tenant, actor.project, tool)
+    return _marked_schema(versions[-1].document) if versions else None
 
 
 def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:

@@ -42,8 +42,10 @@ class PastRows:
             if not isinstance(group.facts[0].event.body, ExecutionStarted):
                 self._put(group.key, await self._state(group))
             self._known.add(group.key)
+        rows = self._cache.folding(group.key)
         for fact in group.facts:
-            self._cache.apply(fact)
+            rows.apply(fact)
+        rows.keep()
 
     async def _state(self, group: Group) -> ExecutionState:
         partition = group.facts[0].event.partition

@@ -70,7 +70,7 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     if response.status_code != 202 or subject is None or wait_s == 0:
         return response
     row = await _decided(door, subject, wait_s)
-    if row is not None and row["status"] == "consumed" and plan.deliver is not None:
+    if row is not None and row["status"] == "consumed" and plan.ask.anew:
         # Whose leave that is, and whether it still is one, the decider says.
         return await door.perform(lambda: plan)
     return response if row is None else answer(call_reply(gate, row, door.actor))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from uvicorn.server import ServerState
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 from websockets.http11 import Response
+from websockets.protocol import State
 
 from gateway.server.bounds import Bounds
 from gateway.server.handshake import Handshake
@@ -33,6 +35,8 @@ PIECE_BYTES = 4 * 1024
 SLICE_S = 0.002
 # What may be written and not taken by the client's side yet; small messages are written together.
 WRITTEN_BYTES = 16 * 1024
+# In the place of `text` in what an application sends: several texts, as UTF-8, which leave in one write.
+TEXTS = "texts"
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
@@ -101,16 +105,21 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def send_receive_event_to_app(self) -> None:
         """Hand a whole message over; a text that is no UTF-8 closes the connection with 1007."""
-        if self.curr_msg_data_type == "text" and not self.close_sent:
-            try:
-                b"".join(self.frames).decode()
-            except UnicodeDecodeError:
-                # uvicorn writes each of them down as an error of its own, with a traceback.
-                self.frames = []
-                self.conn.fail(CloseCode.INVALID_DATA, "a text is UTF-8")
-                self.handle_parser_exception()
-                return
-        super().send_receive_event_to_app()
+        if self.curr_msg_data_type != "text" or self.close_sent:
+            super().send_receive_event_to_app()
+            return
+        data, self.frames = b"".join(self.frames), []
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            # uvicorn writes each of them down as an error of its own, with a traceback.
+            self.conn.fail(CloseCode.INVALID_DATA, "a text is UTF-8")
+            self.handle_parser_exception()
+            return
+        self.queue.put_nowait({"type": "websocket.receive", "text": text})
+        if not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
 
     def shutdown(self) -> None:
         """Close it with 1012, since the server ends; a handshake under way is refused, to be tried again."""
@@ -159,7 +168,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         """
         if self.close_sent:
             raise ClientDisconnected
-        await super().send(message)
+        if (texts := message.get(TEXTS)) is None:
+            await super().send(message)
+        else:
+            await self._send_texts(texts)
         if self.writable.is_set():
             return
         try:
@@ -167,6 +179,12 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
                 await self.writable.wait()
         except TimeoutError:
             self.polite.abort()
+
+    async def _send_texts(self, texts: Sequence[bytes]) -> None:
+        await self.writable.wait()
+        if self.disconnected or self.conn.state is not State.OPEN:
+            raise ClientDisconnected
+        self.transport.write(b"".join([part for text in texts for part in (_head_of_text(len(text)), text)]))
 
     def _turn_down(self, answer: Response) -> None:
         """Refuse the handshake while the application thinks about it."""
@@ -198,3 +216,12 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             super().data_received(piece)
         if not self._unparsed and not self.read_paused and not self.polite.is_closing():
             self.transport.resume_reading()
+
+
+def _head_of_text(size: int) -> bytes:
+    """What stands before a whole text of so many bytes in a frame of a server's (RFC 6455, section 5.2)."""
+    if size < 126:
+        return bytes((0x81, size))
+    if size < 2**16:
+        return b"\x81\x7e" + size.to_bytes(2, "big")
+    return b"\x81\x7f" + size.to_bytes(8, "big")

@@ -160,16 +160,31 @@ class Outgoing:
 
     async def take(self) -> bytes | None:
         """The next frame; None when it is closed and empty. The one before it was sent."""
-        self.budget.give_back(self.owner, self._sending)
-        self._sending = 0
+        taken = await self.take_some(1)
+        return taken[0] if taken else None
+
+    async def take_some(self, bytes_max: int) -> list[bytes]:
+        """The next frames, at least one and no more than fit; none when it is closed and empty.
+
+        Those before them were sent.
+        """
+        if self._sending:
+            self.budget.give_back(self.owner, self._sending)
+            self._sending = 0
         while not self._frames:
             if self.closed:
-                return None
+                return []
             self._ready.clear()
             await self._ready.wait()
-        entry = self._frames.popleft()
         self.moved.set()
-        self._sending = entry.size
+        taken = [self._next()]
+        while self._frames and self._sending + self._frames[0].size <= bytes_max:
+            taken.append(self._next())
+        return taken
+
+    def _next(self) -> bytes:
+        entry = self._frames.popleft()
+        self._sending += entry.size
         if entry.is_push:
             self._pushes -= 1
             self._push_bytes -= entry.size

@@ -17,7 +17,17 @@ import orjson
 from gateway.live.outcome import Outcome
 from gateway.metrics import Metrics
 from gateway.operations.calls import PENDING
-from gateway.operations.plan import Gate, Make, Plan, Reply, at_once, begun, in_time, takes_time
+from gateway.operations.plan import (
+    Gate,
+    Make,
+    Plan,
+    Reply,
+    at_once,
+    begun,
+    in_time,
+    row_of,
+    unanswered,
+)
 from gateway.operations.requests import plan_request
 from gateway.problems import Problem, message_of, written
 from gateway.pushes.hub import Hub
@@ -27,6 +37,7 @@ from gateway.sockets.outgoing import Outgoing, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, body_of, ref_of
+from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -170,19 +181,23 @@ class Session:
     def _conclude(self, plan: Plan, ref: str | None, outcome: Outcome | Problem | None) -> None:
         if isinstance(outcome, Problem):
             raise outcome
-        if outcome is not None and takes_time(self.gate, plan, outcome):
+        row = row_of(self.gate, plan)
+        if outcome is None:
+            self._expect(plan, row)
+            self._reply(ref, unanswered(plan))
+        elif (problem := plan.refusal(outcome)) is not None:
+            self._expect(plan, row)
+            raise problem
+        elif (reply := at_once(plan, outcome, row)) is not None:
+            self._expect(plan, row)
+            self._reply(ref, reply)
+        else:
             self._spawn(self._reply_in_time(plan, ref, outcome), ref)
-            return
-        self._expect(plan)
-        self._reply(ref, at_once(self.gate, plan, outcome))
 
-    def _expect(self, plan: Plan) -> None:
+    def _expect(self, plan: Plan, row: Row | None) -> None:
         """Whoever asked about a call that still waits gets its decision unasked."""
         subject = plan.subject
-        if subject is None or subject.kind != "call":
-            return
-        row = self.gate.reader.at_hand(subject)
-        if row is None or row["status"] in PENDING:
+        if subject is not None and subject.kind == "call" and (row is None or row["status"] in PENDING):
             self.hub.expect_decision(self, (subject.key, subject.id))
 
     async def _prepare_and_send(self, prepare: Callable[[], Awaitable[Plan]], ref: str | None) -> None:
@@ -190,7 +205,7 @@ class Session:
 
     async def _reply_in_time(self, plan: Plan, ref: str | None, outcome: Outcome) -> None:
         reply = await in_time(self.gate, plan, outcome)
-        self._expect(plan)
+        self._expect(plan, row_of(self.gate, plan))
         self._reply(ref, reply)
 
     async def _ask_person(self, frame: Frame, ref: str | None) -> None:

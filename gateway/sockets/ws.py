@@ -23,6 +23,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from gateway.identity.doors import PROJECT_HEADER, Admission, project_of
 from gateway.problems import Problem, message_of, response
 from gateway.server.visitors import greet
+from gateway.server.websocket import TEXTS, WRITTEN_BYTES
 from gateway.service.served import Served
 from gateway.shares.intake import taken_in
 from gateway.shares.rates import Buckets
@@ -188,9 +189,9 @@ async def _read(websocket: WebSocket, session: Session, gateway: Served, admissi
 
 
 async def _write(websocket: WebSocket, out: Outgoing, admission: Admission) -> None:
-    while (frame := await out.take()) is not None:
+    while texts := await out.take_some(WRITTEN_BYTES):
         await admission.check()
-        await websocket.send({"type": "websocket.send", "text": frame.decode()})
+        await websocket.send({"type": "websocket.send", TEXTS: texts})
 
 
 async def _receive(websocket: WebSocket) -> bytes:

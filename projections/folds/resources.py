@@ -27,26 +27,31 @@ def resource_of(offer: Offer[R], *parts: str | tuple[str, str | Make[R]]) -> Cal
         KeyError: a part names no column.
     """
     columns = {column.name: column for column in offer.columns}
-    made = tuple(_part(columns, part) for part in parts)
+    named = [_named(columns, part) for part in parts]
+    names = [name for name, _ in named]
+    # All columns are taken at once; what is to be read or made stands in its place until then.
+    taken = [source.name if isinstance(source, Column) else offer.columns[0].name for _, source in named]
+    values = itemgetter(*taken)
+    reads = [
+        (name, _READS[source.reads]) for name, source in named if isinstance(source, Column) and source.reads
+    ]
+    makes = [(name, source) for name, source in named if not isinstance(source, Column)]
 
     def resource(row: R) -> dict[str, Any]:
-        return {name: make(row) for name, make in made}
+        found = dict(zip(names, values(row), strict=True))
+        for name, read in reads:
+            found[name] = read(found[name])
+        for name, make in makes:
+            found[name] = make(row)
+        return found
 
     return resource
 
 
-def _part(columns: dict[str, Column], part: str | tuple[str, str | Make[R]]) -> tuple[str, Make[R]]:
+def _named(columns: dict[str, Column], part: str | tuple[str, str | Make[R]]) -> tuple[str, Column | Make[R]]:
+    """The name of a part, and the column that it is read from or what makes it."""
     if isinstance(part, str):
         column = columns[part]
-        name = part.removesuffix("_ms") if column.reads is Reads.MOMENT else part
-        return name, _reader(column)
+        return (part.removesuffix("_ms") if column.reads is Reads.MOMENT else part), column
     name, source = part
-    return name, _reader(columns[source]) if isinstance(source, str) else source
-
-
-def _reader(column: Column) -> Callable[[Any], object]:
-    value = itemgetter(column.name)
-    if column.reads is None:
-        return value
-    read = _READS[column.reads]
-    return lambda row: read(value(row))
+    return name, columns[source] if isinstance(source, str) else source

@@ -19,7 +19,7 @@ from gateway.operations.plan import (
     begun,
     never,
     perform,
-    takes_time,
+    row_of,
 )
 from gateway.problems import Problem
 from schemas.refusals import Refusal
@@ -119,8 +119,15 @@ async def test_accepted_command_that_delivers_takes_its_time_and_another_does_no
 
     at = gate(accepted(), {"status": "proposed"})
 
-    assert takes_time(at, Plan(ASK, None, never, deliver=deliver), accepted())
-    assert takes_time(at, Plan(ASK, SUBJECT, render, is_early=early), accepted())
-    assert takes_time(gate(accepted()), Plan(ASK, SUBJECT, render), accepted())
-    assert not takes_time(at, Plan(ASK, SUBJECT, render), accepted())
-    assert at_once(at, Plan(ASK, SUBJECT, render), accepted()) == ANSWER
+    def answered(at: Any, plan: Plan) -> Reply | None:
+        return at_once(plan, accepted(), row_of(at, plan))
+
+    assert answered(at, Plan(ASK, None, never, deliver=deliver)) is None
+    assert answered(at, Plan(ASK, SUBJECT, never, deliver=deliver, delivers=early)) is None
+    assert answered(at, Plan(ASK, SUBJECT, render, is_early=early)) is None
+    assert answered(gate(accepted()), Plan(ASK, SUBJECT, render)) is None
+    assert answered(at, Plan(ASK, SUBJECT, render)) == ANSWER
+    assert (
+        answered(at, Plan(ASK, SUBJECT, render, deliver=deliver, delivers=lambda row: not early(row)))
+        == ANSWER
+    )

@@ -115,7 +115,7 @@ def gate_with(quotas: ProposalQuotas) -> Any:
         reader=reader,
         quotas=quotas,
         policy=GatewayPolicy(),
-        execution_ask=lambda *parts: Ask(parts[1], parts[2], b"", "", 1, parts[3]),
+        execution_ask=lambda *parts, anew=False: Ask(parts[1], parts[2], b"", "", 1, parts[3], anew),
     )
 
 

@@ -77,7 +77,7 @@ def gate_over(rows: dict[str, Any], outcomes: list[Outcome | None], change: Call
         partitions=1,
         asker=SimpleNamespace(answer=decided),
     )
-    gate.execution_ask = lambda *parts: Gate.execution_ask(gate, *parts)
+    gate.execution_ask = lambda *parts, **more: Gate.execution_ask(gate, *parts, **more)
     gate.json = lambda *parts: Gate.json(gate, *parts)
     gate.row = lambda subject: Gate.row(gate, subject)
     return gate
