@@ -82,7 +82,7 @@ class TrustCheckpoint(_Statistics):
         record_id: Identity of that record.
         term: The claim in force after it.
         topic_id: See `TrustPart`.
-        at_ms: The log's time of the newest record that counted.
+        at_ms: The log's time of the newest record that counted, of the types that trust follows.
         evidence: Facts counted up to there, over all parts of the partition.
         unreadable: Records that could not be read, up to there.
         resume_offset: Where reading must begin so that every call still open is known: the proposal of the

@@ -23,6 +23,9 @@ ROUND_WITHIN_S = 0.5
 FETCH_MIN_BYTES = 256 * 1024
 FETCH_WITHIN_MS = 250
 
+# What is kept of a partition's records.
+Thin = Callable[[TP, list[Any]], list[Any]]
+
 
 class IdempotentProducer(driver.Producer):
     """Faust's producer with acks of all replicas and idempotence, which faust itself sets only for transactions."""
@@ -85,6 +88,34 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
             return starts
 
     return SeekingConsumer
+
+
+def thinned_consumer(positions: Callable[[], Mapping[TP, int]], thin: Thin) -> type[driver.Consumer]:
+    """The seeking consumer, which makes no message of the records that `thin` leaves out.
+
+    Faust takes what is left out for a gap: it would keep each one in a tree of intervals, and fill it with every
+    offset at each commit. One agent takes the messages in order and acknowledges them in order, so the offset to
+    commit is the one behind the newest that was acknowledged.
+    """
+
+    class ThinnedConsumer(seeking_consumer(positions)):  # type: ignore[misc]
+        async def _getmany(self, *asked: Any, **bounds: Any) -> Any:
+            found = await super()._getmany(*asked, **bounds)
+            return {tp: thin(tp, records) for tp, records in found.items()} if found else found
+
+        async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+            """Keep no gap."""
+
+        def _new_offset(self, tp: TP) -> int | None:
+            acked = self._acked[tp]
+            if not acked:
+                return None
+            newest = max(acked)
+            acked.clear()
+            self._acked_index[tp].clear()
+            return int(newest) + 1
+
+    return ThinnedConsumer
 
 
 def _being_recovered(tables: Any, assigned: set[TP]) -> dict[TP, int]:
@@ -155,7 +186,7 @@ def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) 
     table.on_recover(processor.load)
     transport: Any = app.transport
     transport.Producer = IdempotentProducer
-    transport.Consumer = seeking_consumer(processor.positions)
+    transport.Consumer = thinned_consumer(processor.positions, processor.thin)
     facts = raw_topic(app, settings.topics.executions)
 
     @app.agent(facts, name="trust", concurrency=1)

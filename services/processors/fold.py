@@ -17,7 +17,7 @@ from schemas.canonical import sha256_hex
 from schemas.codec import type_of
 from schemas.events import EVENTS
 from schemas.events.log import WriterClaimed
-from schemas.headers import read_event, read_meta
+from schemas.headers import read_event
 from schemas.ids import split_execution_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.seals import TopicSeals
@@ -29,8 +29,8 @@ from services.processors.errors import PartsNotWhole, PositionLost
 
 logger = logging.getLogger(__name__)
 NOTHING = -1
-# Their bodies are not decoded; that is half of what a call leaves behind, and the larger half.
-_PASSED_OVER = frozenset(EVENTS) - FOLLOWED - {WriterClaimed}
+# They change no count, so they are neither verified nor read; that is more than half of what a call leaves behind.
+_UNUSED = frozenset(EVENTS) - FOLLOWED - {WriterClaimed}
 
 
 class PartitionFold:
@@ -87,18 +87,23 @@ class PartitionFold:
         """One past the last record it was given."""
         return self._last + 1 if self._last != NOTHING else self.start
 
-    def apply(self, raw: RawRecord) -> None:
+    def apply(self, raw: RawRecord, first: int | None = None) -> None:
         """Take a record; one that was given before changes nothing.
+
+        Args:
+            raw: the record.
+            first: where the records begin that it stands for (`thinning`); None: at its own offset.
 
         Raises:
             PositionLost: it is not the first one that was asked for.
             LogChanged: the record that was counted last is another one now.
             PartsNotWhole: see the module.
         """
-        if self._last == NOTHING and raw.offset != self.start:
+        begins = raw.offset if first is None else first
+        if self._last == NOTHING and begins != self.start:
             raise PositionLost(
                 f"Partition {self.partition} was asked for from offset {self.start} and came from "
-                f"{raw.offset}: the processor starts again."
+                f"{begins}: the processor starts again."
             )
         if raw.offset <= self._last:
             return
@@ -141,8 +146,7 @@ class PartitionFold:
 
     def _read(self, raw: RawRecord) -> None:
         try:
-            if type_of(raw.value) in _PASSED_OVER:
-                self._pass_over(raw)
+            if is_unused(raw.value):
                 return
             event = read_event(raw)
         except UnreadableRecord as error:
@@ -150,12 +154,6 @@ class PartitionFold:
             return
         if self._rule.admits(event, raw):
             self._count(event)
-
-    def _pass_over(self, raw: RawRecord) -> None:
-        """A record that is no evidence: its headers say all that is wanted of it."""
-        meta = read_meta(raw)
-        if self._rule.admits_unread(meta, raw) and raw.offset > self._known.through_offset:
-            self._at_ms = meta.at_ms
 
     def _count(self, event: Event) -> None:
         found = self._calls.follow(event)
@@ -201,6 +199,11 @@ class PartitionFold:
         if found != self._evidence:
             raise PartsNotWhole(self.partition, found, self._evidence)
         self._proved = True
+
+
+def is_unused(value: bytes) -> bool:
+    """Whether a record is of a type that changes no count, by the schema that its value names."""
+    return type_of(value) in _UNUSED
 
 
 def identity(raw: RawRecord) -> str:

@@ -25,8 +25,9 @@ from schemas.seals import LogSeals
 from schemas.topics import Topics
 from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
 from services.processors.errors import PartsNotWhole
-from services.processors.fold import PartitionFold, group_by_partition
+from services.processors.fold import PartitionFold, group_by_partition, is_unused
 from services.processors.meters import UNSEEN
+from services.processors.thinning import Thinning
 from services.processors.watchdog import Gauge, Lease
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class TrustProcessor:
         self._folds: dict[int, PartitionFold] = {}
         self._loaded = False
         self.meters = UNSEEN
+        self.thinning = Thinning(is_unused, self._whole_through)
 
     async def load(self) -> None:
         """Take up the partitions of an assignment; faust calls this when the table is recovered."""
@@ -93,6 +95,10 @@ class TrustProcessor:
         await self._write(checkpoint for checkpoint in closing if checkpoint is not None)
         self.meters.counted(len(current), len(parts))
         return current
+
+    def thin(self, tp: TP, records: list[Any]) -> list[Any]:
+        """What faust is to be handed of the records of a fetch."""
+        return self.thinning.thin(tp.partition, records) if tp.topic == self._source else records
 
     def positions(self) -> dict[TP, int]:
         """Where reading goes on, by partition of the facts."""
@@ -124,6 +130,7 @@ class TrustProcessor:
         counted = {number: fold.needs_through for number, fold in folds.items()}
         _check_ends(counted, await self._read_ends(assigned))
         self._folds = folds
+        self.thinning.forget()
         self._loaded = True
         logger.info("counting on from %s", {number: fold.start for number, fold in folds.items()})
         self._on_ready()
@@ -143,10 +150,15 @@ class TrustProcessor:
     async def _apply(self, event: Any) -> PartitionFold:
         message = event.message
         fold = self._folds[message.partition]
-        if message.offset > fold.position:
+        first = self.thinning.first_of(message.partition, message.offset)
+        if first > fold.position:
             await self._explain_gap(message.partition, fold.position)
-        fold.apply(raw_record(message))
+        fold.apply(raw_record(message), first)
         return fold
+
+    def _whole_through(self, partition: int) -> int | None:
+        fold = self._folds.get(partition)
+        return None if fold is None else fold.needs_through
 
     async def _explain_gap(self, partition: int, missing: int) -> None:
         """A foreign transaction leaves offsets without a record; records that were deleted do so as well."""

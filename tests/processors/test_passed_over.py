@@ -27,7 +27,7 @@ def event_of(body: Message) -> Event:
     return Event(body, META, KEY, 0, 1)
 
 
-@pytest.mark.parametrize("model", sorted(fold._PASSED_OVER, key=str))
+@pytest.mark.parametrize("model", sorted(fold._UNUSED, key=str))
 def test_trust_passes_over_only_what_is_no_evidence(model: type[Message]) -> None:
     body = full(model)
     calls = attribution.OpenCalls()
@@ -48,11 +48,9 @@ def test_notifier_passes_over_only_what_tells_nothing(model: type[Message]) -> N
 
 
 def test_claims_are_never_passed_over() -> None:
-    names = {model.__name__ for model in fold._PASSED_OVER | notices._PASSED_OVER}
+    names = {model.__name__ for model in fold._UNUSED | notices._PASSED_OVER}
     assert "WriterClaimed" not in names
-    assert {"PolicyVerdictIssued", "HoldOpened", "ToolCallReleased"} <= {
-        m.__name__ for m in fold._PASSED_OVER
-    }
+    assert {"PolicyVerdictIssued", "HoldOpened", "ToolCallReleased"} <= {m.__name__ for m in fold._UNUSED}
 
 
 @pytest.mark.parametrize("model", EVENTS, ids=lambda model: model.__name__)
