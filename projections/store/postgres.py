@@ -69,7 +69,6 @@ def dialect_of(schema: str) -> Dialect:
         # Bytes decide the order, as in SQLite, whatever the database's locale.
         types={"text": 'TEXT COLLATE "C"', "int": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA"},
         greatest="GREATEST",
-        table_options="",
         moment=MOMENT,
         prefix=f'"{schema}".',
     )

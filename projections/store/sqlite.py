@@ -31,6 +31,7 @@ from projections.store.port import (
     position_values,
 )
 from projections.store.sqlite_alone import alone_in
+from projections.store.sqlite_connections import one_connection
 from projections.store.sqlite_damage import told, unavailable
 from projections.store.statements import (
     Dialect,
@@ -50,8 +51,6 @@ DIALECT = Dialect(
     placeholder="?",
     types={"text": "TEXT", "int": "INTEGER", "real": "REAL", "bytes": "BLOB"},
     greatest="MAX",
-    # One tree instead of two for each table: half of the pages are written.
-    table_options=" WITHOUT ROWID",
 )
 LOCK_TIMEOUT_S = 30
 NOTHING = (-1, -1)
@@ -90,9 +89,7 @@ class SqliteViewStore:
         self.path = path
         self.file = file
         make_private(file)
-        self._datastore = SQLiteDatastore(
-            str(file), lock_timeout=LOCK_TIMEOUT_S, pool_size=1, max_overflow=0, pool_timeout=LOCK_TIMEOUT_S
-        )
+        self._datastore = one_connection(str(file), LOCK_TIMEOUT_S)
         statements = create_table_statements(DIALECT) if fast else create_statements(DIALECT)
         self._recorder = _Recorder(self._datastore, statements)
         self._inserts = {table.name: insert_statement(table, DIALECT) for table in TABLES}

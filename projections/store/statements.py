@@ -23,7 +23,6 @@ class Dialect:
     placeholder: str
     types: Mapping[ColumnType, str]
     greatest: str
-    table_options: str
     moment: str = ""
     prefix: str = ""
 
@@ -103,7 +102,7 @@ def _create_table(table: Table, dialect: Dialect) -> str:
     )
     return (
         f"CREATE TABLE IF NOT EXISTS {dialect.prefix}{table.name} "
-        f"({columns}, PRIMARY KEY ({_columns(table.key)})){dialect.table_options}"
+        f"({columns}, PRIMARY KEY ({_columns(table.key)}))"
     )
 
 
