@@ -17,6 +17,7 @@ from log.kafka.settings import settings_file
 from ops.errors import UsageError
 from ops.files import read_json, write_json
 from ops.kafka.acl import SNAPSHOTS
+from ops.role import ROLES
 from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
@@ -24,8 +25,7 @@ from schemas.topics import DEFAULT_PARTITIONS
 DEFAULT_DATA_DIR = Path(".placet")
 DEFAULT_PORT = 8000
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-# The gateway answers for itself at its own address.
-PROBED = ("decider", "projector", "trust", "notifier")
+PROBED = tuple(role.name for role in ROLES.values() if role.has_probe)
 
 
 @dataclass(frozen=True)

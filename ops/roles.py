@@ -1,4 +1,4 @@
-"""The product's processes: which function each role runs, and the program that runs one.
+"""The program that runs one role of a stack.
 
 python -m ops.roles decider --config .placet/placet.json
 """
@@ -16,36 +16,22 @@ from host.outgoing_tls import TlsRefused, outgoing_tls
 from ops.config import StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.private import UMASK
+from ops.role import ROLES
 from vitals.logs import log_to_stderr
 
 Run = Callable[[Mapping[str, str]], None]
 
-PROJECTOR = "projector"
-ROLES: Mapping[str, str] = {
-    "decider": "services.runtime.main:run",
-    PROJECTOR: "projections.main:run",
-    "gateway": "gateway.main:run",
-    "trust": "services.processors.main:run",
-}
-# Run only where the stack was asked for what they do.
-NOTIFIER = "notifier"
-OPTIONAL_ROLES: Mapping[str, str] = {NOTIFIER: "services.processors.notifications.main:run"}
-
-# What they do may come late: nobody's decision waits for it.
-FOLLOWERS = frozenset({"trust", NOTIFIER})
-
-# Statistics may lag behind under load; decisions and what people see must not.
-NICENESS: Mapping[str, int] = {"trust": 10}
-
 
 def roles_of(config: StackConfig) -> tuple[str, ...]:
     """The roles that a stack runs."""
-    return (*ROLES, *((NOTIFIER,) if config.notifications_file else ()))
+    return tuple(
+        role.name for role in ROLES.values() if not role.asked_for_by or getattr(config, role.asked_for_by)
+    )
 
 
 def load_role(role: str) -> Run:
     """The function that a role runs, imported only now: each process loads its own room and no other."""
-    module, _, name = {**ROLES, **OPTIONAL_ROLES}[role].partition(":")
+    module, _, name = ROLES[role].run.partition(":")
     run: Run = getattr(importlib.import_module(module), name)
     return run
 
@@ -65,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     log_to_stderr(config.log_level)
     os.umask(UMASK)
-    os.nice(NICENESS.get(parsed.role, 0))
+    os.nice(ROLES[parsed.role].niceness)
     settings = config.settings_for(parsed.worker_id or parsed.role, parsed.role)
     if parsed.probe_port is not None:
         settings["probe_port"] = str(parsed.probe_port)
@@ -87,7 +73,7 @@ def check_tls() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.roles", description="Run one role of a stack.")
-    parser.add_argument("role", choices=sorted((*ROLES, *OPTIONAL_ROLES)))
+    parser.add_argument("role", choices=sorted(ROLES))
     parser.add_argument("--config", type=Path, required=True, help="the stack's placet.json")
     parser.add_argument("--probe-port", type=int, help="where its probe listens; 0 for any free port")
     parser.add_argument("--worker-id", help="its name among several of the same role; the role by default")

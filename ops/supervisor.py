@@ -32,7 +32,8 @@ from ops.own_log import check_log_is_there
 from ops.ports import reachable
 from ops.private import keep_private
 from ops.renewal import are_outdated, check_database, start_renewal
-from ops.roles import FOLLOWERS, PROJECTOR, roles_of
+from ops.role import PROJECTOR, ROLES
+from ops.roles import roles_of
 from ops.seals import install_seals
 from ops.status import Stack, write_stack
 from schemas.topics import Topics
@@ -128,7 +129,7 @@ class Supervisor:
         )
         outdated = are_outdated(self.config.database_url)
         for role in self._roles:
-            if role.name != PROJECTOR or not outdated:
+            if role.name != PROJECTOR.name or not outdated:
                 role.start()
         if outdated:
             self._renew_views(self.config)
@@ -161,7 +162,7 @@ class Supervisor:
                 f"with --detach in {self.directory.log('supervisor')}."
             )
         for role in self._roles:
-            if role.name == PROJECTOR:
+            if role.name == PROJECTOR.name:
                 role.start()
 
     def _wait_ready(self, config: StackConfig) -> None:
@@ -174,7 +175,7 @@ class Supervisor:
             for role in self._roles:
                 # What ends without Kafka may be in order.
                 fails = role.failures >= FAILURES_BEFORE_READY and not self._kafka_is_away()
-                if (role in late and role.name not in FOLLOWERS) or fails:
+                if (role in late and not ROLES[role.name].may_lag) or fails:
                     raise _not_ready(role, self.directory)
             if late and answers_ready(config):
                 self._say(

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ops.role import ROLES, Role
 from schemas.topics import Topics
 
-# Principals: the roles, the process that keeps snapshots, and commands that only read.
-DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER = "decider", "projector", "gateway", "trust", "notifier"
+# Principals beside the roles: the process that keeps snapshots, commands that only read, and the installation.
 SNAPSHOTS, READER, INSTALLATION = "snapshots", "reader", "installation"
-PRINCIPALS = (DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER, SNAPSHOTS, READER, INSTALLATION)
-# Those that say every second how they are.
-TELLING = (DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER)
+PRINCIPALS = (*ROLES, SNAPSHOTS, READER, INSTALLATION)
 
 # Numbers of Kafka's protocol: ResourceType, PatternType, AclOperation.
 TOPIC, GROUP = 2, 3
 LITERAL, PREFIXED = 3, 4
 READ, WRITE = 3, 4
-DECIDER_GROUP = "placet-decider"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +36,18 @@ class Grant:
 def grants(topics: Topics) -> tuple[Grant, ...]:
     """Every row that the roles of one log need."""
     return (
-        *_reads(
-            DECIDER,
-            topics.commands,
-            topics.definition_commands,
-            topics.executions,
-            topics.definitions,
-            topics.trust,
-            topics.snapshots,
-        ),
-        *_writes(
-            DECIDER,
-            topics.executions,
-            topics.definitions,
-            topics.snapshots,
-            topics.commands,
-            topics.definition_commands,
-            topics.dead_letters,
-        ),
-        _group(DECIDER, DECIDER_GROUP),
+        *(row for role in ROLES.values() for row in _of_role(role, topics)),
         *_reads(SNAPSHOTS, topics.executions, topics.snapshots),
         *_writes(SNAPSHOTS, topics.snapshots),
-        *_reads(PROJECTOR, topics.executions, topics.definitions, topics.dead_letters),
-        *_reads(GATEWAY, topics.commands, topics.executions, topics.definitions, topics.trust),
-        *_writes(GATEWAY, topics.commands, topics.definition_commands),
-        *_reads(TRUST, topics.executions, topics.trust),
-        *_writes(TRUST, topics.trust),
-        _group(TRUST, f"{topics.prefix}-{TRUST}"),
-        *_reads(NOTIFIER, topics.executions, topics.dead_letters),
-        *_writes(NOTIFIER, topics.dead_letters),
-        _group(NOTIFIER, f"{topics.prefix}-{NOTIFIER}"),
-        *(row for role in TELLING for row in _writes(role, topics.heartbeats)),
-        *_reads(GATEWAY, topics.heartbeats),
         Grant(READER, TOPIC, f"{topics.prefix}.", PREFIXED, READ),
     )
+
+
+def _of_role(role: Role, topics: Topics) -> Iterator[Grant]:
+    yield from _reads(role.name, *(getattr(topics, name) for name in role.reads))
+    yield from _writes(role.name, *(getattr(topics, name) for name in role.writes), topics.heartbeats)
+    if role.group:
+        yield Grant(role.name, GROUP, role.group_of(topics), LITERAL, READ)
 
 
 def _reads(principal: str, *names: str) -> Iterator[Grant]:
@@ -85,7 +60,3 @@ def _writes(principal: str, *names: str) -> Iterator[Grant]:
 
 def _topics(principal: str, names: Sequence[str], operation: int) -> Iterator[Grant]:
     return (Grant(principal, TOPIC, name, LITERAL, operation) for name in names)
-
-
-def _group(principal: str, name: str) -> Grant:
-    return Grant(principal, GROUP, name, LITERAL, READ)

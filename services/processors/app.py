@@ -12,7 +12,7 @@ from mode import CrashingSupervisor
 
 from log.kafka.settings import client_settings
 from services.processors.eager import begin
-from services.processors.settings import TrustSettings, credentials
+from services.processors.settings import ProcessorSettings, credentials
 from services.processors.trust import Source, TrustProcessor
 from services.processors.watchdog import Lease
 
@@ -136,7 +136,7 @@ class TrustApp:
     lease: Lease
 
 
-def faust_app(settings: TrustSettings) -> faust.App:
+def faust_app(settings: ProcessorSettings) -> faust.App:
     """A faust application that creates no topic, serves no web page and crashes on errors."""
     brokers = settings.bootstrap_servers.split(",")
     return faust.App(
@@ -164,7 +164,7 @@ def faust_app(settings: TrustSettings) -> faust.App:
     )
 
 
-def build(settings: TrustSettings, topic_id: str, on_ready: Callable[[], None]) -> TrustApp:
+def build(settings: ProcessorSettings, topic_id: str, on_ready: Callable[[], None]) -> TrustApp:
     """The processor, ready to be run by a worker.
 
     Args:

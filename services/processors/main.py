@@ -26,7 +26,7 @@ def run(settings: Mapping[str, str]) -> None:
 
 
 def _run(plain: Mapping[str, str]) -> int:
-    settings = read_settings(plain)
+    settings = read_settings(plain, ROLE)
     with living(plain, ROLE) as alive:
         topic_id = asyncio.run(check_topics(settings, settings.topics.trust))
         settings.data_dir.mkdir(parents=True, exist_ok=True)

@@ -3,10 +3,10 @@
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from log.whole import check_begun, check_count
-from services.processors.settings import TrustSettings
+from services.processors.settings import ProcessorSettings
 
 
-async def check_topics(settings: TrustSettings, written: str) -> str:
+async def check_topics(settings: ProcessorSettings, written: str) -> str:
     """Check that the facts' topic and the one that is written exist with the log's partition count, and all facts.
 
     Returns:

@@ -18,10 +18,11 @@ SESSION_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
-class TrustSettings:
-    """What the processor runs with.
+class ProcessorSettings:
+    """What a processor runs with.
 
     Attributes:
+        role: The processor's name.
         bootstrap_servers: Kafka's addresses, separated by commas.
         topics: The topics' names.
         partitions: Partitions of the log.
@@ -35,6 +36,7 @@ class TrustSettings:
         session_timeout_s: The group gives its partitions to others when it is silent for so long.
     """
 
+    role: str
     bootstrap_servers: str
     topics: Topics
     partitions: int
@@ -47,17 +49,12 @@ class TrustSettings:
     seals: LogSeals | None
 
     @property
-    def role(self) -> str:
-        """The processor's name."""
-        return "trust"
-
-    @property
     def group(self) -> str:
         """The consumer group."""
         return f"{self.topics.prefix}-{self.role}"
 
 
-def read_settings(settings: Mapping[str, str], role: str = "trust") -> TrustSettings:
+def read_settings(settings: Mapping[str, str], role: str) -> ProcessorSettings:
     """The settings in a role's plain text (docs/architecture.md, Processes).
 
     Args:
@@ -71,7 +68,8 @@ def read_settings(settings: Mapping[str, str], role: str = "trust") -> TrustSett
     try:
         topics = Topics(settings.get("topic_prefix") or "placet")
         named = {"worker_id": settings.get("worker_id") or role, "data_dir": settings["data_dir"]}
-        return TrustSettings(
+        return ProcessorSettings(
+            role=role,
             bootstrap_servers=settings["bootstrap_servers"],
             topics=topics,
             partitions=int(settings.get("partitions") or DEFAULT_PARTITIONS),

@@ -14,7 +14,7 @@ from host.errors import EXIT_FAILED, OperatorError
 from log.errors import LogFailing
 from log.kafka.damage import failure, is_failure
 from services.processors.errors import exit_code_of
-from services.processors.settings import TrustSettings
+from services.processors.settings import ProcessorSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
 from vitals.pulse import Pulse
 
@@ -38,7 +38,7 @@ def end_with(run: Callable[[], int]) -> None:
 
 
 def run_worker(
-    app: faust.App, settings: TrustSettings, lease: Lease, gauges: ReadGauges, pulse: Pulse
+    app: faust.App, settings: ProcessorSettings, lease: Lease, gauges: ReadGauges, pulse: Pulse
 ) -> int:
     """Run faust's worker until SIGTERM or a crash.
 
@@ -101,7 +101,7 @@ def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mappi
     return read
 
 
-def _exit_code(end: SystemExit, reason: BaseException | None, settings: TrustSettings) -> int:
+def _exit_code(end: SystemExit, reason: BaseException | None, settings: ProcessorSettings) -> int:
     if isinstance(reason, OperatorError):
         raise reason
     if reason is not None and is_failure(reason):

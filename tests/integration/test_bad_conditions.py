@@ -19,7 +19,7 @@ import pytest
 from ops.config import DataDir, load_config, save_config
 from ops.kafka.jars import cache_dir
 from ops.kafka.manifest import KAFKA_VERSION
-from ops.roles import ROLES
+from ops.role import ALWAYS
 from tests.integration.full_disk import private_mounts
 from tests.integration.site import Site
 from tests.servers.stack import COMMAND_TIMEOUT_S, PLACET, run_placet
@@ -104,7 +104,7 @@ def test_up_on_a_taken_port_is_one_sentence_and_exit_2(site: Site, tmp_path: Pat
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", sorted(ROLES))
+@pytest.mark.parametrize("name", sorted(ALWAYS))
 def test_process_whose_topics_are_missing_says_so_and_exits_3(site: Site, tmp_path: Path, name: str) -> None:
     # Who may not look at a topic is not told that it is missing.
     owner = str(DataDir(site.stack.data_dir).kafka_clients / "installation.json")
@@ -117,7 +117,7 @@ def test_process_whose_topics_are_missing_says_so_and_exits_3(site: Site, tmp_pa
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(ROLES))
+@pytest.mark.parametrize("name", sorted(ALWAYS))
 def test_process_that_does_not_reach_kafka_says_so_and_exits_3(site: Site, tmp_path: Path, name: str) -> None:
     done = role(name, elsewhere(site, tmp_path, bootstrap_servers=NOWHERE, **views(name, tmp_path)))
     assert done.returncode == 3, done.stderr

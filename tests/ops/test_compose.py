@@ -18,7 +18,7 @@ from ops.kafka.jars import cache_dir, ensure_jars
 from ops.kafka.java import find_java
 from ops.kafka.manifest import KAFKA_VERSION
 from ops.kafka.settings import Layout, Ports, write_settings
-from ops.roles import NOTIFIER, OPTIONAL_ROLES, ROLES
+from ops.role import NOTIFIER, ROLES
 from schemas.topics import MAX_MESSAGE_BYTES
 from services.processors.notifications.config import load_notifications
 from services.processors.notifications.document import NotificationsRefused
@@ -71,7 +71,7 @@ def test_compose_without_a_password_is_refused(given: str) -> None:
 
 
 def test_compose_runs_every_role_after_the_installation(document: dict[str, Any]) -> None:
-    for role in (*ROLES, *OPTIONAL_ROLES):
+    for role in ROLES:
         service = document["services"][role]
         assert service["command"][0] == role
         assert service["depends_on"] == {"install": {"condition": "service_completed_successfully"}}
@@ -87,7 +87,7 @@ def test_compose_every_service_says_how_it_is(document: dict[str, Any]) -> None:
 
 def test_compose_roles_are_asked_at_the_ports_where_their_probes_listen(document: dict[str, Any]) -> None:
     config = StackConfig(**json.loads(document["configs"]["placet"]["content"]))
-    for role in (*ROLES, *OPTIONAL_ROLES):
+    for role in ROLES:
         port = config.gateway_port if role == "gateway" else config.probe_port_of(role)
         test = document["services"][role]["healthcheck"]["test"]
         assert test == ["CMD", "python", "-m", "ops.probe", f"http://127.0.0.1:{port}/readyz"]
@@ -133,7 +133,7 @@ def test_compose_brokers_ask_who_is_there_as_the_embedded_one_does(
 def test_compose_notifier_takes_its_file_and_the_others_do_without(
     document: dict[str, Any], tmp_path: Path
 ) -> None:
-    notifier = document["services"][NOTIFIER]
+    notifier = document["services"][NOTIFIER.name]
     assert notifier["profiles"] == ["notifications"]
     config = StackConfig(**json.loads(document["configs"]["placet"]["content"]))
     targets = {one["source"]: one["target"] for one in notifier["configs"]}

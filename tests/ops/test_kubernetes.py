@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ops.config import StackConfig
-from ops.roles import NOTIFIER, OPTIONAL_ROLES, ROLES
+from ops.role import NOTIFIER, ROLES
 from services.processors.notifications.document import read_document
 from services.processors.notifications.settings import read_notifier_settings
 
@@ -35,7 +35,7 @@ def named(kind: str, name: str) -> Manifest:
 
 
 def pod_of(role: str) -> Manifest:
-    kind = "StatefulSet" if role in ("decider", NOTIFIER) else "Deployment"
+    kind = "StatefulSet" if role in ("decider", NOTIFIER.name) else "Deployment"
     pod: Manifest = named(kind, role)["spec"]["template"]
     return pod
 
@@ -85,7 +85,7 @@ def test_every_secret_that_a_pod_waits_for_is_the_examples() -> None:
     assert asked == {there["metadata"]["name"]}
 
 
-@pytest.mark.parametrize("role", sorted((*ROLES, *OPTIONAL_ROLES)))
+@pytest.mark.parametrize("role", sorted(ROLES))
 def test_role_is_probed_where_its_probe_listens(role: str) -> None:
     config = StackConfig(**json.loads(named("Secret", "placet")["stringData"]["placet.json"]))
     (container,) = pod_of(role)["spec"]["containers"]
@@ -99,7 +99,7 @@ def test_role_is_probed_where_its_probe_listens(role: str) -> None:
     assert pod_of(role)["metadata"]["annotations"]["prometheus.io/port"] == str(port)
 
 
-@pytest.mark.parametrize("role", [*sorted((*ROLES, *OPTIONAL_ROLES)), "install"])
+@pytest.mark.parametrize("role", [*sorted(ROLES), "install"])
 def test_pod_runs_without_privileges_and_says_what_it_needs(role: str) -> None:
     pod = named("Job", role)["spec"]["template"] if role == "install" else pod_of(role)
     (container,) = pod["spec"]["containers"]
@@ -120,11 +120,11 @@ def test_notifier_has_a_disk_of_its_own_and_a_file_that_it_takes(tmp_path: Path)
     for target in (one.webhook for found in document.notifications for one in found.to):
         assert target is not None
         assert target.secret_file in secret
-    workload = named("StatefulSet", NOTIFIER)["spec"]
+    workload = named("StatefulSet", NOTIFIER.name)["spec"]
     assert workload["replicas"] == 1
     (claim,) = workload["volumeClaimTemplates"]
     (container,) = workload["template"]["spec"]["containers"]
     mounts = {found["name"]: found["mountPath"] for found in container["volumeMounts"]}
-    settings = config.settings_for("notifier-0", NOTIFIER)
+    settings = config.settings_for("notifier-0", NOTIFIER.name)
     outbox = read_notifier_settings({**settings, "log_signatures": "off"}).outbox
     assert Path(mounts[claim["metadata"]["name"]]) == outbox.parent

@@ -14,7 +14,8 @@ from ops.config import StackConfig
 from ops.daemon import from_json, to_json
 from ops.doctor import FAILED, OK, _notifications
 from ops.options import UpOptions, settle
-from ops.roles import NOTIFIER, ROLES, roles_of
+from ops.role import ALWAYS, NOTIFIER
+from ops.roles import roles_of
 from tests.processors.notifications.receiver import SECRET, Receiver, receiving
 from tests.servers.stack import PLACET, run_placet
 
@@ -86,15 +87,15 @@ def test_settle_notifications_file_makes_the_notifier_a_role(tmp_path: Path) -> 
     config = settle(from_json(to_json(options)), "k:9092")
     assert config.notifications_file == str(tmp_path / "n.yaml")
     assert config.audit_heads_dir == str(tmp_path / "heads")
-    assert roles_of(config) == (*ROLES, NOTIFIER)
-    settings = config.settings_for(NOTIFIER)
+    assert roles_of(config) == (*ALWAYS, NOTIFIER.name)
+    settings = config.settings_for(NOTIFIER.name)
     assert settings["notifications_file"] == config.notifications_file
     assert settings["gateway_url"] == config.url
 
 
 def test_roles_of_a_stack_without_notifications_has_no_notifier() -> None:
     config = StackConfig("d", "k:9092", True, "sqlite://", 1, "http://x")
-    assert roles_of(config) == tuple(ROLES)
+    assert roles_of(config) == ALWAYS
 
 
 @pytest.mark.parametrize(("url", "state"), [("https://example.com/", OK), ("http://example.com/", FAILED)])

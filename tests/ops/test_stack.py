@@ -18,12 +18,12 @@ from ops import process
 from ops.component import Component
 from ops.config import DataDir
 from ops.locks import lock_directory
-from ops.roles import ROLES
+from ops.role import ALWAYS
 from ops.status import read_stack
 from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
-PARTS = {"kafka", *ROLES}
+PARTS = {"kafka", *ALWAYS}
 SECRET = "canary-in-an-address"
 # Words of the file formats that a path comes into: .properties, log4j's, URIs, lists at commas, faust's braces.
 ANY_NAME = "dä tä ☃ #é,b\\u0041 ${x}{y}?%41='\"!"

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host.errors import SettingsRefused
-from services.processors.settings import TrustSettings, read_settings
+from services.processors.settings import ProcessorSettings, read_settings
 
 ROLE = "notifier"
 
 
 @dataclass(frozen=True)
-class NotifierSettings(TrustSettings):
+class NotifierSettings(ProcessorSettings):
     """What the notifier runs with, beside what every processor has.
 
     Attributes:
@@ -22,11 +22,6 @@ class NotifierSettings(TrustSettings):
 
     notifications_file: Path = Path()
     gateway_url: str = ""
-
-    @property
-    def role(self) -> str:
-        """See `TrustSettings`."""
-        return ROLE
 
     @property
     def outbox(self) -> Path:

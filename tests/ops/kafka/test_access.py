@@ -19,26 +19,18 @@ from aiokafka.errors import (
 
 from log.kafka.settings import client_settings
 from ops.kafka.access import Access
-from ops.kafka.acl import (
-    DECIDER,
-    GATEWAY,
-    INSTALLATION,
-    NOTIFIER,
-    PRINCIPALS,
-    PROJECTOR,
-    READER,
-    SNAPSHOTS,
-    TRUST,
-)
+from ops.kafka.acl import INSTALLATION, PRINCIPALS, READER, SNAPSHOTS
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.kafka.probe import brokers_alive
 from ops.kafka.wire import PLAIN, SCRAM, Connection, NotLetIn, SignIn
 from ops.ports import LOOPBACK
+from ops.role import ROLES
 from ops.topics import ensure_topics
 from schemas.topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 WITHIN_S = 10.0
+DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER = ROLES
 TOPICS = Topics()
 WRITERS = {
     TOPICS.commands: {DECIDER, GATEWAY},
