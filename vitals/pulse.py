@@ -25,7 +25,7 @@ class Pulse:
         """Begin as starting.
 
         Args:
-            role: decider, projector, gateway, trust or notifier.
+            role: the name of its role.
             name: the worker id.
             clock: monotonic seconds.
         """

@@ -30,7 +30,7 @@ class Word:
     """What one process says.
 
     Attributes:
-        role: decider, projector, gateway, trust or notifier.
+        role: the name of its role.
         name: Its worker id, the role's name by default.
         host: The machine's name.
         pid: Its process id there.

@@ -30,7 +30,7 @@ from schemas.topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 WITHIN_S = 10.0
-DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER = ROLES
+DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER, *_ = ROLES
 TOPICS = Topics()
 WRITERS = {
     TOPICS.commands: {DECIDER, GATEWAY},
