@@ -3,7 +3,7 @@
 .PHONY: help setup up demo test test-fast test-long bench lint lock postgres promtool tools
 
 bin := .venv/bin
-# Tests of these marks share servers; two processes with servers of their own take turns where one waits.
+# Tests of these marks need servers.
 costly := broker or stack or postgres
 # Rooms whose tests need nothing but their own process, and the house rules that are cheap: what runs after each edit.
 pure := $(addprefix tests/,domain schemas log golden projections/folds house) \
@@ -26,11 +26,7 @@ demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself an
 	@exec $(bin)/placet demo $(if $(filter-out 0,$(AUTO)),--auto)
 
 test: setup postgres promtool tools ## the whole suite
-	@status=0; \
-	$(bin)/pytest -m "not long and not ($(costly))" --numprocesses logical --dist worksteal || status=$$?; \
-	$(bin)/pytest -m "not long and not alone and ($(costly))" --numprocesses 2 --dist loadscope || status=$$?; \
-	$(bin)/pytest -m "not long and alone" || status=$$?; \
-	exit $$status
+	@exec $(bin)/python -m tests.suite
 
 test-fast: setup ## the pure rooms and cheap house rules, in a minute: after each edit
 	@began=$$(date +%s); status=0; \

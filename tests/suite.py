@@ -1,0 +1,113 @@
+"""Runs the whole suite: `python -m tests.suite`, which `make test` calls.
+
+1. Tests that need a server (Kafka, PostgreSQL, a whole stack) wait more than they work. They run in four processes,
+   each with servers of its own. Beside them, at a lower priority, run those that need none.
+2. Then, with nothing beside them, those that measure what others are left.
+
+Each line is printed with the name of its part as it comes. The exit code is the first one of a part that is not 0.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SERVERS = "broker or stack or postgres"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the tests.
+
+    Attributes:
+        name: what its lines begin with.
+        marks: which tests, as `pytest -m` takes it.
+        options: more of pytest's.
+        niceness: of its processes.
+    """
+
+    name: str
+    marks: str
+    options: tuple[str, ...] = ()
+    niceness: int = 0
+
+    def command(self) -> list[str]:
+        """The program that runs it."""
+        return [sys.executable, "-m", "pytest", "-m", self.marks, "--durations=10", *self.options]
+
+
+SERVED = Part(
+    "servers",
+    f"not long and not alone and ({SERVERS})",
+    ("--numprocesses", "4", "--dist", "loadscope"),
+)
+PLAIN = Part(
+    "plain",
+    f"not long and not alone and not ({SERVERS})",
+    ("--numprocesses", "logical", "--dist", "worksteal"),
+    niceness=5,
+)
+ALONE = Part("alone", "not long and alone")
+# Parts that run beside each other, one group after the other.
+GROUPS: Sequence[Sequence[Part]] = ((SERVED, PLAIN), (ALONE,))
+
+
+def run(part: Part) -> tuple[int, float]:
+    """Run a part to its end: its exit code, and the seconds that it took."""
+    began = time.monotonic()
+    # Line by line also where nobody looks: the parts take turns.
+    environ = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        ("nice", "-n", str(part.niceness), *part.command()),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environ,
+    ) as running:
+        for line in running.stdout or ():
+            print(f"{part.name:8}| {line}", end="", flush=True)
+    return running.returncode, time.monotonic() - began
+
+
+def run_beside_each_other(parts: Sequence[Part]) -> dict[str, tuple[int, float]]:
+    """Run parts at the same time; the outcome of each by its name."""
+    found: dict[str, tuple[int, float]] = {}
+
+    def keep(part: Part) -> None:
+        found[part.name] = run(part)
+
+    threads = [threading.Thread(target=keep, args=(part,)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def main() -> int:
+    """Run all parts.
+
+    Returns:
+        The exit code.
+    """
+    began = time.monotonic()
+    found: dict[str, tuple[int, float]] = {}
+    for parts in GROUPS:
+        found |= run_beside_each_other(parts)
+    for name, (code, seconds) in found.items():
+        print(f"{name:8}| {'passed' if code == 0 else f'failed with {code}'} in {_minutes(seconds)}")
+    print(f"all     | {_minutes(time.monotonic() - began)}", flush=True)
+    return next((code for code, _ in found.values() if code != 0), 0)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02} min"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
