@@ -30,7 +30,7 @@ PROBED = tuple(role.name for role in ROLES.values() if role.has_probe)
 
 @dataclass(frozen=True)
 class DataDir:
-    """Where one stack keeps what."""
+    """The layout of a stack's data directory."""
 
     root: Path
 
@@ -41,17 +41,17 @@ class DataDir:
 
     @property
     def kafka(self) -> Path:
-        """The embedded broker's directory: the truth."""
+        """The embedded broker's directory, which holds the log."""
         return self.root / "kafka"
 
     @property
     def kafka_clients(self) -> Path:
-        """How each principal signs in at the embedded broker: a file of client settings each, mode 600."""
+        """Client settings with which the principals sign in at the embedded broker: a file each, mode 600."""
         return self.kafka / "clients"
 
     @property
     def topics(self) -> Path:
-        """The ids of the topics that this directory belongs to, as of the decider's first start."""
+        """The ids of the topics that this directory belongs to, written at the decider's first start."""
         return self.root / "topics.json"
 
     @property
@@ -66,21 +66,21 @@ class DataDir:
 
     @property
     def state(self) -> Path:
-        """The running stack, as its supervisor sees it."""
+        """The stack's state, written by its supervisor."""
         return self.root / "run" / "stack.json"
 
     def status(self, name: str) -> Path:
-        """A component's own word on how it is."""
+        """A component's status file."""
         return self.root / "run" / f"{name}.json"
 
     def log(self, name: str) -> Path:
-        """What a component prints."""
+        """The log file of a component."""
         return self.root / "logs" / f"{name}.log"
 
 
 @dataclass(frozen=True)
 class StackConfig:
-    """What a stack runs with; every value is settled, nothing is left to be chosen.
+    """The configuration of a stack, with every value resolved.
 
     Attributes:
         data_dir: Absolute path of its directory.
@@ -88,28 +88,29 @@ class StackConfig:
         embedded_kafka: Whether the stack runs the broker itself.
         kafka_settings: Absolute path of a JSON file with client settings (SASL, TLS), or of a directory with one
             for each role; empty for none.
-        topic_prefix: First word of the topics' names.
-        partitions: Partitions of the log, fixed for its life.
-        replication_factor: Copies of each partition when topics are created.
-        database_url: Where the views live.
-        gateway_host: Address that the gateway listens on.
+        topic_prefix: Prefix of the topics' names.
+        partitions: Partitions of the log; the count never changes.
+        replication_factor: Replicas of each partition when topics are created.
+        database_url: The database of the views.
+        gateway_host: Address on which the gateway listens.
         gateway_port: Its port.
         url: The gateway's address for clients.
-        gateway_policy: Absolute path of a policy with which the gateway tightens; empty for none.
-        gateway_origins: Web origins whose pages may use the doors, separated by blanks.
-        gateway_requests_per_s: How many REST requests a second one subject may send, and as many at once.
-        gateway_agent_proposals_per_minute: How many calls one agent may propose; a sixth of them at once.
-        gateway_tenant_proposals_per_minute: How many all agents of a tenant may propose together; likewise.
-        audit_heads_dir: Absolute path where audit heads are kept; empty for `audit/heads` in the data directory.
-        audit_webhook: Address that audit heads are posted to; empty for none.
-        audit_head_events: So many events of a tenant make an audit head,
-        audit_head_seconds: and so many seconds, if there was any.
-        notifications_file: Absolute path of what is told to whom; empty for nobody.
-        log_signatures: `required`, or `off` where everything that may be produced shall count.
-        log_level: Of the roles' logs.
-        probe_host: Address that the roles' probes listen on.
-        probe_port: The first of the probes' ports, one after the other in the order of `PROBED`; 0 for any free ones.
-        oidc: The identity provider that the gateway believes, as its settings without `oidc_`; empty for none.
+        gateway_policy: Absolute path of a policy that makes this gateway stricter; empty for none.
+        gateway_origins: Web origins whose pages may use the API, separated by blanks.
+        gateway_requests_per_s: REST requests a second for each subject; the burst has the same size.
+        gateway_agent_proposals_per_minute: Calls that one agent may propose a minute; the burst is a sixth of it.
+        gateway_tenant_proposals_per_minute: Calls that all agents of a tenant may propose a minute; likewise.
+        audit_heads_dir: Absolute path of the directory of audit heads; empty for `audit/heads` in the data directory.
+        audit_webhook: URL to which audit heads are posted; empty for none.
+        audit_head_events: An audit head is signed after this many events of a tenant.
+        audit_head_seconds: And after this many seconds, if there were events.
+        notifications_file: Absolute path of the notifications file; empty for no notifications.
+        log_signatures: `required`, or `off` to count unsigned records too.
+        log_level: Level of the roles' logs.
+        probe_host: Address on which the roles' probes listen.
+        probe_port: The first port of the probes; they take consecutive ports in the order of `PROBED`. 0: any free
+            ports.
+        oidc: Settings of the identity provider that the gateway trusts, without `oidc_`; empty for none.
     """
 
     data_dir: str
@@ -153,11 +154,11 @@ class StackConfig:
         return settings_file(self.kafka_settings, principal)
 
     def settings_for(self, worker_id: str, principal: str = "") -> dict[str, str]:
-        """The plain text settings that a role's `run` is called with (docs/architecture.md, Processes).
+        """The settings that a role's `run` takes, all as text (docs/architecture.md, Processes).
 
         Args:
-            worker_id: its name among several of the same role.
-            principal: who it is to the cluster, which is its role; by default its name.
+            worker_id: the process's name, unique among processes of the same role.
+            principal: its Kafka principal, which is its role; the worker id by default.
         """
         return {
             "data_dir": self.data_dir,
@@ -204,7 +205,7 @@ def load_config(path: Path) -> StackConfig:
     """Read a configuration.
 
     Raises:
-        UsageError: There is none at this path, or it holds something else.
+        UsageError: The file does not exist or is not a configuration.
     """
     values = read_json(path)
     if values is None:
@@ -213,16 +214,16 @@ def load_config(path: Path) -> StackConfig:
     try:
         config = StackConfig(**values)
     except TypeError as error:
-        raise UsageError(f"{path} is not this version's configuration ({error}): mend it.") from error
+        raise UsageError(f"{path} is not a configuration of this version ({error}): fix it.") from error
     check_log_level(config.log_level)
     return config
 
 
 def check_log_level(level: str) -> None:
-    """Refuse a log level that no role could be started with.
+    """Refuse an unknown log level.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is unknown.
     """
     if level not in LOG_LEVELS:
-        raise UsageError(f"{level} is no log level: give one of {', '.join(LOG_LEVELS)}.")
+        raise UsageError(f"{level} is not a log level: give one of {', '.join(LOG_LEVELS)}.")

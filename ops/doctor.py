@@ -1,4 +1,4 @@
-"""Is this machine fit to run a stack? One check a question, each answered with what to do about it."""
+"""Check that this machine can run a stack; each failed check says what to do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OK, WARNING, FAILED = "ok", "warning", "failed"
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer to one question: ok, warning (not checked, or not wrong yet) or failed."""
+    """The result of one check: ok, warning (not checked, or not wrong yet) or failed."""
 
     check: str
     state: str
@@ -48,11 +48,11 @@ class Finding:
 
 
 def examine(directory: DataDir, port: int) -> Iterator[Finding]:
-    """Every finding about this machine and the stack in this directory, in order of what stands on what.
+    """Every finding about this machine and the stack in this directory; each check follows those it depends on.
 
     Args:
         directory: The stack's data directory; it need not exist.
-        port: The gateway's port, checked when no stack runs.
+        port: The gateway's port, checked if no stack runs.
     """
     yield _python()
     yield _checked("java", _java)
@@ -96,7 +96,7 @@ def _jars() -> Finding:
     home = cache_dir() / f"kafka-{KAFKA_VERSION}"
     jars = pinned_jars()
     intact = sum(is_intact(home / jar.file_name, jar) for jar in jars)
-    detail = f"{intact} of {len(jars)} of Kafka {KAFKA_VERSION} in {home} are the pinned ones"
+    detail = f"{intact} of {len(jars)} jars of Kafka {KAFKA_VERSION} are in {home} with their pinned SHA-256"
     if intact == len(jars):
         return Finding("jars", OK, detail)
     return Finding("jars", WARNING, f"{detail}; placet up fetches the others")
@@ -120,7 +120,7 @@ def _version(config: StackConfig) -> Finding:
     if config.embedded_kafka:
         return Finding("kafka version", OK, KAFKA_VERSION)
     if config.kafka_settings:
-        return Finding("kafka version", WARNING, "not checked: the cluster wants SASL or TLS")
+        return Finding("kafka version", WARNING, "not checked: the cluster requires SASL or TLS")
     recent = is_recent(*broker_addresses(config.bootstrap_servers)[0])
     return Finding("kafka version", OK if recent else FAILED, "3.9 or newer" if recent else "older than 3.9")
 
@@ -130,9 +130,9 @@ def _notifications(file: Path) -> Finding:
         count = len(read_document(file).notifications)
     except NotificationsRefused as error:
         return Finding("notifications", FAILED, f"{file}: {error}")
-    # The stack may have been started with other variables than this command.
+    # The secrets are not checked: the stack may have other environment variables than this command.
     return Finding(
-        "notifications", OK, f"{count} in {file}; placet notifications check looks for their secrets"
+        "notifications", OK, f"{count} in {file}; placet notifications check also checks their secrets"
     )
 
 
@@ -145,13 +145,13 @@ def _topics(config: StackConfig) -> str:
             security=_security(config),
         )
     )
-    return f"all there, {config.partitions} partitions"
+    return f"all exist, {config.partitions} partitions"
 
 
 def _clock(config: StackConfig) -> str:
     newest_ms = asyncio.run(_newest_append_ms(config))
     if newest_ms is None:
-        return "no command was appended yet: nothing to compare with"
+        return "the log has no command yet to compare with"
     behind_s = newest_ms / 1000 - time.time()
     if behind_s > CLOCK_TOLERANCE_S:
         raise OpsError(f"This clock is {behind_s:.0f} s behind the log's newest record: set it (NTP).")
@@ -173,7 +173,7 @@ async def _newest_append_ms(config: StackConfig) -> int | None:
         return await _newest_of(consumer, partitions)
     except (KafkaError, OSError) as error:
         raise OpsError(
-            f"The commands' topic cannot be read ({type(error).__name__}): look at Kafka."
+            f"The commands' topic cannot be read ({type(error).__name__}): read Kafka's log."
         ) from error
     finally:
         await consumer.stop()

@@ -1,10 +1,10 @@
-"""What an operator must act on: one sentence each, with the exit code of the `placet` command."""
+"""Errors that an operator must act on: one sentence each, with the exit code of the `placet` command."""
 
 from __future__ import annotations
 
 from host.errors import EXIT_USAGE, OperatorError
 
-# And the signal's number, as in shells.
+# The signal's number is added, as in shells.
 EXIT_SIGNALLED = 128
 
 
@@ -13,13 +13,13 @@ class OpsError(OperatorError):
 
 
 class UsageError(OpsError):
-    """What was asked for cannot be done this way; ask differently."""
+    """The command cannot do this with the given options; the operator changes them."""
 
     exit_code = EXIT_USAGE
 
 
 class PortTakenError(UsageError):
-    """A port that was asked for is held by another program."""
+    """Another program uses the requested port."""
 
 
 class DataDirectoryInUseError(UsageError):
@@ -27,19 +27,19 @@ class DataDirectoryInUseError(UsageError):
 
 
 class DataDirectoryUnusableError(UsageError):
-    """A file or directory of the stack cannot be made or written."""
+    """A file or directory of the stack cannot be created or written."""
 
 
 class TopicMismatchError(UsageError):
-    """A topic exists with another partition count than the one asked for."""
+    """A topic exists with another partition count than requested."""
 
 
 class DiskFullError(OpsError):
-    """The file system of the data or cache directory has no room left."""
+    """The file system of the data or cache directory has no space left."""
 
 
 class JarError(OpsError):
-    """A Kafka jar cannot be fetched, or is not the one pinned by its SHA-256."""
+    """A Kafka jar cannot be fetched, or does not match its pinned SHA-256."""
 
 
 class JavaMissingError(OpsError):
@@ -59,7 +59,7 @@ class TopicMissingError(OpsError):
 
 
 class LogCutError(OpsError):
-    """The log ends before what is known to have been in it."""
+    """The log ends before records that it is known to have held."""
 
 
 class DatabaseUnreachableError(OpsError):
@@ -74,5 +74,5 @@ class StoppedEarlyError(OpsError):
     """A signal ended the stack before it was ready."""
 
     def __init__(self, number: int) -> None:
-        super().__init__("The stack was stopped before it was ready; nothing of it is left running.")
+        super().__init__("The stack was stopped before it was ready; none of its processes is left running.")
         self.exit_code = EXIT_SIGNALLED + number

@@ -1,4 +1,4 @@
-"""What `placet up` was asked for, and the configuration that it settles to."""
+"""The options of `placet up`, and the configuration that they resolve to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WEBHOOK = "--audit-webhook (PLACET_AUDIT_WEBHOOK)"
 
 @dataclass(frozen=True)
 class UpOptions:
-    """What was asked for; port 0 and None leave the choice to the stack. StackConfig says more."""
+    """The options as given; port 0 and None leave the choice to the stack. See StackConfig for each."""
 
     data_dir: Path
     port: int = DEFAULT_PORT
@@ -62,10 +62,10 @@ class UpOptions:
 
 
 def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
-    """Choose what was left open.
+    """Resolve the options: choose every value that was not given.
 
     Raises:
-        PortTakenError: The gateway's port is held by another program.
+        PortTakenError: Another program uses the gateway's port.
         UsageError: The webhook's address cannot be used.
     """
     port = _gateway_port(options)
@@ -101,7 +101,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
 
 
 def oidc_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The identity provider that the environment names (`PLACET_OIDC_ISSUER`, …); empty for none.
+    """The identity provider's settings from the environment (`PLACET_OIDC_ISSUER`, …); empty if there are none.
 
     Raises:
         UsageError: A variable is missing, unknown or wrong.
@@ -119,17 +119,17 @@ def oidc_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_data_dir(root: Path) -> None:
-    """Refuse a data directory whose path cannot be read by all programs of a stack, before anything is made.
+    """Refuse a data directory whose path not every program of a stack can read; checked before anything is created.
 
     Raises:
-        UsageError: It has control characters, or is no UTF-8.
+        UsageError: It has control characters, or is not UTF-8.
     """
     shown = ascii(str(root))
     try:
         text = os.fsencode(root).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"The data directory {shown} is not named in UTF-8, as Kafka needs it: choose another --data-dir."
+            f"The path of the data directory {shown} is not UTF-8, which Kafka needs: choose another --data-dir."
         ) from error
     if any(unicodedata.category(letter) == "Cc" for letter in text):
         raise UsageError(
@@ -138,21 +138,21 @@ def check_data_dir(root: Path) -> None:
 
 
 def check_log_signatures(word: str) -> None:
-    """Refuse a word that says nothing of the log's signatures, before anything is made.
+    """Refuse an unknown value of `--log-signatures`; checked before anything is created.
 
     Raises:
-        UsageError: It is none of the two.
+        UsageError: It is neither of the two.
     """
     if word not in (REQUIRED, OFF):
         raise UsageError(f"--log-signatures must be {REQUIRED} or {OFF}, not {word}.")
 
 
 def check_addresses(options: UpOptions) -> None:
-    """Refuse addresses that cannot be listened on, or sent to, before anything is started.
+    """Refuse addresses on which no socket can listen, or that cannot be sent to; checked before anything starts.
 
     Raises:
-        PortTakenError: A port is held by another program.
-        UsageError: A host is no address of this machine, a port is not for this user, or what is no address.
+        PortTakenError: Another program uses a port.
+        UsageError: A host is not this machine's, this user may not use a port, or an address is malformed.
     """
     if options.bootstrap_servers is not None:
         broker_addresses(options.bootstrap_servers)
@@ -174,7 +174,7 @@ def _kafka_settings(options: UpOptions) -> str:
     if options.bootstrap_servers:
         return _absolute(options.kafka_settings)
     if options.kafka_settings:
-        raise UsageError("--kafka-settings is for the cluster that --bootstrap-servers names: name it.")
+        raise UsageError("--kafka-settings needs --bootstrap-servers: give the cluster's address too.")
     return str(options.directory.kafka_clients)
 
 

@@ -1,1 +1,1 @@
-"""The server's half of the `placet` command, added to the client's by the group `placet.commands`."""
+"""The server's commands of `placet`; the client loads them through the entry point group `placet.commands`."""

@@ -1,4 +1,4 @@
-"""What `placet policy check` and `diff` have to do with a server: which one it is, and how differences look."""
+"""The server that `placet policy check` and `diff` compare with, and how they print differences."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from schemas.policy_problems import PolicyRefused
 
 
 def a_server(url: str | None) -> str | None:
-    """What `--against` names, checked under its own name.
+    """The URL given with `--against`, checked; errors name the option.
 
     Raises:
-        SettingRefused: it is no address of a gateway.
+        SettingRefused: it is not the address of a gateway.
     """
     return None if url is None else checked_address("--against", url)
 
 
 def server(context: typer.Context, against: str | None) -> Placet:
-    """A client of the server that is compared with, by the token that every command takes.
+    """A client of the server to compare with; it uses the token that every command takes.
 
     Args:
         context: of the command.
-        against: its URL; None: as other commands find it.
+        against: the server's URL; None to find it as other commands do.
     """
     if against is not None:
         settings = context.find_object(Settings) or Settings()
@@ -39,7 +39,7 @@ def server(context: typer.Context, against: str | None) -> Placet:
 
 
 def named(text: str) -> str | None:
-    """The name that a document says, whatever else is wrong with it; None where it says none."""
+    """The name in a document, even if the rest of the document is invalid; None if it has no name."""
     try:
         value = policy_value(text)
     except PolicyRefused:
@@ -49,7 +49,7 @@ def named(text: str) -> str | None:
 
 
 def print_difference(title: str, found: Mapping[str, Any]) -> None:
-    """A difference as a table, or that there is none."""
+    """Print a difference as a table, or a line that there is none."""
     shown = table("what", "where", "how", title=title or None)
     for name in found["added"]:
         shown.add_row("added", name, "")

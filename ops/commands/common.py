@@ -1,4 +1,4 @@
-"""What every command shares: the data directory's option, and errors as one sentence with an exit code."""
+"""Shared by all commands: the data directory's option, and errors as one sentence with an exit code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 DataDirOption = Annotated[
-    Path, typer.Option("--data-dir", envvar="PLACET_DATA_DIR", help="Where the stack keeps everything.")
+    Path, typer.Option("--data-dir", envvar="PLACET_DATA_DIR", help="The stack's data directory.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
 def errors_as_exit_codes() -> Iterator[None]:
-    """Print an operator's error as its one sentence and leave with its exit code."""
+    """Print an operator's error as one sentence and exit with its code."""
     try:
         yield
     except OpsError as error:
@@ -33,12 +33,12 @@ def errors_as_exit_codes() -> Iterator[None]:
 
 
 def print_line(text: str, *, err: bool = False) -> None:
-    """Print a sentence: never broken into lines, and what a log or a path brings into it steers no terminal."""
+    """Print a sentence on one line; control characters from logs or paths are escaped."""
     typer.echo(escaped(text, lines=True), err=err)
 
 
 def table(*heads: str, title: str | None = None) -> Table:
-    """A table for `console()`; no cell is cut on a narrow terminal, as names and addresses are copied from it."""
+    """A table for `console()`; cells fold on a narrow terminal and are never cut, so that they can be copied."""
     from rich.table import Column, Table
 
     return Table(*(Column(head, overflow="fold") for head in heads), title=title)

@@ -1,4 +1,4 @@
-"""`placet doctor`: is this machine fit to run a stack?"""
+"""`placet doctor`: check that this machine can run a stack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLOURS = {OK: "green", FAILED: "red"}
 def doctor(
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     port: Annotated[
-        int, typer.Option(min=1, max=HIGHEST, help="The gateway's port, when no stack runs.")
+        int, typer.Option(min=1, max=HIGHEST, help="The gateway's port; checked if no stack runs.")
     ] = DEFAULT_PORT,
     json: JsonOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`placet keys`: the installation's signing keys, listed, made anew, and withdrawn."""
+"""`placet keys`: list, rotate and withdraw the installation's signing keys."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from ops.config import DEFAULT_DATA_DIR
 from ops.errors import UsageError
 from placet.cli.session import confirm
 
-# When the new key is used, and what becomes of the old one.
+# When each role starts to use the new key.
 TAKEN_UP = {
     "grants": "A running gateway signs with it within a second.",
-    "issuer": "Tokens that are issued from now on are signed with it.",
-    "gateway": "A gateway signs commands with it once it is started again.",
-    "audit": "The projector signs audit heads with it once it is started again.",
-    "decider": "A decider signs with it once it is started again.",
+    "issuer": "New tokens are signed with it.",
+    "gateway": "A gateway signs commands with it after a restart.",
+    "audit": "The projector signs audit heads with it after a restart.",
+    "decider": "A decider signs with it after a restart.",
 }
-# What is believed no more once a key is withdrawn.
+# What is no longer trusted once a key is withdrawn.
 ENDS = {
-    "grants": "Nobody verifies releases that it signed from now on; calls can still be consumed at the gateway.",
-    "issuer": "Tokens that it signed are refused within a second, their sockets closed within five.",
-    "gateway": "What it signed and nobody has decided becomes a dead letter: start each gateway again first.",
+    "grants": "Releases that it signed no longer verify; calls can still be consumed at the gateway.",
+    "issuer": "Tokens that it signed are refused within a second, and their sockets closed within five.",
+    "gateway": "Commands that it signed and that are still undecided become dead letters: restart each gateway first.",
     "decider": (
-        "What it signed in the log counts no more, but for what stands before keys/signed-from.json, and no decider "
-        "starts on a log that was counted under it (docs/identity.md)."
+        "Records in the log that it signed no longer count, except those before the offsets in "
+        "keys/signed-from.json, and no decider starts on a log that counted them (docs/identity.md)."
     ),
 }
 
 
 def list_command(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:
-    """List the installation's signing keys: which one signs, and which are believed."""
+    """List the installation's signing keys: which one signs, and which are trusted."""
     with _keys_of(data_dir) as keys_dir:
         found = {name: published(keys_dir, name) for name in ROTATED}
     rows = [
@@ -65,10 +65,10 @@ def rotate_command(
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     json: JsonOption = False,
 ) -> None:
-    """Make one of the installation's signing keys anew; the public halves of old ones stay published."""
+    """Replace one of the installation's signing keys; the public halves of old keys stay published."""
     with _keys_of(data_dir) as keys_dir:
         if name not in ROTATED:
-            raise UsageError(f"There is no key {name!r}: rotate one of {', '.join(ROTATED)}.")
+            raise UsageError(f"There is no key {name!r}: give one of {', '.join(ROTATED)}.")
         before, now = rotate(keys_dir, name)
     if json:
         typer.echo(json_text.dumps({"name": name, "before": before, "now": now}))
@@ -79,15 +79,17 @@ def rotate_command(
 
 def withdraw_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(WITHDRAWABLE)}.")],
-    kid: Annotated[str, typer.Argument(metavar="KEY_ID", help="As `placet keys list` names it.")],
+    kid: Annotated[
+        str, typer.Argument(metavar="KEY_ID", help="The key's id, as shown by `placet keys list`.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     json: JsonOption = False,
 ) -> None:
-    """Believe a key no more, and nothing that it signed: for one that somebody else may have."""
+    """Stop trusting a key and everything that it signed; for a key that may have been stolen."""
     with _keys_of(data_dir) as keys_dir:
         if name not in WITHDRAWABLE:
-            why = "heads are proved by nothing else" if name in ROTATED else f"there is no key {name!r}"
+            why = "audit heads have no other proof" if name in ROTATED else f"there is no key {name!r}"
             raise UsageError(f"Withdraw one of {', '.join(WITHDRAWABLE)}: {why}.")
         confirm(f"{ENDS[name]} Withdraw {kid}?", yes)
         withdraw(keys_dir, name, kid)
@@ -99,7 +101,7 @@ def withdraw_command(
 
 @contextmanager
 def _keys_of(data_dir: Path) -> Iterator[Path]:
-    """The directory of the keys of a stack; what is wrong with them is said in one sentence."""
+    """The directory of a stack's keys; errors become one sentence each."""
     keys_dir = data_dir / "keys"
     with errors_as_exit_codes():
         if not keys_dir.is_dir():

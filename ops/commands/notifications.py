@@ -1,4 +1,4 @@
-"""`placet notifications check|test`: what the notifier would make of a notifications file, before it is used."""
+"""`placet notifications check|test`: try a notifications file before the notifier uses it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ from services.processors.notifications.render import trial
 
 EXIT_REFUSED = 1
 
-NotificationsFile = Annotated[
-    Path, typer.Argument(help="A file that says what is told to whom (YAML).", dir_okay=False)
-]
+NotificationsFile = Annotated[Path, typer.Argument(help="A notifications file (YAML).", dir_okay=False)]
 
 
 def load_file(file: Path, environment: Mapping[str, str]) -> Notifications:
-    """A notifications file with its secrets.
+    """Load a notifications file with its secrets.
 
     Raises:
-        UsageError: It cannot be used; no secret is shown.
+        UsageError: It cannot be used; the message shows no secret.
     """
     silence_libraries()
     try:
@@ -43,7 +41,7 @@ def load_file(file: Path, environment: Mapping[str, str]) -> Notifications:
 
 
 def check_command(file: NotificationsFile, json: JsonOption = False) -> None:
-    """Check a notifications file: typos, and secrets that are not there. Exit 1 when it cannot be used."""
+    """Check a notifications file for typos and missing secrets. Exit 1 if it cannot be used."""
     silence_libraries()
     try:
         found = load_notifications(file, os.environ, "")
@@ -64,21 +62,21 @@ def check_command(file: NotificationsFile, json: JsonOption = False) -> None:
 
 def trial_command(
     file: NotificationsFile,
-    id: Annotated[str, typer.Option(help="The notification whose targets get the message.")],  # noqa: A002
+    id: Annotated[str, typer.Option(help="The notification whose targets receive the message.")],  # noqa: A002
 ) -> None:
-    """Send one message, marked as a test, to each target of a notification. Exit 1 when one did not take it."""
+    """Send one message, marked as a test, to each target of a notification. Exit 1 if one did not accept it."""
     with errors_as_exit_codes():
         found = load_file(file, os.environ)
         endpoints = [one for one in found.endpoints if one.key.rpartition("/")[0] == id]
         if not endpoints:
             known = ", ".join(dict.fromkeys(one.key.rpartition("/")[0] for one in found.endpoints))
             raise UsageError(f"{file} has no notification {id!r}: it has {known}.")
-        failed = _tried_in_vain(endpoints)
+        failed = _failing(endpoints)
     if failed:
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _tried_in_vain(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+def _failing(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
     with TemporaryDirectory() as directory:
         try:
             trust_for_libraries(Path(directory) / "authorities.pem")
@@ -91,7 +89,7 @@ async def _try(endpoint: Endpoint) -> bool:
     try:
         await endpoint.channel.send(trial(endpoint.key, str(uuid.uuid4()), time.time_ns() // 1_000_000))
     except Undelivered as error:
-        print_line(f"{endpoint.key} ({endpoint.channel.kind}): not taken: {error}", err=True)
+        print_line(f"{endpoint.key} ({endpoint.channel.kind}): not accepted: {error}", err=True)
         return False
-    print_line(f"{endpoint.key} ({endpoint.channel.kind}): taken")
+    print_line(f"{endpoint.key} ({endpoint.channel.kind}): accepted")
     return True

@@ -1,4 +1,4 @@
-"""`placet policy check|test|diff`: what the server's own engine says of a policy file, before it is published."""
+"""`placet policy check|test|diff`: run a policy file through the server's own engine before it is published."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AgainstOption = Annotated[
     str | None,
     typer.Option(
         metavar="SERVER",
-        help="A gateway's URL: compare with what is in force there.",
+        help="Compare with what is in force at this gateway (URL).",
         callback=a_server,
     ),
 ]
@@ -39,20 +39,20 @@ def check_command(
     file: PolicyFile,
     tool: Annotated[
         list[str] | None,
-        typer.Option(help="A published tool's name; repeat it: patterns are compared with them."),
+        typer.Option(help="A published tool's name to match patterns against; may be repeated."),
     ] = None,
     against: AgainstOption = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show each warning.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Check a policy: typos, expressions, rules that are never reached. Exit 1 when it cannot be published.
+    """Check a policy: typos, expressions, rules that are never reached. Exit 1 if it cannot be published.
 
-    With --against also beside what is published at a server: its tools, its policies and how they shadow each other.
+    With --against, also check it against a server's published tools and policies, and which rules shadow others.
     """
     with errors_as_exit_codes():
         text = _read(file)
         name = named(text)
-        # Without a name there is nothing to compare it with; that it has none is said here.
+        # A policy without a name cannot be compared; the check below reports the missing name.
         looked: Mapping[str, Any] = {}
         if against is not None and name is not None:
             with server(context, against) as placet:
@@ -73,11 +73,11 @@ def cases_command(
     file: PolicyFile,
     cases: Annotated[
         Path | None,
-        typer.Option(help="The cases; FILE with .tests.yaml for .yaml by default.", dir_okay=False),
+        typer.Option(help="The cases; by default FILE with .tests.yaml instead of .yaml.", dir_okay=False),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a policy's own cases: calls, and the verdicts that they must get. Exit 1 when one fails."""
+    """Run a policy's test cases: calls and their expected verdicts. Exit 1 if one fails."""
     with errors_as_exit_codes():
         document = _document(file)
         case_file = _cases(cases or file.with_suffix(".tests.yaml"))
@@ -91,29 +91,27 @@ def cases_command(
 
 def diff_command(
     context: typer.Context,
-    old: Annotated[Path, typer.Argument(help="The policy as it is; alone: as it would be.", dir_okay=False)],
+    old: Annotated[Path, typer.Argument(help="The old policy; without NEW: the new one.", dir_okay=False)],
     new: Annotated[
         Path | None,
         typer.Argument(
-            help="The policy as it would be; without it OLD is compared with the one in force.",
+            help="The new policy; without it, OLD is compared with the policy in force.",
             dir_okay=False,
         ),
     ] = None,
     cases: Annotated[
-        Path | None, typer.Option(help="Cases whose calls are judged by both.", dir_okay=False)
+        Path | None, typer.Option(help="Cases whose calls both policies judge.", dir_okay=False)
     ] = None,
     against: AgainstOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare two policies: rules added, removed, changed, moved, and the calls that would be judged otherwise.
+    """Compare two policies: rules added, removed, changed, moved, and calls whose verdict would change.
 
-    One file alone is compared with the version in force at a server: --against, else as other commands find it.
+    A single file is compared with the version in force at a server: --against, or the one that other commands use.
     """
     with errors_as_exit_codes():
         if new is not None and against is not None:
-            raise UsageError(
-                f"{new} and --against {against} cannot both be compared with: leave out NEW, or --against"
-            )
+            raise UsageError(f"{new} and --against {against} exclude each other: leave out NEW or --against")
         samples = _cases(cases) if cases else None
         if new is None:
             document = _document(old)
@@ -144,10 +142,8 @@ def _in_force(context: typer.Context, against: str | None, name: str) -> PolicyD
 
 
 def _nothing(name: str, why: str) -> PolicyDocument:
-    """What a policy is compared with of whose name nothing is in force."""
-    print_line(
-        f"nothing of the name {name} is in force to compare with: all of it would be added ({why})", err=True
-    )
+    """An empty policy to compare with, if no policy of this name is in force."""
+    print_line(f"no policy {name} is in force: every rule counts as added ({why})", err=True)
     return PolicyDocument(policy=name)
 
 
@@ -176,7 +172,7 @@ def _cases(file: Path) -> CaseFile:
 
 
 def _refused(file: Path, problems: Iterable[Problem]) -> UsageError:
-    """Every fault of a file, one a line."""
+    """Every problem of a file, one a line."""
     return UsageError("\n".join(f"{file}: {problem.path}: {problem.message}" for problem in problems))
 
 
@@ -197,7 +193,7 @@ def _print_problems(file: Path, problems: list[Problem], verbose: bool) -> None:
     for line in doubts.lines(warnings, verbose=verbose):
         print_line(f"{file}: warning: {line}")
     if not problems:
-        print_line(f"{file}: nothing to mend")
+        print_line(f"{file}: no problems")
 
 
 def _case_row(result: CaseResult) -> dict[str, Any]:

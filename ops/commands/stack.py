@@ -32,51 +32,57 @@ from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 BootstrapServers = Annotated[
-    str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="A Kafka cluster, else embedded.")
+    str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="A Kafka cluster; embedded by default.")
 ]
 DatabaseUrl = Annotated[
-    str | None, typer.Option(envvar="DATABASE_URL", help="Where views live, else SQLite.")
+    str | None, typer.Option(envvar="DATABASE_URL", help="The database of the views; SQLite by default.")
 ]
 Partitions = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help=f"Partitions of a new log, fixed for its life ({DEFAULT_PARTITIONS}).",
+        help=f"Partitions of a new log; cannot be changed later ({DEFAULT_PARTITIONS}).",
         show_default=False,
     ),
 ]
 KafkaSettings = Annotated[
     Path | None,
-    typer.Option(help="JSON file of SASL and TLS settings for the cluster, or a directory with ROLE.json."),
+    typer.Option(
+        help="JSON file with the cluster's SASL and TLS settings, or a directory of ROLE.json files."
+    ),
 ]
 GatewayPolicy = Annotated[
-    Path | None, typer.Option(help="A policy file with which this gateway tightens.", dir_okay=False)
+    Path | None, typer.Option(help="A policy file that makes this gateway stricter.", dir_okay=False)
 ]
 Origins = Annotated[
-    list[str] | None, typer.Option(help="A web origin whose pages may use the doors; repeat it.")
+    list[str] | None, typer.Option(help="A web origin whose pages may use the API; may be repeated.")
 ]
 Requests = Annotated[
-    int, typer.Option(min=1, help="REST requests that one subject may send; as many at once.")
+    int, typer.Option(min=1, help="REST requests a second for each subject; the burst has the same size.")
 ]
-AgentProposals = Annotated[int, typer.Option(min=1, help="Calls that one agent may propose in a minute.")]
-TenantProposals = Annotated[int, typer.Option(min=1, help="Calls that a tenant's agents may, together.")]
-HeadsDir = Annotated[Path | None, typer.Option(help="Where audit heads are kept; another disk is best.")]
+AgentProposals = Annotated[int, typer.Option(min=1, help="Calls that one agent may propose a minute.")]
+TenantProposals = Annotated[
+    int, typer.Option(min=1, help="Calls that all agents of a tenant may propose a minute.")
+]
+HeadsDir = Annotated[
+    Path | None, typer.Option(help="The directory of the audit heads; best on another disk.")
+]
 Webhook = Annotated[
-    str, typer.Option(envvar="PLACET_AUDIT_WEBHOOK", help="An address that takes each audit head.")
+    str, typer.Option(envvar="PLACET_AUDIT_WEBHOOK", help="A URL to which each audit head is posted.")
 ]
-HeadEvents = Annotated[int, typer.Option(min=1, help="So many events of a tenant make an audit head,")]
-HeadSeconds = Annotated[float, typer.Option(min=0.1, help="and so many seconds, if there was any event.")]
-Notifications = Annotated[
-    Path | None, typer.Option(help="A file that says what is told to whom.", dir_okay=False)
+HeadEvents = Annotated[
+    int, typer.Option(min=1, help="Sign an audit head after this many events of a tenant.")
 ]
-# What may hold a password, and the variable that says the same.
+HeadSeconds = Annotated[
+    float, typer.Option(min=0.1, help="Sign an audit head after this many seconds, if there were events.")
+]
+Notifications = Annotated[Path | None, typer.Option(help="A notifications file (YAML).", dir_okay=False)]
+# Options that may hold a password, and the variable that replaces each.
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--audit-webhook": "PLACET_AUDIT_WEBHOOK"}
-LogSignatures = Annotated[
-    str, typer.Option(help="required, or off: then whatever may be produced to the facts counts.")
-]
-LogLevel = Annotated[str, typer.Option(help="Of the roles' logs: DEBUG, INFO, WARNING, ERROR.")]
+LogSignatures = Annotated[str, typer.Option(help="required, or off to count unsigned records too.")]
+LogLevel = Annotated[str, typer.Option(help="The roles' log level: DEBUG, INFO, WARNING, ERROR.")]
 GatewayPort = Annotated[int, typer.Option(min=0, max=HIGHEST, help="The gateway's port; 0 picks a free one.")]
-ProbeHost = Annotated[str, typer.Option(help="The address that the roles' probes listen on.")]
+ProbeHost = Annotated[str, typer.Option(help="The address on which the roles' probes listen.")]
 ProbePort = Annotated[
     int, typer.Option(min=0, max=65_000, help="The first port of the roles' probes; 0 picks free ones.")
 ]
@@ -87,11 +93,11 @@ def up(
     bootstrap_servers: BootstrapServers = None,
     kafka_settings: KafkaSettings = None,
     port: GatewayPort = DEFAULT_PORT,
-    host: Annotated[str, typer.Option(help="The address that the gateway listens on.")] = LOOPBACK,
+    host: Annotated[str, typer.Option(help="The address on which the gateway listens.")] = LOOPBACK,
     database_url: DatabaseUrl = None,
     partitions: Partitions = None,
-    replication_factor: Annotated[int, typer.Option(min=1, help="Copies of a new topic.")] = 1,
-    topic_prefix: Annotated[str, typer.Option(help="First word of the topics' names.")] = "placet",
+    replication_factor: Annotated[int, typer.Option(min=1, help="Replicas of each new topic.")] = 1,
+    topic_prefix: Annotated[str, typer.Option(help="Prefix of the topics' names.")] = "placet",
     gateway_policy: GatewayPolicy = None,
     origin: Origins = None,
     requests_per_second: Requests = DEFAULT_REQUESTS_PER_S,
@@ -144,7 +150,7 @@ def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
     if detach:
         _announce(start_detached(options), options.directory, json=json)
         return
-    from ops.supervisor import Supervisor  # its imports are a second's work: not for `placet status`
+    from ops.supervisor import Supervisor  # its imports take a second, which `placet status` does not need
 
     Supervisor(options, partial(print_line, err=True)).run(
         lambda stack: _announce(stack, options.directory, json=json)
@@ -162,7 +168,7 @@ def _checked(options: UpOptions) -> UpOptions:
 
 def _check_notifications(file: Path | None) -> None:
     if file is not None:
-        from ops.commands.notifications import load_file  # apprise is known only where it is asked for
+        from ops.commands.notifications import load_file  # apprise is imported only if notifications are used
 
         load_file(file, os.environ)
 
@@ -181,7 +187,7 @@ def down(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -
 def status(
     context: typer.Context, data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False
 ) -> None:
-    """Show what runs; exit code 3 when the stack, or a part of it, is not ready."""
+    """Show what runs. Exit code 3 if the stack or one of its components is not ready."""
     directory = DataDir(data_dir.expanduser().absolute())
     with errors_as_exit_codes():
         _check_no_url(context, directory)
@@ -198,8 +204,8 @@ def _check_no_url(context: typer.Context, directory: DataDir) -> None:
     settings = context.find_object(Settings)
     if settings is not None and settings.url is not None:
         raise UsageError(
-            f"`placet status` reads a data directory ({directory.root}; --data-dir names another) and asks no"
-            " gateway: leave --url out, or ask the gateway's own /readyz (docs/operations.md)."
+            f"`placet status` reads a data directory ({directory.root}; change it with --data-dir) and sends no"
+            " request: leave out --url, or read the gateway's /readyz (docs/operations.md)."
         )
 
 

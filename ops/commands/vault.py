@@ -1,10 +1,10 @@
-"""`placet vault rotate-master`: the vault's data keys wrapped by a new master key, while the gateway runs.
+"""`placet vault rotate-master`: wrap the vault's data keys with a new master key while the gateway runs.
 
-1. the new master key is written beside the old one; a gateway unwraps with either;
-2. every data key is wrapped by it, all or none;
-3. it takes the old one's place;
-4. what a gateway has wrapped with the old one meanwhile is wrapped again.
-Cut short anywhere, the same command takes it up again.
+1. write the new master key beside the old one; a gateway unwraps with either;
+2. wrap every data key with it, all or none;
+3. replace the old master key with it;
+4. wrap again what a gateway has wrapped with the old key meanwhile.
+If the command is interrupted at any step, running it again completes the rotation.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ NEXT_VARIABLE = f"{MASTER_VARIABLE}_NEXT"
 
 
 def rotate_master(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = False) -> None:
-    """Make the vault's master key anew, and wrap every data key by it; no sealed value is touched.
+    """Replace the vault's master key and wrap every data key with the new one; sealed values do not change.
 
-    Where the master key comes from PLACET_VAULT_MASTER_KEY, the new one is read from PLACET_VAULT_MASTER_KEY_NEXT:
-    stop the gateway first, and start it with the new one.
+    If the master key comes from PLACET_VAULT_MASTER_KEY, the new one is read from PLACET_VAULT_MASTER_KEY_NEXT:
+    stop the gateway first, and start it with the new key afterwards.
     """
     with errors_as_exit_codes():
         try:
@@ -47,14 +47,16 @@ def rotate_master(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption =
     if json:
         print_json({"master_key": name, "data_keys": count})
     else:
-        typer.echo(f"{count} data keys are wrapped by the master key {name}.")
+        typer.echo(f"{count} data keys are wrapped with the master key {name}.")
 
 
 def _rotate(data_dir: Path) -> tuple[str, int]:
     directory = DataDir(data_dir)
     config = load_config(directory.config)
     if config.data_dir != str(data_dir):
-        raise UsageError(f"{directory.config} is of the stack in {config.data_dir}: name that directory.")
+        raise UsageError(
+            f"{directory.config} belongs to the stack in {config.data_dir}: give that directory with --data-dir."
+        )
     wrapper = wrapper_of(directory.keys)
     database = open_database(data_dir, config.database_url)
     try:
@@ -76,15 +78,13 @@ def _rotate_file(vault: Vault, keys: MasterKeyFile) -> tuple[str, int]:
 def _rotate_given(vault: Vault) -> tuple[str, int]:
     given = os.environ.get(NEXT_VARIABLE, "")
     if not given:
-        raise UsageError(
-            f"The master key is given by {MASTER_VARIABLE}: give the new one by {NEXT_VARIABLE}."
-        )
+        raise UsageError(f"The master key is set in {MASTER_VARIABLE}: set the new one in {NEXT_VARIABLE}.")
     coming = MasterKey(decoded(given))
     return coming.name, vault.rewrap(coming)
 
 
 class _Either:
-    """The new master key; the one before it still unwraps."""
+    """Wraps with the new master key; unwraps with the new one or the one before it."""
 
     def __init__(self, now: MasterKey, before: MasterKey) -> None:
         self._now = now

@@ -1,1 +1,1 @@
-"""The demo: scripted agents on agentdojo's office tasks, every call through Placet."""
+"""The demo: scripted agents work on agentdojo's office tasks; every call goes through Placet."""

@@ -1,4 +1,4 @@
-"""Where the demo's Placet is, and the tokens of its three parts: agents, reviewer, operator."""
+"""The address of the demo's gateway, and the tokens of agents, reviewer and operator."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TOKEN_TTL_S = 24 * 60 * 60
 
 @dataclass(frozen=True)
 class Access:
-    """A gateway, and who may do what there.
+    """A gateway and tokens for it.
 
     Attributes:
-        url: of the gateway.
-        agents: a token for each agent, good for that agent only.
-        reviewer: decides.
-        operator: publishes tools and the policy.
-        reviewer_file: where the reviewer's token is, for another terminal; None where nobody wrote it.
+        url: the gateway's address.
+        agents: a token for each agent, valid for that agent only.
+        reviewer: the token that decides holds.
+        operator: the token that publishes tools and the policy.
+        reviewer_file: a file with the reviewer's token, for use in another terminal; None if there is none.
     """
 
     url: str
@@ -34,12 +34,12 @@ class Access:
 
 
 def with_one_token(url: str, token: str, agents: Sequence[str]) -> Access:
-    """A gateway that runs elsewhere, where one token (an admin's) does for all."""
+    """Access to a gateway that runs elsewhere; one token (an admin's) serves all parts."""
     return Access(url, dict.fromkeys(agents, token), token, token)
 
 
 def with_own_tokens(url: str, directory: DataDir, agents: Sequence[str]) -> Access:
-    """The stack of a data directory, and tokens from its own issuer: each part has one of its own."""
+    """Access to the stack of a data directory, with a token for each part from the stack's own issuer."""
     reviewer, file = _token(directory.keys, "demo-reviewer", "reviewer"), directory.root / "reviewer.token"
     write_text(file, reviewer + "\n", 0o600)
     return Access(

@@ -1,8 +1,8 @@
-"""The scripted agent: it makes the calls that its task needs, and obeys whatever it reads, like a naive model.
+"""The scripted agent: it makes the calls that its task needs, and obeys every text it reads, like a naive model.
 
-No language model runs here. The script is agentdojo's ground truth of the user's task; and when the text of
-an attacker stands in what a tool returned, the agent next makes the calls of agentdojo's ground truth of that
-attack, once. It does not know whether its run is attacked: it finds out by reading.
+No language model runs here. The script is agentdojo's ground truth of the user's task. If a tool's output
+contains an attacker's text, the agent next makes the calls of agentdojo's ground truth of that attack, once.
+The script does not know in advance whether its run is attacked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OnPassage = Callable[[Passage], None]
 
 @dataclass
 class Script:
-    """What the agent wants next: the user's calls, and in front of them those of the texts it believed."""
+    """The agent's next calls: those of the user's task, preceded by those of the attacks that it has read."""
 
     job: Job
     obeyed: set[str] = field(default_factory=set)
@@ -35,7 +35,7 @@ class Script:
         return self._next.popleft() if self._next else None
 
     def read(self, output: Any) -> None:
-        """Read what a tool returned, and believe it."""
+        """Read a tool's output and obey the attacks in it."""
         for attack in self.job.office.attacks_in(output):
             if attack.ID not in self.obeyed:
                 self.obeyed.add(attack.ID)
@@ -44,7 +44,7 @@ class Script:
 
 
 async def work(placet: AsyncPlacet, execution_id: str, job: Job, on_passage: OnPassage) -> list[Passage]:
-    """Do one job as one execution; a call that is stopped is left out, and the next one is tried."""
+    """Do one job as one execution; a call that is stopped is skipped, and the next one is tried."""
     script, passages = Script(job), []
     async with placet.execution(execution_id, request=job.request) as run:
         while (wanted := script.next()) is not None:

@@ -1,4 +1,4 @@
-"""`placet demo`: agents on real office tasks; you decide what is held, or with --auto the suites' own truth."""
+"""`placet demo`: agents work on office tasks; you decide the holds, or with --auto the suites' ground truth does."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ AGENTS = tuple(f"demo-{suite}" for suite in SUITES)
 
 def demo(
     context: typer.Context,
-    auto: Annotated[bool, typer.Option("--auto", help="Decide by the suites' own ground truth.")] = False,
+    auto: Annotated[bool, typer.Option("--auto", help="Decide by the suites' ground truth.")] = False,
     tasks: Annotated[
-        int | None, typer.Option(min=1, help="How many user tasks: all with --auto, else 4.")
+        int | None, typer.Option(min=1, help="Number of user tasks; by default 4, with --auto all.")
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="The stack's directory; a fresh one, removed at the end, when left out."),
+        typer.Option(help="The stack's directory; by default a temporary one, removed at the end."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Let agents work on agentdojo's office tasks, attacked and not, every call through Placet.
+    """Let agents work on agentdojo's office tasks, with and without attacks; every call goes through Placet.
 
-    A gateway that runs elsewhere: placet --url URL --token ADMIN_TOKEN demo.
+    To use a gateway that runs elsewhere: placet --url URL --token ADMIN_TOKEN demo.
     """
     most = tasks or (None if auto else TASKS_BY_HAND)
     settings = context.find_object(Settings) or Settings()
@@ -86,7 +86,7 @@ def _show(settings: Settings, data_dir: Path | None, most: int | None, auto: boo
 
 
 def counting(total: int, progress: Progress, say: Console) -> Callable[[Passage], None]:
-    """What is told of each call: a bar on a terminal, elsewhere a line for each tenth of them."""
+    """Progress of the calls: a bar on a terminal, otherwise a line for each tenth of them."""
     calls, done = progress.add_task("Calls", total=total), count(1)
     each = max(total // 10, 1)
 
@@ -101,7 +101,7 @@ def counting(total: int, progress: Progress, say: Console) -> Callable[[Passage]
 
 
 def _prepare(most: int | None, progress: Progress) -> tuple[list[Office], list[Job]]:
-    """Open the suites and set the tasks up; this takes seconds, in which the stack starts."""
+    """Open the suites and set the tasks up; this takes seconds, during which the stack starts."""
     reading = progress.add_task("Setting tasks up", total=None)
     _log(progress.console, "Setting agentdojo's tasks up …")
     offices = [Office(name) for name in SUITES]
@@ -112,11 +112,11 @@ def _prepare(most: int | None, progress: Progress) -> tuple[list[Office], list[J
 
 @contextmanager
 def _placet(settings: Settings, data_dir: Path | None) -> Iterator[Callable[[], Access]]:
-    """A gateway to work with, once it is waited for; what was started for it is stopped at the end."""
+    """A function that waits for the gateway and returns access to it; a stack started for it is stopped at the end."""
     if settings.url is not None:
-        checked_address("The address that was given (--url)", settings.url)
+        checked_address("The address given by --url", settings.url)
         if not settings.token:
-            raise UsageError("A gateway given by --url needs --token with an admin's token.")
+            raise UsageError("--url needs an admin's token: give it with --token.")
         access = with_one_token(settings.url, settings.token, AGENTS)
         yield lambda: access
         return
@@ -142,7 +142,7 @@ def _directory(given: Path | None) -> Iterator[DataDir]:
 def _introduce(access: Access, say: Console) -> None:
     token = f'"$(cat {shlex.quote(str(access.reviewer_file))})"' if access.reviewer_file else "…"
     for line in (
-        f"Placet is at {access.url}. The agents work one after the other; what is held waits for you, here,",
+        f"Placet is at {access.url}. The agents work one after the other; held calls wait for your decision, here",
         "or in another terminal:",
         f"  export PLACET_URL={shlex.quote(access.url)} PLACET_TOKEN={token}",
         "  placet inbox; placet approve ID; placet reject ID --feedback TEXT",
@@ -151,13 +151,13 @@ def _introduce(access: Access, say: Console) -> None:
 
 
 def _log(say: Console, line: str) -> None:
-    """Say where it stands to who reads a log; a terminal has the bar."""
+    """Print the progress if the output is not a terminal, which shows a bar instead."""
     if not say.is_terminal:
         say.print(line)
 
 
 def _tell(passage: Passage) -> None:
-    """One line a call, for whoever watches."""
+    """Print one line for each call."""
     word = f"{passage.effect} → {passage.decision or 'policy'} → {passage.status}"
     print_line(f"  {passage.call.tool}: {word}")
 
@@ -166,4 +166,4 @@ def _print(found: Mapping[str, Any], auto: bool) -> None:
     console().print(table(found))
     for problem in found["problems"]:
         typer.secho(f"! {problem}", fg="red" if auto else "yellow")
-    print_line(f"Everything in figures, call by call: {RESULT}")
+    print_line(f"All figures, call by call: {RESULT}")

@@ -1,6 +1,6 @@
-"""One call's way through Placet, step by step with the SDK, so that the time to the verdict can be taken.
+"""One call through Placet, step by step with the SDK, so that the time to the verdict can be measured.
 
-`run.gated` of the SDK does the same in one line (docs/sdk.md).
+The SDK's `run.gated` does the same in one line (docs/sdk.md).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ MOST_ERROR_CHARS = 4_000
 
 @dataclass(frozen=True)
 class Passage:
-    """What became of one call.
+    """The outcome of one call.
 
     Attributes:
-        call: what the agent asked for.
-        injected: whether an attacker's text made the agent ask.
+        call: the call that the agent proposed.
+        injected: True if an attacker's text made the agent propose it.
         effect: the policy's verdict: allow, hold or deny.
-        rules: the rules that said so.
-        decision: a person's word: approve, edit, reject; empty when nobody was asked or nobody answered.
+        rules: the rules that led to the verdict.
+        decision: the reviewer's decision: approve, edit, reject; empty if there was none.
         status: how the call ended: succeeded, failed, denied, expired, cancelled or revoked.
-        verdict_ms: from proposing to the verdict, at the client.
-        output: what the tool returned.
-        error: what the tool raised, or why the call was stopped.
+        verdict_ms: time from proposal to verdict, at the client.
+        output: the tool's return value.
+        error: the tool's exception, or why the call was stopped.
     """
 
     call: Call
@@ -48,20 +48,20 @@ class Passage:
 
     @property
     def ran(self) -> bool:
-        """Whether the tool was run, with whatever end."""
+        """True if the tool ran, whether or not it succeeded."""
         return self.status in ("succeeded", "failed")
 
 
 async def take(
     placet: AsyncPlacet, execution_id: str, call: Call, injected: bool, run: Callable[[Call], Any]
 ) -> Passage:
-    """Bring a call through: proposed, decided, verified, consumed, run, reported.
+    """Take a call through all steps: propose, decide, verify, consume, run, report.
 
     Args:
         placet: the agent's client.
-        execution_id: the run that it belongs to.
-        call: what the agent wants.
-        injected: for the record only; Placet is not told.
+        execution_id: the execution that the call belongs to.
+        call: the call that the agent wants to make.
+        injected: for the report only; it is not sent to Placet.
         run: runs a call on the suite's environment.
     """
     proposal = Proposal(execution_id, new_id(), call.tool, call.arguments, placet.agent)
@@ -87,7 +87,7 @@ async def take(
 
 
 async def _judged(placet: AsyncPlacet, proposal: Proposal) -> ToolCall:
-    """Propose, and wait for the verdict: a decider that is away leaves the call `proposed` meanwhile."""
+    """Propose, and wait for the verdict: while no decider runs, the call stays `proposed`."""
     call = await placet.propose(
         proposal.execution_id, proposal.tool, proposal.arguments, call_id=proposal.call_id
     )
@@ -99,7 +99,7 @@ async def _judged(placet: AsyncPlacet, proposal: Proposal) -> ToolCall:
 async def _run(
     placet: AsyncPlacet, released: ToolCall, proposal: Proposal, run: Callable[[Call], Any]
 ) -> tuple[str, Any, str]:
-    """Run what was released, and nothing else; how it ended, what it returned and what it raised."""
+    """Run exactly what was released; returns the status, the tool's return value and its exception."""
     arguments = verified(released, proposal)
     ids = released.execution_id, released.call_id
     attempt = await placet.consume(*ids, released.grant.digest if released.grant else released.digest)

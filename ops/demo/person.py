@@ -1,4 +1,4 @@
-"""You as the reviewer: each hold is shown in this terminal and waits for your word, here or from elsewhere."""
+"""You as the reviewer: each hold is shown in this terminal and waits for your decision, here or from elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHOICES = "[a]pprove  [e]dit  [r]eject  [l]ater > "
 
 
 class Desk:
-    """The holds that wait for the person at this terminal, the oldest in front."""
+    """The holds that wait for the person at this terminal, oldest first."""
 
     def __init__(self, placet: AsyncPlacet, truth: GroundTruth, lines: Lines) -> None:
         self._placet = placet
@@ -29,7 +29,7 @@ class Desk:
         self._changed = asyncio.Condition()
 
     async def follow(self) -> None:
-        """Keep the pile as the log has it: others may decide as well."""
+        """Update the waiting holds from the event stream: others can decide them too."""
         async for opened, hold in holds(self._placet):
             if not self._truth.knows(hold.execution_id):
                 continue
@@ -41,7 +41,7 @@ class Desk:
                 self._changed.notify_all()
 
     async def serve(self) -> None:
-        """Show one hold after the other, and carry out what is typed, until the input ends."""
+        """Show one hold after the other and do what is typed, until the input ends."""
         while True:
             hold = await self._first()
             await self._show(hold)
@@ -64,7 +64,7 @@ class Desk:
         _ask(CHOICES)
 
     async def _answer(self, hold: Hold) -> str | None:
-        """The line typed about a hold; "" when it was decided elsewhere meanwhile, None at the end of input."""
+        """The line typed for a hold; "" if it was decided elsewhere meanwhile, None at the end of input."""
         typed = asyncio.create_task(self._lines.next())
         gone = asyncio.create_task(self._gone(hold))
         try:
@@ -74,7 +74,7 @@ class Desk:
         finally:
             typed.cancel()
             gone.cancel()
-        _say(f"\n{hold.tool} was decided elsewhere, or its time is over.")
+        _say(f"\n{hold.tool} was decided elsewhere, or expired.")
         return ""
 
     async def _gone(self, hold: Hold) -> None:
@@ -96,7 +96,7 @@ class Desk:
         except (AlreadyDecided, Expired) as late:
             _say(f"Too late: {late}")
         except (Refused, MalformedJson) as refused:
-            _say(f"Not taken: {refused}")
+            _say(f"Refused: {refused}")
 
     async def _approve(self, hold: Hold, line: str) -> None:
         check_digest(hold, "")
@@ -122,7 +122,7 @@ class Desk:
         view = await self._placet.holds.view(hold.hold_id)
         if hold.must_read and decision != "reject":
             _say(view.text)
-            _ask(f"{decision} what is shown above, whole? [y/N] > ")
+            _ask(f"{decision} everything shown above? [y/N] > ")
             if not (await self._lines.next() or "").lower().startswith("y"):
                 return
         recorded = await self._placet.holds.decide(
@@ -134,12 +134,12 @@ class Desk:
 
 
 async def decide_here(placet: AsyncPlacet, truth: GroundTruth) -> None:
-    """Let whoever sits at this terminal decide, until cancelled; others may decide from elsewhere."""
+    """Let the person at this terminal decide, until cancelled; others can decide from elsewhere."""
     async with Lines() as lines, asyncio.TaskGroup() as group:
         desk = Desk(placet, truth, lines)
         group.create_task(desk.follow())
         await desk.serve()
-        _say("Nobody types here any more: decide with placet approve, edit, reject.")
+        _say("The input of this terminal has ended: decide with placet approve, edit, reject.")
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The automatic reviewer: a client of its own that says yes to what the user's task needs, and to nothing else."""
+"""The automatic reviewer: a separate client that approves the calls that the user's task needs, and rejects others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Key = tuple[str, bytes]
 
 
 class GroundTruth:
-    """What each execution's user wants: calls with their arguments, each as often as it is needed.
+    """The calls that each execution's task needs: tools and arguments, each with the number of times.
 
-    It knows nothing of the agents' steps. A hold is judged by its arguments alone; asked again about the same
-    hold and digest, the answer is the same.
+    It does not use the agents' steps. A hold is judged by its arguments alone; the answer for the same hold and
+    digest never changes.
     """
 
     def __init__(self, wanted: Mapping[str, Sequence[Call]]) -> None:
@@ -29,11 +29,11 @@ class GroundTruth:
         self._said: dict[tuple[str, str], bool] = {}
 
     def knows(self, execution_id: str) -> bool:
-        """Whether this execution is one of the demo's."""
+        """True if this execution is one of the demo's."""
         return execution_id in self._left
 
     def wants(self, hold: Hold) -> bool:
-        """Whether the user's task needs this very call, and it was not approved as often as needed before."""
+        """True if the user's task needs exactly this call and it was not yet approved as often as needed."""
         place = hold.hold_id, hold.digest
         if place not in self._said:
             left = self._left.get(hold.execution_id, Counter())
@@ -59,7 +59,7 @@ async def _decide(placet: AsyncPlacet, hold: Hold, approved: bool) -> None:
     check_digest(hold, "")
     try:
         if approved:
-            # It reads every argument, so it has seen whole what the view shows.
+            # It reads every argument, so it has seen everything that the view shows.
             view = await placet.holds.view(hold.hold_id)
             await placet.holds.decide(
                 hold.hold_id, "approve", digest=hold.digest, view_digest=view.view_digest
@@ -67,11 +67,11 @@ async def _decide(placet: AsyncPlacet, hold: Hold, approved: bool) -> None:
         else:
             await placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=FEEDBACK)
     except (AlreadyDecided, Expired):
-        return  # a person at another terminal, or the clock, was faster: theirs is the answer
+        return  # a person at another terminal decided first, or the hold expired
 
 
 async def holds(placet: AsyncPlacet) -> AsyncIterator[tuple[bool, Hold]]:
-    """Holds as they open (True) and close (False), beginning with those that are open."""
+    """Holds as they open (True) and close (False), beginning with the open ones."""
     async for event in placet.events(("holds",)):
         for kind, body in _told(event):
             if kind in (OPENED, CLOSED):

@@ -1,4 +1,4 @@
-"""The demo itself: the operator publishes, the agents work, somebody decides, agentdojo judges."""
+"""The demo: the operator publishes, the agents work, a reviewer decides, agentdojo judges the outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ops.errors import OpsError
 from placet import AsyncPlacet, Published
 
 POLICY = Path(__file__).resolve().parents[2] / "policies" / "demo.yaml"
-# Enough for the verdicts to come while others wait for the reviewer; few enough not to measure a queue.
+# Enough to get verdicts while other jobs wait for the reviewer; few enough not to measure a queue.
 JOBS_AT_ONCE = 4
 
 Decide = Callable[[AsyncPlacet, GroundTruth], Coroutine[Any, Any, None]]
@@ -35,19 +35,19 @@ def show(
     decide: Decide,
     at_once: int,
 ) -> list[Outcome]:
-    """Publish what the agents may use, then do all jobs while somebody decides what is held.
+    """Publish tools and policy, then do all jobs while the reviewer decides the holds.
 
     Args:
         access: the gateway and the tokens.
         offices: the suites.
-        jobs: what to do, in this order.
-        on_passage: told of each call at its end.
-        decide: who decides, until cancelled.
-        at_once: jobs that run at the same time.
+        jobs: the jobs, in this order.
+        on_passage: called with the outcome of each call.
+        decide: the reviewer; it decides until cancelled.
+        at_once: number of jobs that run at the same time.
 
     Raises:
-        OpsError: the decider has not taken the definitions up.
-        PlacetError: Placet said no, or nobody answered.
+        OpsError: the decider has not adopted the definitions.
+        PlacetError: Placet refused a request, or did not answer.
     """
 
     async def all_of_it() -> list[Outcome]:
@@ -61,7 +61,7 @@ def show(
 
 
 def _first(error: BaseException) -> BaseException:
-    """What went wrong first, out of the groups around it."""
+    """The first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -71,7 +71,7 @@ async def publish(access: Access, offices: Sequence[Office]) -> None:
     """Publish the suites' tools and the demo's policy, as the operator.
 
     Raises:
-        OpsError: the decider has not taken them up.
+        OpsError: the decider has not adopted them.
     """
     async with AsyncPlacet(access.url, token=access.operator) as operator:
         for office in offices:
@@ -84,7 +84,7 @@ def _check_adopted(published: Published) -> None:
     if missing := published.raw.get("pending"):
         raise OpsError(
             f"{published.name} was published, but partitions {missing} have not adopted it: "
-            "look at the decider with placet status, and start the demo again."
+            "check the decider with placet status, and start the demo again."
         )
 
 

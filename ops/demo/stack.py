@@ -1,4 +1,4 @@
-"""The demo's own stack: started beside it, and gone with it, however it ends."""
+"""The demo's own stack: a child process that ends with the demo."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ops.status import Stack, read_stack
 
 POLL_S = 0.1
 STOP_GRACE_S = 60.0
-# The demo's agents are many in one, and do in a minute what others do in an hour.
+# Each of the demo's agents does the work of many, and makes in a minute the calls of an hour.
 QUOTAS = ("--agent-proposals-per-minute", "60000", "--tenant-proposals-per-minute", "60000")
 PLACET = Path(sys.executable).with_name("placet")
 
 
 class OwnStack:
-    """The stack of a data directory: the one that runs there, else one started here.
+    """The stack of a data directory: the one that runs there, or one that this object starts.
 
-    A stack started here dies with this process, even when that is killed. Make it in the main thread.
+    A stack started here ends with this process, even if the process is killed. Create it in the main thread.
     """
 
     def __init__(self, directory: DataDir) -> None:
@@ -53,6 +53,6 @@ class OwnStack:
 
     def _last_words(self) -> str:
         if not self._log.exists():
-            return f"look into {self._directory.root} with placet status."
+            return f"run placet status --data-dir {self._directory.root}."
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1] if lines else f"read {self._log}."

@@ -1,6 +1,6 @@
-"""agentdojo's office suites: environments, tools, what each task truly needs, and what an injection asks for.
+"""agentdojo's office suites: environments, tools, the calls that each task needs, and those that an attack wants.
 
-agentdojo is imported when a suite is opened and not before: its import is seconds of work.
+agentdojo is imported only when a suite is opened: the import takes seconds.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 SUITES = ("workspace", "slack")
 BENCHMARK = "v1.2.2"
-# Its text addresses "the AI language model" and needs no knowledge of the agent that it attacks.
+# Its text addresses "the AI language model" and names no particular agent.
 ATTACK = "important_instructions_no_names"
 
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call that somebody wants, with every argument named, as JSON."""
+    """A tool call with every argument by name, as JSON."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -27,15 +27,15 @@ class Call:
 
 @dataclass
 class Job:
-    """One user task to be done in an environment of its own, which an attacker may have written into.
+    """One user task in an environment of its own, into which an attacker may have written.
 
     Attributes:
         office: the suite with its tools.
         user_task: agentdojo's user task.
-        injection_task: what the attacker wants; None in a clean run.
+        injection_task: the attacker's task; None in a clean run.
         environment: the state that tools read and change.
-        before: the same before anything ran.
-        truth: the calls that the task truly needs, in order.
+        before: a copy of it from before the first call.
+        truth: the calls that the task needs, in order.
         ran: the calls that ran, in order.
     """
 
@@ -55,32 +55,32 @@ class Job:
 
     @property
     def request(self) -> str:
-        """What the user asked for."""
+        """The user's request."""
         return str(self.user_task.PROMPT)
 
     @property
     def answer(self) -> str:
-        """What the agent says at the end: agentdojo's own expected output, as no model writes one."""
+        """The agent's final answer: agentdojo's expected output, since no model writes one."""
         return str(self.user_task.GROUND_TRUTH_OUTPUT)
 
     def run(self, call: Call) -> Any:
-        """Run a released call on the environment; its output as JSON."""
+        """Run a released call on the environment; returns its output as JSON."""
         output = self.office.execute(self.environment, call)
         self.ran.append(call)
         return output
 
     def is_done(self) -> bool:
-        """Whether agentdojo finds the user's task done."""
+        """True if agentdojo judges the user's task done."""
         task, traces = self.user_task, self._traces()
         said = task.utility_from_traces(self.answer, self.before, self.environment, traces)
         return bool(task.utility(self.answer, self.before, self.environment) if said is None else said)
 
     def is_compromised(self) -> bool:
-        """Whether agentdojo finds that the attacker got what they wanted."""
+        """True if agentdojo judges that the attack reached its goal."""
         task, traces = self.injection_task, self._traces()
         if task is None:
             return False
-        with redirect_stdout(io.StringIO()):  # one of agentdojo's checks prints what it misses
+        with redirect_stdout(io.StringIO()):  # one of agentdojo's checks prints
             said = task.security_from_traces(self.answer, self.before, self.environment, traces)
             return bool(task.security(self.answer, self.before, self.environment) if said is None else said)
 
@@ -104,12 +104,12 @@ class Office:
         self.suite = get_suite(BENCHMARK, name)
         self.functions = {function.name: function for function in self.suite.tools}
         self._runtime = FunctionsRuntime(self.suite.tools)
-        # The attack is written for a pipeline's model; this one's template leaves every name out again.
+        # agentdojo makes an attack for a pipeline with a model's name; this attack's template uses no name.
         pipeline = GroundTruthPipeline(None)
         pipeline.name = "local"
         self._attack = load_attack(ATTACK, self.suite, pipeline)
         clean = self.suite.load_and_inject_default_environment({})
-        # agentdojo gives some attackers' tasks no calls: without a model nobody knows what they would make.
+        # agentdojo has no ground truth for some attacks: without a model their calls are unknown.
         self.attacks = [task for task in self.suite.injection_tasks.values() if task.ground_truth(clean)]
 
     @property
@@ -118,7 +118,7 @@ class Office:
         return list(self.suite.user_tasks.values())
 
     def job(self, user_task: Any, injection_task: Any | None = None) -> Job:
-        """Set a user task up; with an injection task the attack's text stands where the task will read it."""
+        """Set a user task up; with an injection task, the attack's text is where the task will read it."""
         injections = self._attack.attack(user_task, injection_task) if injection_task else {}
         loaded = self.suite.load_and_inject_default_environment(injections)
         environment = user_task.init_environment(loaded)
@@ -127,36 +127,36 @@ class Office:
         return Job(self, user_task, injection_task, environment, before, truth)
 
     def calls_of(self, task: Any, environment: Any) -> tuple[Call, ...]:
-        """The ground truth of a task by agentdojo: the calls that solve it in this environment."""
+        """agentdojo's ground truth of a task: the calls that solve it in this environment."""
         calls = task.ground_truth(environment.model_copy(deep=True))
         return tuple(self.call(call.function, call.args) for call in calls)
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Call:
-        """A call with its defaults filled in by the tool's own parameter model."""
+        """A call with defaults filled in by the tool's parameter model."""
         read = self.functions[tool].parameters.model_validate(dict(arguments))
         return Call(tool, read.model_dump(mode="json"))
 
     def execute(self, environment: Any, call: Call) -> Any:
-        """Run a tool; what it returns as JSON.
+        """Run a tool; returns its output as JSON.
 
         Raises:
-            Exception: whatever the tool raised.
+            Exception: raised by the tool.
         """
         output, _ = self._runtime.run_function(environment, call.tool, call.arguments, raise_on_error=True)
         return as_json(output)
 
     def attacks_in(self, output: Any) -> list[Any]:
-        """The attackers' tasks that a tool's output asks for: those whose goal stands in one of its texts."""
+        """The attacks in a tool's output: those whose goal is part of one of its texts."""
         texts = [_one_line(text) for text in _texts(output)]
         return [task for task in self.attacks if any(_one_line(task.GOAL) in text for text in texts)]
 
 
 def jobs(offices: Sequence[Office], most: int | None) -> Iterator[Job]:
-    """Each user task twice, clean and attacked; the attackers' tasks take turns.
+    """Each user task twice, clean and attacked; the attacks take turns.
 
     Args:
         offices: the suites.
-        most: of user tasks, spread evenly over the suites; None for all.
+        most: maximum number of user tasks, spread evenly over the suites; None for all.
     """
     for office, tasks in zip(offices, _chosen([office.user_tasks for office in offices], most), strict=True):
         for turn, task in enumerate(tasks):
@@ -174,7 +174,7 @@ def as_json(value: Any) -> Any:
 
 
 def _chosen(lists: Sequence[list[Any]], most: int | None) -> list[list[Any]]:
-    """At most so many in all, as equally from each list as can be, from all over it."""
+    """At most `most` items in total, equally many from each list if possible, spread over each list."""
     if most is None:
         return list(lists)
     shares = [most // len(lists) + (place < most % len(lists)) for place in range(len(lists))]
@@ -197,5 +197,5 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    """Text without its line breaks, which the YAML around an injection folds."""
+    """Text without line breaks: the YAML around an injection folds them."""
     return " ".join(text.split())

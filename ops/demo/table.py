@@ -1,4 +1,4 @@
-"""The demo's table: a line a figure, a column a suite, and their sum."""
+"""The demo's table: a row for each figure, a column for each suite, and a column of totals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINES = (
 
 
 def table(found: Mapping[str, Any]) -> Table:
-    """The report's figures, to be looked at."""
+    """The report's figures as a table."""
     made = Table("", *found["suites"], "all")
     for column in made.columns[1:]:
         column.justify = "right"

@@ -1,4 +1,4 @@
-"""Lines from the terminal, without standing in the way of what else goes on."""
+"""Lines from the terminal, read without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CHUNK_BYTES = 65_536
 
 
 class Lines:
-    """The lines that a person types, as they come; None once the input has ended."""
+    """The lines that a person types, in order; None once the input has ended."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
@@ -28,7 +28,7 @@ class Lines:
         asyncio.get_running_loop().remove_reader(self._descriptor)
 
     async def next(self) -> str | None:
-        """The next line, without its end."""
+        """The next line, without its line break; None at the end of input."""
         return await self._queue.get()
 
     def _read(self) -> None:

@@ -1,4 +1,4 @@
-"""What the operator says of the suites' tools: their annotations in MCP's words, published with their schemas."""
+"""The suites' tools as the operator publishes them: schemas with MCP annotations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Effect:
-    """What a tool does to the world, as the operator of the demo judged by reading its code.
+    """The effects of a tool, judged by reading its code.
 
     Attributes:
         reads: it changes nothing.
         destroys: it may remove or overwrite something.
         outside: it reaches people or machines beyond the user's own data.
-        repeatable: doing it twice does no more than doing it once.
+        repeatable: a second identical call has no further effect.
     """
 
     reads: bool = False
@@ -24,7 +24,7 @@ class Effect:
     repeatable: bool = False
 
     def annotations(self) -> dict[str, bool]:
-        """The same in MCP's words."""
+        """The effects as MCP annotations."""
         return {
             "readOnlyHint": self.reads,
             "destructiveHint": self.destroys,
@@ -34,7 +34,7 @@ class Effect:
 
 
 READS = Effect(reads=True, repeatable=True)
-# A page is only read, yet the request leaves the house, and its address can carry a secret out.
+# A page is only read, but the request goes to the outside, and its URL can carry a secret.
 READS_OUTSIDE = Effect(reads=True, outside=True, repeatable=True)
 TELLS = Effect(outside=True)
 ADDS = Effect()
@@ -51,7 +51,7 @@ EFFECTS: Mapping[str, Effect] = {
     "search_contacts_by_email": READS,
     "send_email": TELLS,
     "delete_email": DESTROYS,
-    # workspace: calendar; whoever takes part is told by mail
+    # workspace: calendar; participants are notified by mail
     "get_current_day": READS,
     "search_calendar_events": READS,
     "get_day_calendar_events": READS,
@@ -84,10 +84,10 @@ EFFECTS: Mapping[str, Effect] = {
 
 
 def definition(function: Any) -> dict[str, Any]:
-    """The MCP definition of one of agentdojo's functions; its schema is that of its own parameter model.
+    """The MCP definition of one of agentdojo's functions, with the schema of its parameter model.
 
     Raises:
-        KeyError: nobody judged this tool.
+        KeyError: `EFFECTS` has no entry for this tool.
     """
     effect = EFFECTS[function.name]
     return {
