@@ -36,7 +36,7 @@ TAKEN_UP = {
 ENDS = {
     "grants": "Releases that it signed no longer verify; calls can still be consumed at the gateway.",
     "issuer": "Tokens that it signed are refused within a second, and their sockets closed within five.",
-    "gateway": "Commands that it signed and that are still undecided become dead letters: restart each gateway first.",
+    "gateway": "Undecided commands that it signed become dead letters: restart each gateway first.",
     "decider": (
         "Records in the log that it signed no longer count, except those before the offsets in "
         "keys/signed-from.json, and no decider starts on a log that counted them (docs/identity.md)."

@@ -112,7 +112,7 @@ def _prepare(most: int | None, progress: Progress) -> tuple[list[Office], list[J
 
 @contextmanager
 def _placet(settings: Settings, data_dir: Path | None) -> Iterator[Callable[[], Access]]:
-    """A function that waits for the gateway and returns access to it; a stack started for it is stopped at the end."""
+    """A function that waits for the gateway and gives access to it; a stack started for it stops at the end."""
     if settings.url is not None:
         checked_address("The address given by --url", settings.url)
         if not settings.token:

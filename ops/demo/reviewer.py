@@ -1,4 +1,4 @@
-"""The automatic reviewer: a separate client that approves the calls that the user's task needs, and rejects others."""
+"""The automatic reviewer: a separate client that approves the calls of the user's task, and rejects others."""
 
 from __future__ import annotations
 

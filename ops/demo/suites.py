@@ -127,7 +127,7 @@ class Office:
         return Job(self, user_task, injection_task, environment, before, truth)
 
     def calls_of(self, task: Any, environment: Any) -> tuple[Call, ...]:
-        """agentdojo's ground truth of a task: the calls that solve it in this environment."""
+        """The ground truth of a task in agentdojo: the calls that solve it in this environment."""
         calls = task.ground_truth(environment.model_copy(deep=True))
         return tuple(self.call(call.function, call.args) for call in calls)
 
