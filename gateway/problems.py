@@ -13,10 +13,9 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from schemas.plain_words import by_place, sentence
-from schemas.refusals import HTTP_STATUS, Refusal
+from schemas.refusals import HTTP_STATUS, PRECEDENCE, Refusal
 
 MEDIA_TYPE = "application/problem+json"
-PRECEDENCE = {code: place for place, code in enumerate(Refusal)}
 ERRORS_MAX = 100
 # Codes of what HTTP itself refuses.
 _BARE_CODES = {

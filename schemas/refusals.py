@@ -1,10 +1,12 @@
-"""Every reason for which Placet says no, in the order in which reasons are looked for."""
+"""Every reason for which Placet refuses a request: its code, its HTTP status, and what a client can do about it."""
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Refusal(StrEnum):
-    """The closed list of refusal codes; declaration order is precedence (protocol, Refusals)."""
+    """The closed list of refusal codes, in order of precedence: of several that apply, the first is answered."""
 
     UNAUTHENTICATED = "unauthenticated"
     NOT_FOUND = "not_found"
@@ -33,29 +35,156 @@ class Refusal(StrEnum):
     DUPLICATE = "duplicate"
 
 
-HTTP_STATUS: dict[Refusal, int] = {
-    Refusal.UNAUTHENTICATED: 401,
-    Refusal.NOT_FOUND: 404,
-    Refusal.NOT_AUTHORISED: 403,
-    Refusal.OWN_REQUEST: 403,
-    Refusal.FORBIDDEN_ROLE: 403,
-    Refusal.TOO_LARGE: 413,
-    Refusal.MALFORMED: 400,
-    Refusal.INVALID: 422,
-    Refusal.INVALID_ARGUMENTS: 422,
-    Refusal.UNKNOWN_OPTION: 422,
-    Refusal.ALREADY_DECIDED: 409,
-    Refusal.EXPIRED: 409,
-    Refusal.EXECUTION_CLOSED: 409,
-    Refusal.NOT_OPEN: 409,
-    Refusal.ALREADY_VOTED: 409,
-    Refusal.DIGEST_MISMATCH: 409,
-    Refusal.ID_REUSED: 409,
-    Refusal.IDEMPOTENCY_KEY_REUSED: 409,
-    Refusal.ALREADY_CONSUMED: 409,
-    Refusal.NOT_RELEASED: 409,
-    Refusal.EDIT_DENIED: 422,
-    Refusal.QUOTA: 429,
-    Refusal.UNAVAILABLE: 503,
-    Refusal.DUPLICATE: 200,
+class Meaning(NamedTuple):
+    """What a refusal means.
+
+    Attributes:
+        status: the HTTP status of its answer.
+        when: when it is answered, as sentences.
+        remedy: what the client can do, as sentences.
+    """
+
+    status: int
+    when: str
+    remedy: str
+
+
+MEANINGS: Mapping[Refusal, Meaning] = {
+    Refusal.UNAUTHENTICATED: Meaning(
+        401,
+        "The request has no token, or its token cannot be verified, has expired or was withdrawn.",
+        "Get a new token and send the request again.",
+    ),
+    Refusal.NOT_FOUND: Meaning(
+        404,
+        "There is no such thing, or the token may not know that there is: the answer is the same for a resource of "
+        "another tenant or project.",
+        "Check the id and the project of the token.",
+    ),
+    Refusal.NOT_AUTHORISED: Meaning(
+        403,
+        "The token's kind cannot do this at all: an agent's token decides nothing, and acts only for its own agent "
+        "in its own executions.",
+        "Use a token of the person or agent that the request is for.",
+    ),
+    Refusal.OWN_REQUEST: Meaning(
+        403,
+        "The hold asks for somebody other than its requesters, and the caller is one of them: the person who started "
+        "the run, the agent's owner, or the author of the edit.",
+        "Another person must decide.",
+    ),
+    Refusal.FORBIDDEN_ROLE: Meaning(
+        403,
+        "The caller has none of the roles that the hold, the rule or the operation requires, or is excluded by name.",
+        "A person with the role must do it; an operator can change roles and policies.",
+    ),
+    Refusal.TOO_LARGE: Meaning(
+        413,
+        "The body, or one field of it, is longer than its limit (256 KiB of canonical JSON for arguments).",
+        "Send less, or a reference to the data.",
+    ),
+    Refusal.MALFORMED: Meaning(
+        400,
+        "The body is not JSON with one meaning: a syntax error, a key twice, NaN, half a surrogate pair, an integer "
+        "beyond 2^53 − 1.",
+        "Correct the JSON; send large integers as strings.",
+    ),
+    Refusal.INVALID: Meaning(
+        422,
+        "A field is missing, unknown or not of its form, or the fields do not go together. `errors` lists each one.",
+        "Correct the fields that `errors` names.",
+    ),
+    Refusal.INVALID_ARGUMENTS: Meaning(
+        422,
+        "The arguments of a call, or the answer to a request, do not fit the published schema. `detail` names the "
+        "path.",
+        "Correct the value; an agent can give the sentence to its model.",
+    ),
+    Refusal.UNKNOWN_OPTION: Meaning(
+        422,
+        "The answer is none of the options of the question.",
+        "Answer with the id of an option.",
+    ),
+    Refusal.ALREADY_DECIDED: Meaning(
+        409,
+        "Another decision has resolved the hold; `winning_decision_id` names it.",
+        "Nothing: read the hold to see the outcome.",
+    ),
+    Refusal.EXPIRED: Meaning(
+        409,
+        "The deadline has passed, by the time of the log.",
+        "The agent must propose again.",
+    ),
+    Refusal.EXECUTION_CLOSED: Meaning(
+        409,
+        "The execution has completed, failed or was cancelled. Its id is never used again.",
+        "Start a new execution under a new id.",
+    ),
+    Refusal.NOT_OPEN: Meaning(
+        409,
+        "The thing is not in a state in which this can be done: a hold whose call is gone, an execution that is not "
+        "paused, a rule that is not active.",
+        "Read its present state.",
+    ),
+    Refusal.ALREADY_VOTED: Meaning(
+        409,
+        "The same person has voted already, under this or another account, or by a delegation.",
+        "Another person must vote.",
+    ),
+    Refusal.DIGEST_MISMATCH: Meaning(
+        409,
+        "The digest is not that of what waits now: the arguments were edited, or the tool's definition has changed.",
+        "Read the hold or the call again, and decide on what it shows now.",
+    ),
+    Refusal.ID_REUSED: Meaning(
+        409,
+        "The id that the client chose is taken by a request with another body.",
+        "Choose another id, or send the first body again to get its answer.",
+    ),
+    Refusal.IDEMPOTENCY_KEY_REUSED: Meaning(
+        409,
+        "The Idempotency-Key, or the `ref` of a socket, was used for a request with another body.",
+        "Use a fresh key for a new request.",
+    ),
+    Refusal.ALREADY_CONSUMED: Meaning(
+        409,
+        "Another attempt has the call, or had it and has reported its result.",
+        "Do not run the call; read its result.",
+    ),
+    Refusal.NOT_RELEASED: Meaning(
+        409,
+        "The call has no release that can be used: it is held, denied or revoked, its release has ended, or its "
+        "outcome is unknown.",
+        "Wait for the decision; do not run the call.",
+    ),
+    Refusal.EDIT_DENIED: Meaning(
+        422,
+        "The policy denies the call as it was edited. The hold stays open for the earlier arguments.",
+        "Edit it differently, or approve or reject what waits.",
+    ),
+    Refusal.QUOTA: Meaning(
+        429,
+        "The caller, its agent or its tenant has used up its share of requests, open calls or time.",
+        "Wait as long as `retry_after` says, in seconds.",
+    ),
+    Refusal.UNAVAILABLE: Meaning(
+        503,
+        "The request could not be decided now: the log, the decider or the views do not answer in time. It may still "
+        "be decided.",
+        "Repeat it with the same Idempotency-Key: it is carried out once.",
+    ),
+    Refusal.DUPLICATE: Meaning(
+        200,
+        "In the log only: the same request arrived under another command id. The API answers it with the resource as "
+        "it stands.",
+        "Nothing.",
+    ),
 }
+
+HTTP_STATUS: Mapping[Refusal, int] = {code: meaning.status for code, meaning in MEANINGS.items()}
+PRECEDENCE: Mapping[str, int] = {code: place for place, code in enumerate(Refusal)}
+
+
+def first_in_precedence(codes: Iterable[Refusal]) -> Refusal | None:
+    """The refusal that is answered where several apply; None for none."""
+    return min(codes, key=PRECEDENCE.__getitem__, default=None)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from gateway.docs_gen.schemas import summary_of
 from gateway.sockets.protocol import Answered, Received, type_of
 from gateway.words.verb import Sent
-from schemas.refusals import HTTP_STATUS, Refusal
+from schemas.refusals import HTTP_STATUS, MEANINGS, Refusal
 
 # What they stand for is said once for all messages.
 COMMON = frozenset({"type", "ref", "cursor"})
@@ -35,6 +35,14 @@ def refusal_table(codes: Iterable[Refusal]) -> list[str]:
     wanted = set(codes)
     rows = [f"| `{code}` | {HTTP_STATUS[code]} |" for code in Refusal if code in wanted]
     return ["| code | status |", "|---|---|", *rows, ""]
+
+
+def refusal_paragraphs() -> list[str]:
+    """A paragraph for each refusal, in their order of precedence."""
+    lines = []
+    for code, meaning in MEANINGS.items():
+        lines += [f"## `{code}` ({meaning.status})", "", f"{meaning.when} {meaning.remedy}", ""]
+    return lines
 
 
 def _rows(

@@ -21,10 +21,10 @@ from gateway.identity.doors import (
 )
 from gateway.identity.issuer import issue
 from gateway.identity.keys import ISSUERS, PublicKeyFile, load_or_create
-from gateway.problems import PRECEDENCE, Problem, first_of
+from gateway.problems import Problem, first_of
 from schemas.actor import Actor
 from schemas.principals import People, principal_from_value
-from schemas.refusals import Refusal
+from schemas.refusals import PRECEDENCE, Refusal
 from schemas.token import Claims
 
 BOT = Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing")

@@ -10,7 +10,7 @@ from schemas.events import executions as x
 from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
-from schemas.refusals import Refusal
+from schemas.refusals import PRECEDENCE, Refusal
 from services.domain.arguments import object_problem
 from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
@@ -23,8 +23,6 @@ from services.domain.execution.views import with_views
 from services.domain.input_schema import NotNow
 from services.domain.refusals import Events, refuse, refuse_decision
 from services.domain.state import Execution
-
-PRECEDENCE = tuple(Refusal)
 
 
 def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
@@ -54,7 +52,7 @@ def _refuse_unfit(events: Events, command: Message, ctx: Context, unfit: Refusal
     a DecisionRefused, nor has another's detail.
     """
     code: Refusal | None = getattr(events[-1], "code", None) if events else None
-    comes_first = code is not None and PRECEDENCE.index(code) <= PRECEDENCE.index(Refusal.INVALID)
+    comes_first = code is not None and PRECEDENCE[code] <= PRECEDENCE[Refusal.INVALID]
     return refuse(ctx, command, code if code is not None and comes_first else unfit, detail)
 
 

@@ -13,7 +13,7 @@ from schemas.events import holds as h
 from schemas.events import rules as r
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
-from schemas.refusals import Refusal
+from schemas.refusals import PRECEDENCE, Refusal
 from schemas.requirement import escalated, widened
 from schemas.standing_rule import standing_rule_from_text
 from services.domain.authority.authority import refusal_to_decide, requesters_of
@@ -30,7 +30,6 @@ from services.domain.state import Call, Execution, Hold, Vote
 
 EXTENSION_MAX_S = 7 * 24 * 60 * 60
 CLAIM_MAX_S = 60 * 60
-PRECEDENCE = tuple(Refusal)
 
 
 def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events:
@@ -171,7 +170,7 @@ def _on_open_hold(
 def _first(*against: Problem | None) -> Problem | None:
     """The reason that comes first in precedence."""
     reasons = (reason for reason in against if reason is not None)
-    return min(reasons, key=lambda reason: PRECEDENCE.index(reason[0]), default=None)
+    return min(reasons, key=lambda reason: PRECEDENCE[reason[0]], default=None)
 
 
 def _decision_problem(
