@@ -153,7 +153,7 @@ def test_edit_sends_the_arguments_and_shows_what_changes(terminal: Terminal) -> 
 
 def test_edit_where_nobody_can_be_asked_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("edit", "c0ffee", "--arguments", '{"recipient": "GB30", "amount": 98.7}') == 2
-    assert "nobody can be asked here: give --yes" in terminal.err
+    assert "there is no terminal to prompt on: give --yes" in terminal.err
     assert terminal.sent() == []
 
 
@@ -253,7 +253,7 @@ def test_answer_to_a_permission_with_options_is_one_of_them(
 
 def test_edit_that_changes_nothing_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("edit", "c0ffee", "--yes", "--arguments", json.dumps(HOLD["arguments"])) == 2
-    assert "they are the call's own: placet approve" in terminal.err
+    assert "these are the call's own arguments; use: placet approve" in terminal.err
     assert terminal.sent() == []
 
 
@@ -331,7 +331,7 @@ def test_answer_to_a_call_that_waits_for_approval_is_wrong_usage(
 ) -> None:
     monkeypatch.setitem(HOLD, "cause", cause)
     assert terminal("answer", "c0ffee", "travel") == 2
-    assert "it is a call: placet approve, edit or reject" in terminal.err
+    assert "this is a call; use: placet approve, edit or reject" in terminal.err
     assert terminal.sent() == []
 
 

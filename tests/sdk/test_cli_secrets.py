@@ -54,7 +54,7 @@ def test_variables_on_the_command_line_are_refused_and_not_repeated(prompted: li
 def test_variables_where_nobody_can_be_asked_come_from_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decide, "is_interactive", lambda: False)
     monkeypatch.setattr("sys.stdin.read", lambda: '{"API_KEY":"k","API_URL":"u"}', raising=False)
-    with pytest.raises(typer.BadParameter, match="nobody can be asked"):
+    with pytest.raises(typer.BadParameter, match="no terminal to prompt on"):
         decide._variables(HOLD, None)
 
     assert decide._variables(HOLD, "-") == {"API_KEY": "k", "API_URL": "u"}
@@ -133,7 +133,7 @@ def test_edit_with_a_secret_on_the_command_line_is_refused_and_it_is_not_repeate
 ) -> None:
     assert edited(sealing, json.dumps(arguments)) == 2
     said = " ".join(sealing.err.replace("│", " ").split())
-    assert f"{place}: a secret on the command line is seen by all" in said
+    assert f"{place}: others can see a secret on the command line" in said
     assert SECRET not in sealing.out + sealing.err
     assert sealing.sent() == []
 

@@ -249,5 +249,5 @@ async def test_change_that_reached_nobody_is_given_up_as_soon_as_a_read(mode: Mo
 )
 def test_command_names_what_shows_whether_it_was_done(path: str, command: str) -> None:
     error = placet.NoAnswer("http://x does not answer: no answer within 20 s; it may have been done", path)
-    assert explained(error).splitlines()[1] == f"look with `{command}` before you do it again"
+    assert explained(error).splitlines()[1] == f"check with `{command}` before you repeat it"
     assert exit_code(error) == 3

@@ -1,11 +1,11 @@
-"""Placet: agents propose, people assent, the log remembers. This is the client."""
+"""The client of Placet: agents propose, people approve, and the log records both."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Not later: its module has the same name, and would stand in its place.
+# Imported now: a later import of its module, which has the same name, would replace it.
 from placet.gated import current_call, gated
 
 if TYPE_CHECKING:

@@ -133,7 +133,7 @@ def heartbeat(execution_id: str, call_id: str, attempt_id: str) -> Request:
 
 
 def revoke(execution_id: str, call_id: str, reason: str) -> Request:
-    """Take back a release that was not consumed yet."""
+    """Revoke a release that was not consumed yet."""
     return Request("POST", f"{_call(execution_id, call_id)}/revoke", {"reason": reason})
 
 
@@ -232,7 +232,7 @@ def get_policy(name: str, version: int | None) -> Request:
 
 
 def retire_policy(name: str, version: int | None, reason: str) -> Request:
-    """Take a policy out of force."""
+    """Retire a policy."""
     body = {"reason": reason} | ({} if version is None else {"version": version})
     return Request("POST", f"/policies/{segment(name)}/retire", body)
 

@@ -39,12 +39,12 @@ class AsyncPlacet:
         url: of the gateway; by default `PLACET_URL`, else what `placet up` left in `.placet/`.
         token: the bearer token, or a function that gives a fresh one; by default `PLACET_TOKEN`.
         agent: the name under which executions are started.
-        transport: `auto` (the WebSocket, REST where it isn't spoken), `ws` or `rest`.
+        transport: `auto` (the WebSocket, or REST if it is not available), `ws` or `rest`.
         patience: how long to try.
-        project: where to work, for a token of the whole tenant; by default `PLACET_PROJECT`, else the token's own.
+        project: the project, for a token of the whole tenant; by default `PLACET_PROJECT`, else the token's own.
 
     Raises:
-        NotConfigured: no gateway or no token is known.
+        NotConfigured: no gateway or no token is given.
         SettingRefused: one of them cannot be used, or is empty; the message never shows it.
     """
 
@@ -89,7 +89,7 @@ class AsyncPlacet:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         await self._transport.close()
 
     def execution(
@@ -120,15 +120,15 @@ class AsyncPlacet:
     ) -> ToolCall:
         """Propose a call; the answer comes with its verdict.
 
-        With an `attempt_id`, random and made for this run alone, a call that the policy lets through is consumed by
-        that attempt at once: the answer's `consumed` is then the leave to run it, and no `consume` follows.
-        A person's decision is waited for up to `wait_s` over REST. A WebSocket answers as soon as the call is held,
-        and pushes the decision: `wait` takes it.
+        With an `attempt_id`, random and made only for this run, a call that the policy releases is consumed by
+        that attempt at once: the answer's `consumed` is then the permission to run it, and no `consume` follows.
+        Over REST the answer waits up to `wait_s` for a person's decision. A WebSocket answers as soon as it is held,
+        and pushes the decision, which `wait` returns.
 
         Raises:
-            Refused: `id_reused` when the id stands for another proposal; `already_consumed` where another attempt
+            Refused: `id_reused` if the id belongs to another proposal; `already_consumed` if another attempt
                 runs the call.
-            NotReleased: the answer came too late to be a leave to run.
+            NotReleased: the answer came too late to be a permission to run.
         """
         check_json(arguments, "arguments")
         given = {
@@ -146,7 +146,7 @@ class AsyncPlacet:
         return call
 
     async def _confirmed(self, call: ToolCall, attempt_id: str, asked_at: float) -> None:
-        """Let an answer pass as a leave to run only where it is this attempt's, and came in time."""
+        """Accept an answer as permission to run only if it is this attempt's, and came in time."""
 
         async def answered() -> Object:
             return call.raw
@@ -157,14 +157,14 @@ class AsyncPlacet:
     async def call(
         self, execution_id: str, call_id: str, *, wait_s: float | None = None, after: str | None = None
     ) -> ToolCall:
-        """A call as it stands."""
+        """The current state of a call."""
         return await self.channel.one(ToolCall, asks.get_call(execution_id, call_id, wait_s, after))
 
     async def wait(self, execution_id: str, call_id: str, *, timeout_s: float | None = None) -> ToolCall:
-        """Wait for a call's decision, pushed where the transport can.
+        """Wait for a call's decision, pushed if the transport can.
 
         Raises:
-            StillHeld: nobody decided within `timeout_s`.
+            StillHeld: there was no decision within `timeout_s`.
         """
         found = await self.channel.patiently(lambda: self.call(execution_id, call_id), timeout_s)
         return await self.channel.decided(found, timeout_s)
@@ -172,15 +172,15 @@ class AsyncPlacet:
     async def consume(
         self, execution_id: str, call_id: str, digest: str, *, attempt_id: str | None = None
     ) -> str:
-        """Use a grant, once.
+        """Consume a grant, once.
 
         Returns:
             The attempt id to report the result under.
 
         Raises:
-            AlreadyConsumed: another attempt has it.
+            AlreadyConsumed: another attempt has consumed it.
             DigestMismatch: the release is for something else.
-            NotReleased: there is none, or not any more.
+            NotReleased: there is none, or no longer.
         """
         attempt = attempt_id or new_attempt_id()
         await consumed(
@@ -191,13 +191,13 @@ class AsyncPlacet:
         return attempt
 
     async def heartbeat(self, execution_id: str, call_id: str, attempt_id: str) -> ToolCall:
-        """Say that an attempt still runs its call: once half of `lease_seconds` has passed, and again each time.
+        """Renew an attempt's lease: once half of `lease_seconds` has passed, and again each time.
 
-        Gated functions do so by themselves.
+        Gated functions do this by themselves.
 
         Raises:
             NotReleased: the lease has ended, or the call has.
-            AlreadyConsumed: another attempt has the call.
+            AlreadyConsumed: another attempt holds the call.
         """
         return await self.channel.one(ToolCall, asks.heartbeat(execution_id, call_id, attempt_id))
 
@@ -219,10 +219,10 @@ class AsyncPlacet:
         return await self.channel.one(ToolCall, asks.result(execution_id, call_id, body), **known)
 
     async def revoke(self, execution_id: str, call_id: str, *, reason: str = "") -> ToolCall:
-        """Take back a release that was not consumed yet; its signed grant is then good for nothing.
+        """Revoke a release that was not consumed yet; its signed grant is then worthless.
 
         Raises:
-            NotReleased: there is none to take back.
+            NotReleased: there is none to revoke.
         """
         return await self.channel.one(ToolCall, asks.revoke(execution_id, call_id, reason))
 
@@ -233,7 +233,7 @@ class AsyncPlacet:
         since: datetime | str | None = None,
         cursor: str | None = None,
     ) -> Page[AuditRow]:
-        """Who did what."""
+        """The audit entries: who did what."""
         moment = since.isoformat() if isinstance(since, datetime) else since
         return await self.channel.page(
             AuditRow, asks.read("/audit", subject=subject, since=moment, cursor=cursor)
@@ -247,31 +247,31 @@ class AsyncPlacet:
         reviewer: str | None = None,
         cursor: str | None = None,
     ) -> Page[ToolCall]:
-        """The calls that were let run because of one grant, one rule or one person: name exactly one of them."""
+        """The calls that ran because of one grant, one rule or one person: name exactly one of them."""
         read = asks.read("/audit/impact", grant=grant, rule=rule, reviewer=reviewer, cursor=cursor)
         return await self.channel.page(ToolCall, read)
 
     async def components(self) -> tuple[Component, ...]:
-        """The parts of the installation and their state."""
+        """The processes of the installation and their state."""
         return (await self.channel.page(Component, asks.read("/components"))).items
 
     async def fetch(self, path: str, /, **params: Any) -> Any:
-        """Any other GET of the interface, its path without `/v1`, as `fetch("/reviewers")`: its body as it came."""
+        """Any other GET of the API, with its path without `/v1`, as `fetch("/reviewers")`: the unchanged body."""
         return await self.channel.ask(asks.read(path, **params))
 
     def events(
         self, channels: Sequence[str] = ("events",), *, cursor: str | None = None
     ) -> AsyncGenerator[Event, None]:
-        """Follow the live stream, over reconnects, without loss or repeat.
+        """Follow the live stream across reconnects, without loss or repetition.
 
-        An event of type `resync_required` says that what follows starts anew: read again what you show.
+        An event of type `resync_required` means that the stream starts again: reload what you display.
 
         Args:
             channels: `holds`, `executions:ID`, `calls:EXECUTION/CALL`, `events`.
             cursor: of the last event seen.
 
         Raises:
-            Unreachable: the gateway was away for too long.
+            Unreachable: the gateway did not answer for too long.
         """
         from placet.transport.feed import feed
 

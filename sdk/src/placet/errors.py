@@ -1,7 +1,7 @@
-"""What can go wrong, and who acts on it.
+"""The errors of the client, and who has to act on each.
 
-`acts` on every error says whose turn it is: `retry` (the same request is safe to send again), `stop` (the
-answer is no, or the code is wrong: asking again changes nothing), `operator` (a person must look).
+`acts` of every error says who acts next: `retry` (the same request is safe to send again), `stop` (the
+answer is no, or the code is wrong: a retry changes nothing), `operator` (a person must look).
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from placet.models import Decision, ToolCall
 
 Acts = Literal["retry", "stop", "operator"]
-# So many ids stand in a message; a rollback may name a thousand.
+# At most this many ids are in a message; a rollback can name a thousand.
 NAMED_MAX = 5
 
 
 class PlacetError(Exception):
-    """Anything that Placet raises."""
+    """The base class of all errors of Placet."""
 
     acts: ClassVar[Acts] = "stop"
 
 
 class Unreachable(PlacetError):
-    """Nobody answered in time. The request may have been taken: send it again under the same ids."""
+    """No answer came in time. The request may have been accepted: send it again under the same ids."""
 
     acts = "retry"
 
 
 class NoAnswer(Unreachable):
-    """A request for a change was sent, and no answer came in time: it may have been done.
+    """A change was sent, and no answer came in time: it may have been made.
 
     Attributes:
-        path: what the request was about, below `/v1`.
+        path: the request's path, below `/v1`.
     """
 
     def __init__(self, message: str, path: str) -> None:
@@ -42,13 +42,13 @@ class NoAnswer(Unreachable):
 
 
 class Refused(PlacetError):
-    """Placet said no. `code` is the refusal's name.
+    """Placet refused the request. `code` is the refusal's name.
 
     Attributes:
         code: the refusal's name, such as `already_decided`.
         status: its HTTP status.
         detail: one sentence for a person.
-        fields: everything else that the answer carried, such as `winning_decision_id`.
+        fields: all other fields of the answer, such as `winning_decision_id`.
     """
 
     def __init__(self, code: str, status: int, detail: str, fields: Mapping[str, Any] | None = None) -> None:
@@ -60,29 +60,29 @@ class Refused(PlacetError):
 
 
 class Unauthenticated(Refused):
-    """The token is missing, expired or not believed: get a new one."""
+    """The token is missing, expired or invalid: get a new one."""
 
     acts = "operator"
 
 
 class NotFound(Refused):
-    """There is no such thing, or it is another tenant's."""
+    """The resource does not exist, or belongs to another tenant."""
 
 
 class NotAuthorised(Refused):
-    """The token's subject may not do this."""
+    """The token's subject has no right to do this."""
 
 
 class AlreadyDecided(Refused):
-    """Somebody else's decision stands; `fields["winning_decision_id"]` names it."""
+    """Another person's decision is in force; `fields["winning_decision_id"]` names it."""
 
 
 class AlreadyConsumed(Refused):
-    """Another attempt has used the grant: this one must not run the tool."""
+    """Another attempt has consumed the grant: this one must not run the tool."""
 
 
 class Expired(Refused):
-    """The hold's or the grant's time was over."""
+    """The hold or the grant has expired."""
 
 
 class ExecutionClosed(Refused):
@@ -90,17 +90,17 @@ class ExecutionClosed(Refused):
 
 
 class NotReleased(Refused):
-    """The call is not released, or not any more: wait for its decision again."""
+    """The call is not released, or no longer: wait for its decision again."""
 
 
 class QuotaExceeded(Refused):
-    """Too much was asked; `fields["retry_after"]` says when to come back."""
+    """A quota is used up; `fields["retry_after"]` says when to retry."""
 
     acts = "retry"
 
 
 class Unavailable(Refused):
-    """Nobody can serve this now: a gateway says so, or something in front of it."""
+    """The request cannot be served now, according to a gateway or a proxy in front of it."""
 
     acts = "retry"
 
@@ -124,7 +124,7 @@ class Denied(PlacetError):
     Attributes:
         call: the whole call; `call.status` says which of the four it is.
 
-    Where the rule says `on_reject: rollback`, `rollback` names what the agent should undo.
+    If the rule says `on_reject: rollback`, `rollback` names the calls that the agent should undo.
     """
 
     def __init__(self, call: ToolCall) -> None:
@@ -133,17 +133,17 @@ class Denied(PlacetError):
 
     @property
     def decision(self) -> Decision | None:
-        """The person's decision, None when the policy or the clock said no."""
+        """The person's decision, None if the policy or a deadline denied the call."""
         return self.call.decision
 
     @property
     def feedback(self) -> str:
-        """What the agent should know about the reason; may be empty."""
+        """The reason for the agent; can be empty."""
         return self.call.feedback
 
     @property
     def rollback(self) -> tuple[str, ...]:
-        """The ids of the calls to undo, newest first, where the rule says so; see `roll_back` of the execution."""
+        """The ids of the calls to undo, newest first, if the rule requires it; see `roll_back` of the execution."""
         return _rollback(self.call)
 
 
@@ -161,14 +161,14 @@ def _to_undo(call: ToolCall) -> str:
 
 
 def _silent(call: ToolCall) -> str:
-    """Who said no, where nobody said why."""
+    """Who denied the call, if no reason was given."""
     if call.decision is not None and call.decision.decision == "reject":
         return "a person rejected it and gave no reason"
     return "no reason was given"
 
 
 class StillHeld(PlacetError):
-    """The wait is over and nobody has decided yet; the call stays held. Ask again with the same ids."""
+    """The wait is over without a decision; the call stays held. Call again with the same ids."""
 
     acts = "retry"
 
@@ -179,7 +179,7 @@ class StillHeld(PlacetError):
 
 
 class OutcomeUnknown(PlacetError):
-    """Another attempt took the grant and its result is not known: a person must look, nothing runs again."""
+    """Another attempt consumed the grant and its result is unknown: a person must check, nothing runs again."""
 
     acts = "operator"
 
@@ -192,7 +192,7 @@ class OutcomeUnknown(PlacetError):
 
 
 class ToolFailed(PlacetError):
-    """An earlier attempt ran this call and it failed; `error` is what it reported."""
+    """An earlier attempt ran this call and failed; `error` is its report."""
 
     def __init__(self, call: ToolCall, error: str) -> None:
         super().__init__(f"{call.tool} failed in an earlier attempt: {error}")
@@ -201,7 +201,7 @@ class ToolFailed(PlacetError):
 
 
 class OutputNotRecorded(PlacetError):
-    """An earlier attempt succeeded, but its output was no JSON, so that it can't be handed out again."""
+    """An earlier attempt succeeded, but its output was not JSON, so it cannot be returned again."""
 
     def __init__(self, call: ToolCall, shown: str) -> None:
         super().__init__(
@@ -213,7 +213,7 @@ class OutputNotRecorded(PlacetError):
 
 
 class ResultNotReported(PlacetError):
-    """The tool ran, but its result did not reach the log; the call will become `outcome_unknown`.
+    """The tool ran, but its result did not reach the log; the call becomes `outcome_unknown`.
 
     Attributes:
         call: the call that ran.
@@ -231,7 +231,7 @@ class ResultNotReported(PlacetError):
 
 
 class ResultNotJson(PlacetError, TypeError):
-    """What was to be recorded as the run's result is not JSON: nothing was recorded."""
+    """The run's result is not JSON: nothing was recorded."""
 
 
 class ApprovedArgumentsRejected(PlacetError):
@@ -256,23 +256,23 @@ _BY_CODE: dict[str, type[Refused]] = {
     "unavailable": Unavailable,
 }
 _BY_STATUS: dict[int, str] = {401: "unauthenticated", 404: "not_found", 429: "quota", 503: "unavailable"}
-# Said by a server or a proxy that took nothing: request timeout, too early, too many requests.
+# A server or proxy has accepted nothing: request timeout, too early, too many requests.
 _PASSING = frozenset({408, 425, 429})
 _TAKEN = ("code", "status", "detail", "title", "type")
 
 
 def is_passing(status: int) -> bool:
-    """Whether an answer of this status says nothing about the request: the same one may well be taken later."""
+    """Returns True if this status is temporary: the same request can be accepted later."""
     return status >= 500 or status in _PASSING
 
 
 def refusal(status: int, body: Any, retry_after_s: float | None = None) -> Refused:
-    """The typed error of an RFC 9457 problem. One that passes is `Unavailable`, unless its code says more.
+    """The typed error of an RFC 9457 problem. A temporary one is `Unavailable`, unless its code is more specific.
 
     Args:
         status: HTTP status of the answer.
-        body: the problem object; anything else is shown as it came.
-        retry_after_s: what the answer says besides; `fields["retry_after"]` where the body does not say it.
+        body: the problem object; anything else is shown unchanged.
+        retry_after_s: the answer's `Retry-After`; `fields["retry_after"]` if the body has none.
     """
     problem = body if isinstance(body, Mapping) else {"detail": str(body)[:500] if body else ""}
     code = str(problem.get("code") or _BY_STATUS.get(status, f"http_{status}"))

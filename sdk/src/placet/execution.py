@@ -92,11 +92,11 @@ class AsyncExecution:
             told.go_on()
 
     async def start(self) -> Execution:
-        """Open the execution, or go on with it."""
+        """Open the execution, or continue it."""
         return await self._executions.start(self.id, **self._start)
 
     async def leave(self, error: BaseException | None, told: Told[str] | None) -> None:
-        """Finish it as the block ended: by an error, which is recorded as `told`, or well."""
+        """Finish it as the block ended: with an error, which is recorded as `told`, or successfully."""
         if self._finished or not _ends(error):
             return
         if told is not None:
@@ -153,7 +153,7 @@ class AsyncExecution:
     async def ask_in(
         self, one: Try, question: str, /, *, timeout_s: float | None = None, **more: Any
     ) -> HumanRequest:
-        """`ask` as one try, which an error leaves."""
+        """`ask` as one try, which an error abandons."""
         with one.left_by_errors():
             asked = await self._opened(one, question, more)
             found = await AsyncRequests(self.channel).wait(asked, timeout_s=timeout_s)
@@ -183,7 +183,7 @@ class AsyncExecution:
     async def ask_env(
         self, *names: str, question: str = "", timeout_s: float | None = None
     ) -> Mapping[str, str]:
-        """Ask a person for environment variables, and take them: to this process alone, and in no log.
+        """Ask a person for environment variables, and take them: only to this process, and never in the log.
 
         Where an earlier process has taken them, or they were erased since, a person is asked anew.
 
@@ -195,7 +195,7 @@ class AsyncExecution:
     async def ask_env_in(
         self, one: Try, *names: str, question: str = "", timeout_s: float | None = None
     ) -> Mapping[str, str]:
-        """`ask_env` as one try, which an error leaves."""
+        """`ask_env` as one try, which an error abandons."""
         said = question or f"Give the variables {', '.join(names)}."
         with one.left_by_errors():
             return await self._variables(one, names, said, timeout_s)

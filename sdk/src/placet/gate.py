@@ -1,17 +1,17 @@
-"""The passage of one call: proposed, decided, verified, consumed; and afterwards its result.
+"""The steps of one call: proposed, decided, verified, consumed, run and reported.
 
-The order is the promise:
-1. the call is proposed under an id that a restarted process would make again, with a fresh attempt id: the decision
-   that lets a call through at once consumes it for that attempt, and 5 is done;
-2. its decision is waited for;
-3. the grant's digest is computed again, here, from what would run;
+The order matters:
+1. the call is proposed under an id that a restarted process computes again, with a fresh attempt id: the decision
+   that releases a call at once consumes it for that attempt, and 5 is done;
+2. the client waits for its decision;
+3. the grant's digest is computed again locally from what would run;
 4. the approved arguments are fitted to the function;
-5. the grant is consumed under a fresh attempt id, and sensitive values that come with it are checked and put back;
+5. the grant is consumed under a fresh attempt id, and its sensitive values are verified and inserted;
 6. only then the caller runs the function;
 7. its result is reported.
-Dying between 5 and 7 leaves the call to a person, or, where its tool is published as idempotent, to the next process
-that makes it once the lease has ended; dying anywhere else leaves nothing behind that matters. What being cancelled
-leaves behind, `placet.tries` says.
+If the process dies between 5 and 7, a person settles the call, or, if its tool is published as idempotent, the next
+process that makes it after the lease has ended. A death at any other step has no consequences. For cancellation
+see `placet.tries`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LOOK_AGAIN_S = 1.0
 
 @dataclass(frozen=True)
 class Proposal:
-    """What is asked: `arguments` as their canonical JSON reads back."""
+    """The proposed call: `arguments` as read back from their canonical JSON."""
 
     execution_id: str
     call_id: str
@@ -77,10 +77,10 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Cleared:
-    """The leave to run now, once, with exactly these arguments; `sensitive` are texts that nothing may repeat.
+    """The permission to run once, with exactly these arguments; `sensitive` are texts that no report may contain.
 
-    `lease_s` is how long the attempt is believed to run without a sign of life, None where nobody asks for one;
-    `asked_at` is when its consumption was first asked for.
+    `lease_s` is how long the attempt holds the call without a renewal, None if no renewal is needed;
+    `asked_at` is when its consumption was first requested.
     """
 
     call: ToolCall
@@ -93,7 +93,7 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Replayed:
-    """An earlier attempt succeeded; this is what it returned."""
+    """An earlier attempt succeeded; this is its output."""
 
     call: ToolCall
     output: Any
@@ -106,7 +106,7 @@ async def clear(
     fit: Callable[[Mapping[str, Any]], object],
     timeout_s: float | None = None,
 ) -> Cleared | Replayed:
-    """Bring a call to the point where it may run (steps 1 to 5).
+    """Bring a call to the point where it can run (steps 1 to 5).
 
     Args:
         channel: to the gateway.
@@ -117,9 +117,9 @@ async def clear(
 
     Raises:
         Denied: it will not run.
-        StillHeld: nobody decided in time, or another attempt of an idempotent tool has it for so long.
-        DigestMismatch: what was granted is not what would run.
-        OutcomeUnknown: another attempt has it, and its tool is not published as idempotent.
+        StillHeld: there was no decision in time, or another attempt of an idempotent tool held the call until then.
+        DigestMismatch: the grant is for something else than what would run.
+        OutcomeUnknown: another attempt holds it, and its tool is not published as idempotent.
         ToolFailed: another attempt ran it and failed.
     """
     call, leave = await _propose(channel, one, proposal)
@@ -150,11 +150,11 @@ async def clear(
             if not (call.status == "consumed" or (attempt.taken_over and call.status == "released")):
                 return _settled_elsewhere(call, error)
         leave = None
-    raise NotReleased("not_released", 409, f"{call.tool} was released and taken back {MOST_ROUNDS} times")
+    raise NotReleased("not_released", 409, f"{call.tool} was released and revoked {MOST_ROUNDS} times")
 
 
 async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[ToolCall, Object | None]:
-    """The call as it was answered; with it the answer itself where that is the leave to run."""
+    """The call from the answer, and the answer itself if it is the permission to run."""
     attempt = one.proposing(proposal.call_id)
     body = {**proposal.body(), "attempt_id": attempt.id}
     try:
@@ -180,7 +180,7 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
 async def _fitted(
     channel: Channel, call: ToolCall, proposal: Proposal, fit: Callable[[Mapping[str, Any]], object]
 ) -> Mapping[str, Any]:
-    """The arguments to run with, where they are what was released and fit the function."""
+    """The arguments to run with, if they are the released ones and fit the function."""
     try:
         arguments = verified(call, proposal)
         fit(arguments)
@@ -192,13 +192,13 @@ async def _fitted(
 
 
 async def _never_ran(channel: Channel, call: ToolCall, attempt_id: str, error: Exception) -> None:
-    """Consumed and never run: said, so that nobody has to find out."""
+    """Report a call that was consumed and never run as failed, so that no person has to settle it."""
     failed = {"outcome": "failed", "error": f"the tool did not run: {error}"[:MOST_ERROR_CHARS]}
     await _report(channel, Cleared(call, {}, attempt_id), failed)
 
 
 async def _left(channel: Channel, call: ToolCall, timeout_s: float | None) -> ToolCall:
-    """A call once no attempt has it any more, where its tool may be run again without a person's word.
+    """Wait until no attempt holds the call, if its tool can run again without a person's decision.
 
     Raises:
         OutcomeUnknown: another attempt has or had it, and the tool is not published as idempotent.
@@ -233,7 +233,7 @@ async def _consume(
     attempt: Attempt,
     leave: Object | None,
 ) -> Cleared:
-    """Consume, where the proposal's own answer was not the `leave` to run already."""
+    """Consume, unless the proposal's answer was already the permission to run (`leave`)."""
     digest = granted_digest(call)
     where = call.execution_id, call.call_id
     # What runs is told the releasing decision's id as its idempotency key, so no later release may be used.
@@ -285,7 +285,7 @@ def _settled_elsewhere(call: ToolCall, error: AlreadyConsumed) -> Replayed:
 
 
 def settled(call: ToolCall) -> Replayed:
-    """What a call that can't be run any more means to its caller.
+    """The result for the caller of a call that cannot run any more.
 
     Raises:
         Denied, ToolFailed, OutputNotRecorded, OutcomeUnknown: by its status.

@@ -1,4 +1,4 @@
-"""The decorator: a function becomes one that runs only when it was released."""
+"""The decorator that makes a function run only after its call was released."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ class Run(Protocol):
 
     @property
     def channel(self) -> Channel:
-        """To the gateway."""
+        """The channel to the gateway."""
 
     @property
     def blocks(self) -> bool:
-        """Whether synchronous functions are gated by blocking, or by a coroutine."""
+        """True if synchronous functions are gated by blocking, False if by a coroutine."""
 
     def block(self, make: Make[T]) -> T:
-        """Do the client's work, a coroutine that `make` makes, from a thread that may wait."""
+        """Run the coroutine that `make` returns from a thread that can block."""
 
     def wait(self, make: Make[T]) -> Awaitable[T]:
-        """Do the client's work from a coroutine."""
+        """Run a coroutine of the client from another coroutine."""
 
     def background(self, make: Make[None]) -> Stoppable:
-        """Do the client's work beside whatever runs."""
+        """Run a coroutine of the client in the background."""
 
     def begin(self) -> Try:
-        """A try at a call or a question."""
+        """One try of a call or a question."""
 
     def give_back(self, one: Try) -> None:
-        """Nobody was told how it ended: the next same call is this one, tried again."""
+        """The caller did not receive the end: the next equal call is a retry of this one."""
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """The call's proposal with its id."""
@@ -73,7 +73,7 @@ _current_call: ContextVar[ToolCall | None] = ContextVar("placet_call", default=N
 
 
 def current_call() -> ToolCall:
-    """The released call that runs right now; `idempotency_key` is what to hand to the outside world.
+    """The released call that is running; pass its `idempotency_key` to external services.
 
     Raises:
         NoExecution: no gated function is running.
@@ -99,7 +99,7 @@ def gated(function: F, /) -> F: ...
 @overload
 def gated(**options: Unpack[GatedOptions]) -> Callable[[F], F]: ...
 def gated(function: F | None = None, /, **options: Unpack[GatedOptions]) -> F | Callable[[F], F]:
-    """Gate a function by whatever execution it is called in.
+    """Gate a function by the execution that it is called in.
 
     Args:
         function: when used without parentheses.
@@ -109,7 +109,7 @@ def gated(function: F | None = None, /, **options: Unpack[GatedOptions]) -> F | 
 
 
 def decorate(find_run: Callable[[], Run], function: F | None, options: GatedOptions) -> F | Callable[[F], F]:
-    """The decorator, for whatever finds the execution."""
+    """The decorator, with a function that finds the execution."""
     chosen = Options(**options)
     if function is not None:
         return _wrap(find_run, function, chosen)
@@ -138,7 +138,7 @@ def _wrap(find_run: Callable[[], Run], function: F, options: Options) -> F:
 
 
 def _for_this_call(options: Options, arguments: Mapping[str, Any]) -> Options:
-    """The options with the call's own id, which is chosen on its caller's thread."""
+    """The options with the call's own id, which is computed on the caller's thread."""
     return replace(options, call_id=options.call_id(arguments)) if callable(options.call_id) else options
 
 
@@ -237,7 +237,7 @@ async def _whole(binding: Binding, call: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _told_to_a_future(call: Callable[[], T]) -> T:
-    """Call a function whose end a future is told: it takes no StopIteration, and would wait for ever."""
+    """Call a function for a future: a future rejects StopIteration, and its waiter would wait for ever."""
     try:
         return call()
     except StopIteration as error:
@@ -252,7 +252,7 @@ async def _reported(
     work: Callable[[], Awaitable[Any]],
     is_over: Callable[[], bool],
 ) -> Any:
-    """Run the function and report how it ended (steps 6 and 7); `is_over` says that it certainly runs no more."""
+    """Run the function and report its end (steps 6 and 7); `is_over` means that it certainly has stopped."""
     clock = _Stopwatch()
     try:
         with alive(_signs_of_life(run, passed, is_over)), _running(passed.call):
@@ -286,7 +286,7 @@ async def _report_output(run: Run, options: Options, passed: Cleared, output: An
 
 
 async def _on_its_own_thread(make: Callable[[], T]) -> T:
-    """Those of the loop's pool may all be taken, by functions that wait for this very call."""
+    """The loop's pool can be full of functions that wait for this very call, so use another thread."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="placet-words")
     try:
         return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, make)
@@ -295,7 +295,7 @@ async def _on_its_own_thread(make: Callable[[], T]) -> T:
 
 
 async def _to_its_end(make: Make[T]) -> T:
-    """Do something that goes on where its caller is cancelled: what has happened must come to the log."""
+    """Run something to its end even if its caller is cancelled: the result must reach the log."""
     task = asyncio.ensure_future(make())
     # The loop itself does not hold on to it.
     _kept.add(task)
@@ -304,7 +304,7 @@ async def _to_its_end(make: Make[T]) -> T:
 
 
 def _signs_of_life(run: Run, passed: Cleared, is_over: Callable[[], bool]) -> Callable[[], Stoppable] | None:
-    """What begins them; None where the call has no lease."""
+    """The function that starts the renewals; None if the call has no lease."""
     lease_s, call = passed.lease_s, passed.call
     if lease_s is None:
         return None

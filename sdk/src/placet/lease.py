@@ -1,4 +1,4 @@
-"""Signs of life: while a function runs, its attempt says so, and is not taken for lost.
+"""Lease renewal: while a function runs, its attempt renews its lease, so that it does not count as lost.
 
 An attempt is believed for as long as its tool's lease (60 s by default). Once half of it has passed, it is renewed.
 A function that holds up its event loop keeps its own signs of life from being sent.
@@ -33,13 +33,13 @@ class Stoppable(Protocol):
 
 
 def lease_of(answer: Any) -> float | None:
-    """How long an attempt is believed, from the answer to its consumption; None where the gateway says nothing."""
+    """The length of the lease, from the answer to the consumption; None if the gateway gives none."""
     said = answer.get("lease_seconds") if isinstance(answer, Mapping) else None
     return float(said) if isinstance(said, int | float) and said > 0 else None
 
 
 async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: float | None = None) -> Any:
-    """The answer to a consumption, once it is the leave to run now.
+    """The answer to a consumption, once it is the permission to run now.
 
     Args:
         consume: asks for it.
@@ -115,7 +115,7 @@ async def beating(
 
 @contextmanager
 def alive(start: Callable[[], Stoppable] | None) -> Iterator[None]:
-    """Let signs of life be given while a block runs; `start` begins them, None gives none."""
+    """Renew a lease while a block runs; `start` begins the renewals, None means none."""
     signs = None if start is None else start()
     try:
         yield

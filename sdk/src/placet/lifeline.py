@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class Lifeline:
-    """What a client and all of its parts hold on to: once nobody does, its connections and its thread end."""
+    """Shared by a client and all of its parts: once none of them refers to it, connections and thread end."""
 
     def __init__(self, inner: AsyncPlacet, thread: LoopThread) -> None:
         self._forgotten = weakref.finalize(self, _end_forgotten, inner, thread)

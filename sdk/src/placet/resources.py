@@ -48,7 +48,7 @@ class AsyncExecutions:
         request: Any = None,
         context: Object | None = None,
     ) -> Execution:
-        """Open an execution; with the id of an open one, go on with it.
+        """Open an execution; with the id of an open one, continue it.
 
         Raises:
             ExecutionClosed: the id was used and its execution has ended.
@@ -76,7 +76,7 @@ class AsyncExecutions:
         return await self.channel.page(Execution, asks.list_executions(state, agent, cursor, limit))
 
     async def events(self, execution_id: str, *, cursor: str | None = None) -> Page[Object]:
-        """What happened in an execution, as the log has it."""
+        """The events of an execution, from the log."""
         return await self.channel.objects(asks.execution_events(execution_id, cursor))
 
     async def calls(self, execution_id: str, *, cursor: str | None = None) -> Page[ToolCall]:
@@ -84,13 +84,13 @@ class AsyncExecutions:
         return await self.channel.page(ToolCall, asks.list_calls(execution_id, cursor))
 
     async def pause(self, execution_id: str, reason: str = "") -> Execution:
-        """Let nothing more be judged or run until it is resumed."""
+        """Pause it: nothing is judged or run until it is resumed."""
         return await self._change(
             execution_id, asks.change_execution(execution_id, "pause", {"reason": reason})
         )
 
     async def resume(self, execution_id: str, feedback: str = "") -> Execution:
-        """Go on after a pause."""
+        """Resume it after a pause."""
         body = {"feedback": feedback} if feedback else {}
         return await self._change(execution_id, asks.change_execution(execution_id, "resume", body))
 
@@ -112,7 +112,7 @@ class AsyncExecutions:
 
 @dataclass(frozen=True)
 class AsyncHolds:
-    """What waits for a person."""
+    """Holds: calls and requests that wait for a person."""
 
     channel: Channel
 
@@ -147,11 +147,11 @@ class AsyncHolds:
         return await self.channel.one(Hold, asks.get_hold(hold_id, after))
 
     async def view(self, hold_id: str, *, at: str | None = None) -> HoldView:
-        """What a person is shown of a hold; with `at="decision"` what whoever decided it was shown."""
+        """The view of a hold; with `at="decision"` the view that the person who decided it was shown."""
         return await self.channel.one(HoldView, asks.view_hold(hold_id, at))
 
     async def groups(self, *, agent: str | None = None) -> tuple[HoldGroup, ...]:
-        """Open holds that are alike, as groups, the largest first."""
+        """Similar open holds, as groups, the largest first."""
         return (await self.channel.page(HoldGroup, asks.group_holds(agent))).items
 
     async def decide(
@@ -167,7 +167,7 @@ class AsyncHolds:
         scope: str = "once",
         remember: Object | None = None,
     ) -> Recorded:
-        """Approve, edit, reject or respond, on exactly the digest that was seen (`Hold.digest`); a question has none.
+        """Approve, edit, reject or respond, with the digest that was seen (`Hold.digest`); a question has none.
 
         With scope `execution` an approval also counts for calls like it in the run, with `rule` a standing rule is
         made of it; `remember` says for which arguments, how long and how often (docs/standing-rules.md).
@@ -194,16 +194,16 @@ class AsyncHolds:
         return await self.channel.one(Recorded, asks.change_hold(hold_id, "decision", body))
 
     async def decide_many(self, items: Sequence[Object]) -> tuple[Object, ...]:
-        """Decide several holds of low risk: one answer an item, in order."""
+        """Decide several holds of low risk: one answer for each, in order."""
         page = await self.channel.objects(asks.decide_many(list(items)))
         return page.items
 
     async def claim(self, hold_id: str, seconds: int | None = None) -> Hold:
-        """Tell the others that one is on it, for five minutes or so many seconds (an hour at most)."""
+        """Claim it for five minutes or the given seconds (an hour at most), so that others see it."""
         return await self._change(hold_id, "claim", **({} if seconds is None else {"seconds": seconds}))
 
     async def release(self, hold_id: str) -> Hold:
-        """Give a claimed hold back."""
+        """Release a claimed hold."""
         return await self._change(hold_id, "release")
 
     async def escalate(self, hold_id: str) -> Hold:
@@ -211,11 +211,11 @@ class AsyncHolds:
         return await self._change(hold_id, "escalate")
 
     async def delegate(self, hold_id: str, to: str) -> Hold:
-        """Hand it to another subject."""
+        """Delegate it to another subject."""
         return await self._change(hold_id, "delegate", to=to)
 
     async def extend(self, hold_id: str, seconds: int) -> Hold:
-        """Move its deadline."""
+        """Extend its deadline."""
         return await self._change(hold_id, "extend", seconds=seconds)
 
     async def _change(self, hold_id: str, verb: str, **body: Any) -> Hold:
@@ -262,7 +262,7 @@ class AsyncRequests:
     async def get(
         self, request_id: str, *, execution_id: str | None = None, wait_s: float | None = None
     ) -> HumanRequest:
-        """A question as it stands; answered at once when there is a response, else after `wait_s`.
+        """The current state of a question; returns at once if there is a response, else after `wait_s`.
 
         Raises:
             Refused: `id_reused`, several executions have a question of this id: name one.
@@ -276,7 +276,7 @@ class AsyncRequests:
         execution_id: str | None = None,
         timeout_s: float | None = None,
     ) -> HumanRequest:
-        """Wait for the answer to a question, or to the one of an id; after `timeout_s` the question as it stands.
+        """Wait for the answer to a question, given itself or by id; after `timeout_s` returns its current state.
 
         Raises:
             Refused: `id_reused`, several executions have a question of this id: give the question, or name one.
@@ -299,7 +299,7 @@ class AsyncRequests:
     async def take_secrets(
         self, request: HumanRequest, *, attempt_id: str | None = None
     ) -> Mapping[str, str]:
-        """The variables that answered an env_var request: handed over once, to this process.
+        """The variables that answered an env_var request: delivered once, to this process.
 
         The same `attempt_id` may ask again for five minutes; it is a fresh one by default.
 
@@ -334,7 +334,7 @@ class AsyncPolicies:
         return await self.channel.one(Published, asks.put_policy(name, document))
 
     async def check(self, name: str, document: str | Object) -> Object:
-        """Every error and warning of a document beside what is in force, and what it would change; see `publish`."""
+        """All errors and warnings of a document against the policies in force, and its changes; see `publish`."""
         found: Object = await self.channel.ask(asks.check_policy(name, document))
         return found
 
@@ -348,7 +348,7 @@ class AsyncPolicies:
         return found
 
     async def retire(self, name: str, *, version: int | None = None, reason: str = "") -> Object:
-        """Take a policy out of force; refused where another version than `version` is, if that is given."""
+        """Retire a policy; refused if `version` is given and another version is in force."""
         found: Object = await self.channel.ask(asks.retire_policy(name, version, reason))
         return found
 
@@ -364,7 +364,7 @@ class AsyncTools:
     channel: Channel
 
     async def register(self, *functions: Callable[..., Any]) -> Sequence[Registered]:
-        """Publish what gated functions are declared as, where that is not what is published; needs the role operator.
+        """Publish the definitions of gated functions that differ from the published ones; needs the role operator.
 
         Raises:
             TypeError: one of them is not gated, or its parameters have no types that JSON Schema has words for.
@@ -393,5 +393,5 @@ class AsyncPrincipals:
         return await self.channel.one(Published, asks.put_principal(name, document))
 
     async def list(self, *, cursor: str | None = None) -> Page[Object]:
-        """Everyone who is published, at the newest version, by name."""
+        """All published principals, at their newest versions, by name."""
         return await self.channel.objects(asks.read("/principals", cursor=cursor))

@@ -36,7 +36,7 @@ class AsyncStandingRules:
         return await self._change(rule_id, "activate", reason)
 
     async def suspend(self, rule_id: str, reason: str = "") -> StandingRule:
-        """Let a rule rest until somebody activates it."""
+        """Suspend a rule until a person activates it."""
         return await self._change(rule_id, "suspend", reason)
 
     async def revoke(self, rule_id: str, reason: str = "") -> StandingRule:

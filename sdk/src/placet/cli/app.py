@@ -1,4 +1,4 @@
-"""The `placet` command: this distribution's commands, and those that others add."""
+"""The `placet` command: the commands of this distribution and those of its plugins."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from placet.ids import InvalidId
 
 DONE, REFUSED, USAGE, NOT_REACHABLE = 0, 1, 2, 3
 INTERRUPTED = 130
-# As a shell says of what SIGPIPE has ended: 128 and the signal's number.
+# As a shell reports a command that SIGPIPE ended: 128 plus the signal's number.
 NOT_READ = 141
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-# What a shell's completion asks with, and a width that no help reaches.
+# The variable that a shell's completion sets, and a width that no help text reaches.
 _COMPLETES = "_PLACET_COMPLETE"
 _UNBROKEN = "10000"
 
@@ -47,19 +47,21 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     context: typer.Context,
-    url: Annotated[str | None, typer.Option(help="The gateway; else PLACET_URL, else .placet/ here.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="The gateway's address. Default: PLACET_URL, then .placet/ here.")
+    ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Who asks; else PLACET_TOKEN, else .placet/ here.")
+        str | None, typer.Option(help="The access token. Default: PLACET_TOKEN, then .placet/ here.")
     ] = None,
     project: Annotated[
         str | None,
-        typer.Option(help="Where to work, for a token of the whole tenant; else PLACET_PROJECT."),
+        typer.Option(help="The project, for a token of the whole tenant. Default: PLACET_PROJECT."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Agents propose; people assent; the log remembers."""
+    """Agents propose, people approve, and the log records both."""
     context.obj = Settings(url, token, project)
 
 
@@ -67,13 +69,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Returns:
-        0 done, 1 refused or not found or its output could not be written, 2 wrong usage, 3 not reachable, 130 where
-        it was interrupted, 141 where nobody reads its output any more.
+        0 done, 1 refused or not found or output could not be written, 2 wrong usage, 3 not reachable, 130
+        interrupted, 141 if the reader has closed the output.
     """
     try:
         code = _run(arguments)
     except OSError as error:
-        # Where a file cannot be read, commands say so themselves.
+        # Commands report files that cannot be read themselves.
         is_output = error.filename is None and error.errno in _NOT_WRITTEN
         _say(f"the output could not be written: {error.strerror}" if is_output else str(error))
         code = REFUSED
@@ -81,7 +83,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flushed(code: int) -> int:
-    """The exit code, once what was printed is written."""
+    """Flush the output, and return the exit code."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -100,12 +102,12 @@ def _say(text: str) -> None:
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        # The exit code is all there is.
+        # Only the exit code is left to report it.
         _drop(sys.stderr)
 
 
 def _drop(stream: TextIO) -> None:
-    """Let what a stream still holds go nowhere: it would be tried again at the very end, with a traceback."""
+    """Discard what a stream still buffers: Python would flush it again at exit, with a traceback."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -113,16 +115,16 @@ def _drop(stream: TextIO) -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     _show_what_has_no_character()
     if _COMPLETES in os.environ:
-        # typer breaks a candidate's help at the terminal's width, and a shell takes each line for a candidate.
+        # typer wraps a candidate's help at the terminal's width, and a shell reads each line as a candidate.
         os.environ.update(COLUMNS=_UNBROKEN, TERMINAL_WIDTH=_UNBROKEN)
     try:
         app(args=None if arguments is None else list(arguments), prog_name="placet")
     except SystemExit as exit_:
-        # typer and rich make an exit of a pipe that is closed, such as that of `head`.
+        # typer and rich turn a closed pipe, such as that of `head`, into an exit.
         if isinstance(exit_.__context__, BrokenPipeError):
             _drop(sys.stdout)
             return NOT_READ
-        # A prompt makes an abort of an interrupt, and typer an exit of it; the input's end, which is a no, as well.
+        # A prompt turns an interrupt into an abort, and typer the abort into an exit; so does the end of input, a no.
         if exit_.__context__ is not None and isinstance(exit_.__context__.__context__, KeyboardInterrupt):
             return INTERRUPTED
         return exit_.code if isinstance(exit_.code, int) else USAGE
@@ -135,14 +137,14 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _show_what_has_no_character() -> None:
-    """Escape, on a terminal that is not UTF-8, what its encoding cannot say: an agent's text may have anything."""
+    """Escape characters that a non-UTF-8 terminal cannot encode: an agent's text can contain any."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code that tells what went wrong."""
+    """The exit code for an error."""
     if isinstance(error, Unreachable | Unavailable):
         return NOT_REACHABLE
     if isinstance(error, NotConfigured | InvalidId):
@@ -151,22 +153,22 @@ def exit_code(error: Exception) -> int:
 
 
 def explained(error: Exception) -> str:
-    """One sentence, and what a refusal carries besides."""
+    """The error's sentence, and the further errors of a refusal."""
     lines = [str(error)]
     if isinstance(error, NoAnswer):
-        lines.append(f"look with `{_looking_at(error.path)}` before you do it again")
+        lines.append(f"check with `{_looking_at(error.path)}` before you repeat it")
     if isinstance(error, Refused):
         for item in error.fields.get("errors") or ():
             place, said = (item.get("path"), item.get("message")) if isinstance(item, dict) else ("", item)
             line = f"{place}: {said}" if place else f"{said}"
-            # Where there is one reason only, the refusal's own sentence is it.
+            # A single reason is already the refusal's own sentence.
             if line != error.detail and said != error.detail:
                 lines.append(f"  {line}")
     return "\n".join(lines)
 
 
 def _looking_at(path: str) -> str:
-    """The command that shows whether a request of the interface was done."""
+    """The command that shows whether a change was made."""
     kind, name, *more = [*path.strip("/").split("/"), ""]
     if kind == "executions" and more[:1] == ["tool-calls"] and len(more) > 1 and more[1]:
         return f"placet show {name}/{more[1]}"

@@ -1,4 +1,4 @@
-"""The words that options take, and what completes ids."""
+"""The values that options take, and the completion of ids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMPLETE_WITHIN_S = 0.8
 
 
 def one_of(words: Sequence[str]) -> Callable[[str | None], str | None]:
-    """What an option's callback is that takes one of some words."""
+    """An option's callback that accepts one of some words."""
 
     def checked(value: str | None) -> str | None:
         if value is not None and value not in words:
@@ -44,12 +44,12 @@ def one_of(words: Sequence[str]) -> Callable[[str | None], str | None]:
 
 
 def a_time(value: str | None) -> str | None:
-    """What an option's callback is that takes a time."""
+    """An option's callback that accepts a time."""
     return _time(value, "")
 
 
 def a_time_or_version(value: str | None) -> str | None:
-    """What an option's callback is that takes a time, or the version of an execution."""
+    """An option's callback that accepts a time, or the version of an execution."""
     is_version = value is not None and value.isascii() and value.isdecimal()
     return value if is_version else _time(value, ", nor a version")
 
@@ -66,7 +66,7 @@ def _time(value: str | None, besides: str) -> str | None:
 
 
 def completing(words: Sequence[str]) -> Callable[[str], list[str]]:
-    """The words that begin so."""
+    """The words with this prefix."""
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
@@ -100,7 +100,7 @@ def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def event_types(placet: Placet) -> list[str]:
-    """The types of events that this gateway knows, by its schema registry: it stands beside `/v1`, not under it."""
+    """The event types of the gateway's schema registry, whose routes are beside `/v1`, not under it."""
     subjects = placet.fetch(f"{placet.url.rstrip('/')}/subjects")
     return [name.removeprefix(_EVENTS) for name in subjects if name.startswith(_EVENTS)]
 

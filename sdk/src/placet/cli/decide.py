@@ -1,4 +1,4 @@
-"""`placet approve`, `edit`, `reject`, `answer`, `revoke`: a person's word, on exactly what was shown."""
+"""`placet approve`, `edit`, `reject`, `answer`, `revoke`: decisions on exactly what was shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FeedbackOption = Annotated[str, typer.Option("--feedback", help="What the agent should know.")]
 SHORTEST_DIGEST = 8
-# How a person says what a permission without options takes.
+# The texts that answer a permission without options.
 _PERMISSION = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -46,16 +46,16 @@ def approve(
     digest: Annotated[
         str, typer.Option("--digest", help="Approve only this digest (8 characters or more).")
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     seen: Annotated[
         str,
-        typer.Option("--seen", help="The view digest of what was read elsewhere: it is not printed again."),
+        typer.Option("--seen", help="The digest of a view that was read elsewhere; it is not printed again."),
     ] = "",
     feedback: FeedbackOption = "",
     scope: Annotated[
         str,
         typer.Option(
-            help="once; execution: for its run; rule: for other runs as well.",
+            help="once; execution: for its run; rule: also for other runs.",
             callback=one_of(SCOPES),
             autocompletion=completing(SCOPES),
         ),
@@ -64,7 +64,7 @@ def approve(
     lasts: Annotated[str, typer.Option("--for", help="With --scope rule: how long; 30m, 24h, 7d.")] = "",
     where: Annotated[list[str] | None, typer.Option("--where", help=WHERE)] = None,
     group: Annotated[
-        bool, typer.Option("--group", help="All that are alike with it (inbox --grouped), of low risk only.")
+        bool, typer.Option("--group", help="Approve all similar holds (inbox --grouped); low risk only.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -81,7 +81,9 @@ def approve(
     with connect(context) as placet:
         hold = find_hold(placet, id)
         if not hold.call_id and hold.kind != "permission":
-            raise typer.BadParameter(f"it is a question: placet answer {hold.hold_id} VALUE", param_hint="ID")
+            raise typer.BadParameter(
+                f"this is a question; use: placet answer {hold.hold_id} VALUE", param_hint="ID"
+            )
         check_digest(hold, digest)
         shown = _shown(placet, hold, seen, stderr=as_json)
         confirm(f"Approve {_named(hold)}?", yes)
@@ -98,7 +100,7 @@ def approve(
 
 
 def check_digest(hold: Hold, wanted: str) -> None:
-    """Refuse to decide what is not what was meant, or not what is shown.
+    """Refuse to decide a hold whose digest is not the expected one, or not that of the arguments shown.
 
     Raises:
         DigestMismatch: the hold's digest is not the wanted one, or not that of its arguments.
@@ -114,7 +116,7 @@ def check_digest(hold: Hold, wanted: str) -> None:
 
 
 def _digest_of(hold: Hold) -> str:
-    """The digest of a hold's call, made here; "" where the server does not say enough of it."""
+    """The digest of a hold's call, computed here; "" if the server's answer lacks a field for it."""
     raw = hold.raw
     if hold.arguments is None or not {"tenant", "tool_version"} <= set(raw):
         return ""
@@ -135,25 +137,25 @@ def edit(
         str,
         typer.Option(
             "--arguments",
-            help="All arguments of the call as JSON, in place of its own: what is left out is gone. "
-            "@FILE reads a file, - the input: so is a new sensitive value given.",
+            help="All arguments as JSON, which replace the call's own; omitted ones are removed. "
+            "@FILE reads a file, - the input; pass new sensitive values this way.",
         ),
     ],
     feedback: FeedbackOption = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Approve a call with changed arguments; the policy judges them anew, and may deny or ask others."""
+    """Approve a call with changed arguments; the policy judges it again, and can deny it or ask others."""
     edited = _read_object(arguments)
     check_askable(yes)
     with connect(context) as placet:
         hold = find_hold(placet, id)
         shows = _without_secrets(hold, edited, on_command_line=not _is_read(arguments))
-        # Python takes 1 for true: only the canonical text tells what is the same.
+        # Python treats 1 and True as equal: compare the canonical text.
         if hold.arguments is not None and canonical(edited) == canonical(dict(hold.arguments)):
-            detail = f"they are the call's own: placet approve {hold.hold_id}"
+            detail = f"these are the call's own arguments; use: placet approve {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="--arguments")
-        # What is replaced must have been seen as well, where something in it could be overlooked.
+        # A hold that must be read is shown in full, since the arguments that are replaced must be seen too.
         shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or not yes else ""
         _print_difference(dict(hold.arguments or {}), shows, stderr=as_json)
         confirm(f"Change {_named(hold)} so, and approve it?", yes)
@@ -169,7 +171,7 @@ def edit(
 
 
 def _without_secrets(hold: Hold, edited: dict[str, Any], *, on_command_line: bool) -> Any:
-    """Edited arguments that show nothing of the sensitive values that they give.
+    """Edited arguments with the sensitive values hidden.
 
     Raises:
         typer.BadParameter: such a value stands on the command line.
@@ -177,7 +179,9 @@ def _without_secrets(hold: Hold, edited: dict[str, Any], *, on_command_line: boo
     places = plain_places(hold.input_schema, hold.arguments, edited)
     if places and on_command_line:
         named = safe.escaped(", ".join(map(pointer, places)))
-        detail = f"{named}: a secret on the command line is seen by all: give - or @FILE, or leave what stands for it"
+        detail = (
+            f"{named}: others can see a secret on the command line: give - or @FILE, or keep the placeholder"
+        )
         raise typer.BadParameter(detail, param_hint="--arguments")
     return covered(edited, places)
 
@@ -188,9 +192,11 @@ def reject(
     feedback: Annotated[str, typer.Option("--feedback", help="Why, for the agent.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Say no; the agent is told why."""
+    """Reject a call or a question, with the reason for the agent."""
     if not feedback.strip():
-        raise typer.BadParameter("say why: the agent is told nothing else", param_hint="--feedback")
+        raise typer.BadParameter(
+            "give a reason: it is the only explanation that the agent gets", param_hint="--feedback"
+        )
     with connect(context) as placet:
         hold = find_hold(placet, id)
         recorded = placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=feedback)
@@ -209,15 +215,15 @@ def answer(
     ] = None,
     feedback: FeedbackOption = "",
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask, where a permission is given.")
+        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation before giving a permission.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Answer a question. Environment variables are asked for, one by one, and not shown."""
+    """Answer a question. Environment variables are prompted for one by one, without showing them."""
     with connect(context) as placet:
         hold = find_hold(placet, id)
         if hold.call_id and hold.raw.get("cause") not in (None, "outcome_unknown"):
-            detail = f"it is a call: placet approve, edit or reject {hold.hold_id}"
+            detail = f"this is a call; use: placet approve, edit or reject {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="ID")
         said = _variables(hold, value) if hold.kind == "env_var" else _said(hold, value)
         _check_option(hold, said)
@@ -240,7 +246,7 @@ def revoke(
     reason: Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Take back a release that was not used yet."""
+    """Revoke a release that was not consumed yet."""
     with connect(context) as placet:
         revoked = placet.revoke(execution, call, reason=reason)
     if as_json:
@@ -250,7 +256,7 @@ def revoke(
 
 
 def answer_value(hold: Hold, text: str) -> Any:
-    """What was meant by an answer: an option as it is, text where text is asked for, else JSON or text."""
+    """The value of an answer: an option unchanged, text if the question takes text, else JSON or text."""
     for option in hold.options:
         named = named_by(option)
         if text == named or (isinstance(option, dict) and text == option.get("label")):
@@ -268,14 +274,14 @@ def answer_value(hold: Hold, text: str) -> Any:
 
 
 def _check_option(hold: Hold, said: Any) -> None:
-    """Refuse what is no answer to a permission, before anybody is asked whether to give it.
+    """Refuse a value that does not answer a permission, before asking for confirmation.
 
     Raises:
         typer.BadParameter: it is neither yes, no nor one of the options.
     """
     if hold.kind != "permission" or hold.call_id:
         return
-    # Python takes 1 for true: only the canonical text tells what is the same.
+    # Python treats 1 and True as equal: compare the canonical text.
     known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}
     if canonical(said) not in known:
         shown = safe.escaped(json.dumps(said, ensure_ascii=False))
@@ -287,7 +293,7 @@ def _is_plain_permission(hold: Hold) -> bool:
 
 
 def named_by(option: Any) -> Any:
-    """What an option is answered with: itself, or the id of an object."""
+    """The answer that chooses an option: the option itself, or the id of an object."""
     return option.get("id") if isinstance(option, dict) else option
 
 
@@ -301,7 +307,7 @@ def _said(hold: Hold, text: str | None) -> Any:
 
 def _offered(hold: Hold) -> str:
     if hold.raw.get("cause") == "outcome_unknown":
-        # Its options are the decisions that it takes; the answer is what the tool would have put out.
+        # A call's options are its decisions; an answer replaces the tool's output.
         return ": the call's output"
     if _is_plain_permission(hold):
         return ": yes, no"
@@ -310,20 +316,24 @@ def _offered(hold: Hold) -> str:
 
 
 def _variables(hold: Hold, text: str | None) -> dict[str, Any]:
-    """The values of variables, from a terminal that does not show them, or from the standard input."""
+    """The values of variables, from a hidden prompt or from the standard input."""
     if text == "-":
         return _read_object("-", "VALUE")
     if text is not None:
-        detail = "a secret on the command line is seen by all: leave it out to be asked, or give - and JSON"
+        detail = (
+            "other users can see a secret on the command line: omit it to be prompted, or give - and JSON"
+        )
         raise typer.BadParameter(detail, param_hint="VALUE")
     if not is_interactive():
-        raise typer.BadParameter("nobody can be asked here: give - and a JSON object", param_hint="VALUE")
+        raise typer.BadParameter(
+            "there is no terminal to prompt on: give - and a JSON object", param_hint="VALUE"
+        )
     names = [str(name) for name in hold.raw.get("fields") or ()]
     return {name: typer.prompt(safe.escaped(name), hide_input=True, err=True) for name in names}
 
 
 def _is_read(text: str) -> bool:
-    """Whether an option names what has its value: a file, or the standard input."""
+    """Returns True if an option names a file or the standard input."""
     return text == "-" or text.startswith("@")
 
 
@@ -342,7 +352,7 @@ def _read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
 
 
 def _shown(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:
-    """Print the whole view, unless it is what was seen elsewhere; its digest."""
+    """Print the whole view, unless it was seen elsewhere, and return its digest."""
     _check_length(seen, "--seen")
     view = fetch_view(placet, hold)
     if not seen:
@@ -381,7 +391,7 @@ def _print_recorded(hold: Hold, done: str, recorded: Recorded, as_json: bool) ->
 
 
 def _digests(hold: Hold, done: str, recorded: Recorded) -> str:
-    """What was decided on; of an edit what would run now, as the server says: sensitive values are sealed there."""
+    """The digest that was decided on; for an edit the server's, since it seals sensitive values."""
     if done != "edited":
         return f"digest {hold.digest}"
     edited = recorded.edited_digest or (recorded.next_hold.digest if recorded.next_hold else "")

@@ -1,4 +1,4 @@
-"""What a server finds doubtful about a policy, in lines for a person; what is ordinary at the start is counted."""
+"""The server's warnings about a policy, as lines; those that are usual at the start are only counted."""
 
 from __future__ import annotations
 

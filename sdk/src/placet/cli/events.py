@@ -1,4 +1,4 @@
-"""`placet events`: what happened, and with --follow what happens, one line an event."""
+"""`placet events`: past events, and with --follow new ones, one line for each."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _DAWN = datetime.min.replace(tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class Start:
-    """Where to begin: a time, offsets by partition, or the live stream's cursor."""
+    """The start: a time, offsets by partition, or the live stream's cursor."""
 
     at: datetime = _DAWN
     offsets: dict[int, int] = field(default_factory=dict)
     cursor: str | None = None
 
     def reached_by(self, row: Object) -> bool:
-        """Whether an event is not before it."""
+        """Returns True if an event is not before the start."""
         partition = row.get("partition")
         if self.offsets and isinstance(partition, int):
             return int(row.get("offset", -1)) >= self.offsets.get(partition, 0)
@@ -44,7 +44,7 @@ class Start:
 
 
 def read_start(text: str | None) -> Start:
-    """What `--from` says: `PARTITION=OFFSET,…`, an RFC 3339 time, or a cursor."""
+    """The parsed `--from`: `PARTITION=OFFSET,…`, an RFC 3339 time, or a cursor."""
     if text is None:
         return Start()
     if _OFFSETS.fullmatch(text):
@@ -112,13 +112,13 @@ def check_type(placet: Placet, kind: str) -> None:
 
 def events(
     context: typer.Context,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what comes.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep running and show new events.")] = False,
     start: Annotated[
         str | None,
         typer.Option("--from", metavar="OFFSETS|TIME", help="0=120,3=7, a time (RFC 3339), or a cursor."),
     ] = None,
     execution: Annotated[
-        str | None, typer.Option(help="Only this execution's.", autocompletion=execution_ids)
+        str | None, typer.Option(help="Only events of this execution.", autocompletion=execution_ids)
     ] = None,
     kind: Annotated[
         str | None,
@@ -130,7 +130,7 @@ def events(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what happened. With --follow what happens from now on, or from --from on."""
+    """Show past events. With --follow show new ones, from now or from --from on."""
     begin = read_start(start)
     with connect(context) as placet:
         if begin.offsets:
@@ -197,7 +197,7 @@ def type_of(row: Object) -> str:
 
 
 def moment(row: Object, name: str = "at", default: datetime = _DAWN) -> datetime:
-    """When something happened."""
+    """The time of an event."""
     said = row.get(name)
     return parse_time(said) if isinstance(said, str) else default
 

@@ -1,4 +1,4 @@
-"""`placet executions`, `state`, `pause`, `resume`, `cancel`: runs, one of them at any moment, and steering it."""
+"""`placet executions`, `state`, `pause`, `resume`, `cancel`: list, show and control executions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def executions(
 
 
 def _request(execution: Execution) -> str:
-    """What a run was started for, as text."""
+    """The request that a run was started for, as text."""
     said = execution.request
     return said if isinstance(said, str) else "" if said is None else safe.pretty_json(said)
 
@@ -72,7 +72,7 @@ def state(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show an execution as it is, or as it was."""
+    """Show the current or an earlier state of an execution."""
     with connect(context) as placet:
         found = find_execution(placet, execution, at)
     if at is not None and (note := _not_yet(at, found)):
@@ -84,7 +84,7 @@ def state(
 
 
 def _not_yet(at: str, shown: Execution) -> str:
-    """What to say of a version or a moment that has not come: shown is the newest then."""
+    """The note for a version or time in the future, for which the newest state is shown."""
     if at.isdecimal():
         newest = shown.version
         return (
@@ -99,7 +99,7 @@ def _not_yet(at: str, shown: Execution) -> str:
 def pause(
     context: typer.Context, execution: ExecutionArgument, reason: ReasonOption = "", as_json: JsonFlag = False
 ) -> None:
-    """Let nothing more of an execution be judged or run until it is resumed."""
+    """Pause an execution: none of its calls is judged or run until it is resumed."""
     with connect(context) as placet:
         found = find_execution(placet, execution)
         _print("paused", placet.executions.pause(found.execution_id, reason), as_json)
@@ -111,7 +111,7 @@ def resume(
     feedback: Annotated[str, typer.Option("--feedback", help="What the agent should know.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Let a paused execution go on."""
+    """Resume a paused execution."""
     with connect(context) as placet:
         found = find_execution(placet, execution)
         _print("resumed", placet.executions.resume(found.execution_id, feedback), as_json)
@@ -121,10 +121,10 @@ def cancel(
     context: typer.Context,
     execution: ExecutionArgument,
     reason: ReasonOption = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """End an execution without a result; what waits in it is given up."""
+    """End an execution without a result; its open calls and holds are cancelled."""
     with connect(context) as placet:
         found = find_execution(placet, execution)
         confirm(f"Cancel {safe.escaped(found.execution_id)} of {safe.escaped(found.agent)}, for good?", yes)

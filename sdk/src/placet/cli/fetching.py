@@ -24,7 +24,7 @@ PAGE = 500
 
 
 class OtherBundle(PlacetError):
-    """The directory holds another tenant's audit trail, or something else."""
+    """The directory contains another tenant's audit trail, or other files."""
 
     acts = "operator"
 
@@ -37,7 +37,7 @@ class KeyChanged(PlacetError):
 
 @dataclass
 class Fetch:
-    """One fetch. `told` is called with how many leaves are there, of how many."""
+    """One fetch. `told` is called with the number of leaves fetched and their total."""
 
     placet: Placet
     directory: Path
@@ -82,7 +82,7 @@ class Fetch:
         bundle.about_file.write_text(json.dumps(about), "utf-8")
 
     def _add_keys(self, bundle: Bundle) -> None:
-        """Add the keys that the server names since; the newest head is known already, so its key is among them."""
+        """Add the server's newer keys. The newest head was fetched before, so its key is among them."""
         served = self.placet.fetch("/audit/keys")["keys"]
         try:
             now = keys_of(served)
@@ -144,7 +144,7 @@ def _new(path: Path) -> Path:
 
 
 def _write_whole(path: Path, keys: dict[str, str]) -> None:
-    """Write keys so that a crash leaves the file as it was before, or as it is after."""
+    """Write keys atomically: after a crash the file is either the old or the new one."""
     new = _new(path)
     new.write_text(json.dumps(keys, indent=1), "utf-8")
     os.replace(new, path)
@@ -157,7 +157,7 @@ def _line(item: dict[str, Any]) -> bytes:
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """The lines of a file; one that was cut short is removed from it."""
+    """The lines of a file; an incomplete last line is removed from it."""
     if not path.exists():
         return []
     data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""`placet approve --group`: holds that are alike, each shown on its line, approved by their own digests."""
+"""`placet approve --group`: similar holds, each shown on its line and approved by its own digest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSED = 1
 
 
 class NotInBulk(PlacetError):
-    """These holds are decided one by one."""
+    """These holds must be decided one by one."""
 
 
 def approve_group(placet: Placet, id_or_prefix: str, feedback: str, yes: bool, as_json: bool) -> None:

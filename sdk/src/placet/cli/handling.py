@@ -1,4 +1,4 @@
-"""`placet claim`, `release`, `delegate`, `extend`, `escalate`: what is done to a hold that stays open."""
+"""`placet claim`, `release`, `delegate`, `extend`, `escalate`: acts on a hold that leave it open."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def claim(
     lasts: Annotated[str, typer.Option("--for", help=f"How long: 90s, 30m, at most {CLAIM_MAX}.")] = "5m",
     as_json: JsonFlag = False,
 ) -> None:
-    """Tell the others that you are on a hold, for a while; they may still decide it."""
+    """Show others for a while that you are working on a hold; they can still decide it."""
     seconds = seconds_of(lasts, at_most=CLAIM_MAX)
     with connect(context) as placet:
         changed = placet.holds.claim(find_hold(placet, id).hold_id, seconds)
@@ -30,7 +30,7 @@ def claim(
 
 
 def release(context: typer.Context, id: IdArgument, as_json: JsonFlag = False) -> None:  # noqa: A002
-    """Give a hold back that you claimed; an operator may free another's."""
+    """Release a hold that you claimed; an operator can release another's claim."""
     with connect(context) as placet:
         changed = placet.holds.release(find_hold(placet, id).hold_id)
     _print("released", changed, as_json)
@@ -44,7 +44,7 @@ def delegate(
     ],
     as_json: JsonFlag = False,
 ) -> None:
-    """Hand a hold to another person; their word is then your voice."""
+    """Delegate a hold to another person, who then decides on your behalf."""
     with connect(context) as placet:
         changed = placet.holds.delegate(find_hold(placet, id).hold_id, to)
     _print(f"delegated to {to}", changed, as_json)
@@ -61,7 +61,7 @@ def extend(
     by: Annotated[str, typer.Argument(metavar="DURATION", help="90s, 30m, 24h or 7d.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Move a hold's deadline, from where it stands."""
+    """Extend a hold's current deadline."""
     seconds = seconds_of(by, "DURATION")
     with connect(context) as placet:
         changed = placet.holds.extend(find_hold(placet, id).hold_id, seconds)

@@ -1,4 +1,4 @@
-"""`placet audit impact`: what rested on a grant, a rule or a person's word."""
+"""`placet audit impact`: the calls that ran because of a grant, a rule or a person."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def impact(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List every call that was let run because of one of them, oldest first."""
+    """List every call that ran because of a grant, a rule or a person, oldest first."""
     if sum(name is not None for name in (grant, rule, reviewer)) != 1:
         raise typer.BadParameter("name exactly one of --grant, --rule and --reviewer")
     with connect(context) as placet:
@@ -54,7 +54,7 @@ def impact(
 
 
 def _let_go_by(call: ToolCall) -> str:
-    """Who or what released a call: a person, what a person's approval is remembered for, or the policy."""
+    """What released a call: a person, a remembered approval, or the policy."""
     if call.grant is not None and call.grant.rule_id:
         return f"rule {call.grant.rule_id}"
     released_by = call.grant.raw.get("released_by") if call.grant is not None else None

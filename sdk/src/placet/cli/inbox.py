@@ -1,4 +1,4 @@
-"""`placet inbox` and `placet show`: what waits, and one of it in full."""
+"""`placet inbox` and `placet show`: the open holds, and one of them in full."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ HOLD_EVENTS = ("tool_call_pending_review", "hitl_requested", "hold_changed", "ho
 
 def inbox(
     context: typer.Context,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and show what comes.")] = False,
-    mine: Annotated[bool, typer.Option("--mine", help="Only what I may decide.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep running and show changes.")] = False,
+    mine: Annotated[bool, typer.Option("--mine", help="Only holds that I can decide.")] = False,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -50,10 +50,10 @@ def inbox(
         ),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent's.")] = None,
-    grouped: Annotated[bool, typer.Option("--grouped", help="Show like holds as one line each.")] = False,
+    grouped: Annotated[bool, typer.Option("--grouped", help="Show similar holds as one line.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what waits for a person."""
+    """List the holds that wait for a person."""
     if grouped and (follow or mine or kind):
         raise typer.BadParameter("groups are of all that waits: give --agent alone", param_hint="--grouped")
     with connect(context) as placet:
@@ -105,7 +105,7 @@ def _print_groups(groups: Sequence[HoldGroup], as_json: bool) -> None:
 
 
 def shortener(ids: Sequence[str]) -> Callable[[str], str]:
-    """The shortest beginnings, of eight characters or more, that tell the ids apart."""
+    """The shortest unique prefixes of the ids, of eight characters or more."""
     length = SHORT
     while len({one[:length] for one in ids}) < len(set(ids)):
         length += 1
@@ -132,7 +132,7 @@ def show(
         str,
         typer.Argument(
             metavar="ID",
-            help="A hold, call or request by its beginning; EXECUTION/CALL.",
+            help="The id of a hold, call or request, or its beginning; EXECUTION/CALL.",
             autocompletion=hold_ids,
         ),
     ],
@@ -152,7 +152,7 @@ def show(
 
 
 def _print_call(call: ToolCall) -> None:
-    """A call for a person: what it is, what became of it, and what it would run or ran with."""
+    """A call for a person: what it is, its state, and the arguments that it ran or would run with."""
     raw = call.raw
     verdict = call.verdict
     facts = (

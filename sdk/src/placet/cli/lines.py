@@ -20,7 +20,7 @@ GAP = 2
 
 
 def begun(text: str) -> str:
-    """The beginning of a text on one line; that it goes on is seen."""
+    """The beginning of a text on one line, marked if it is cut."""
     line = " ".join(text.split())
     return line if len(line) <= LINE_CHARS else line[: LINE_CHARS - 1] + "…"
 
@@ -44,7 +44,7 @@ def print_with_texts(
 
 
 def _is_narrow(columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: Sequence[Text]) -> bool:
-    """Whether the texts have no room beside the other columns."""
+    """Returns True if the texts do not fit beside the other columns."""
     width = console().width
     wanted = min(max(text.cell_len for text in texts), TEXT_CHARS)
     widths = _widths([columns, *_shown(rows)])
@@ -63,7 +63,7 @@ def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _print_narrow(columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: Sequence[Text]) -> None:
-    """The table with each text below its row; side by side, as far as the terminal is wide enough for that."""
+    """The table with each text beside its row, or below it if the terminal is too narrow."""
     from rich.cells import set_cell_size
     from rich.padding import Padding
     from rich.text import Text

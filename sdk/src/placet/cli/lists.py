@@ -1,4 +1,4 @@
-"""`placet tools`, `components` and `audit`: what is published, what runs, who did what."""
+"""`placet tools`, `components` and `audit`: published tools, running processes, audit entries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def _annotations(annotations: Mapping[str, Any]) -> str:
-    """What a tool says of itself: the hints that hold by their names, those that do not by `not`."""
+    """A tool's hints: the true ones by name, the false ones with `not`."""
     return ", ".join(_annotation(name, value) for name, value in annotations.items())
 
 
@@ -55,7 +55,7 @@ def _annotation(name: str, value: object) -> str:
 
 
 def components(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """List the parts of the installation and their state."""
+    """List the processes of the installation and their state."""
     with connect(context) as placet:
         found = placet.components()
     if as_json:

@@ -60,44 +60,53 @@ GROUPS: Mapping[str, str] = {
 }
 # Ours: where each is, in placet.cli, and what the list says of it.
 OWN: Mapping[str, tuple[str, str]] = {
-    "inbox": ("inbox:inbox", "List what waits for a person."),
+    "inbox": ("inbox:inbox", "List the holds that wait for a person."),
     "show": ("inbox:show", "Show a hold, or a call, in full."),
     "approve": ("decide:approve", "Approve a call with exactly the arguments shown."),
     "edit": (
         "decide:edit",
-        "Approve a call with changed arguments; the policy judges them anew, and may deny or ask others.",
+        "Approve a call with changed arguments; the policy judges it again, and can deny it or ask others.",
     ),
-    "reject": ("decide:reject", "Say no; the agent is told why."),
+    "reject": ("decide:reject", "Reject a call or a question, with the reason for the agent."),
     "answer": (
         "decide:answer",
         "Answer a question.",
     ),
     "claim": (
         "handling:claim",
-        "Tell the others that you are on a hold, for a while; they may still decide it.",
+        "Show others for a while that you are working on a hold; they can still decide it.",
     ),
-    "release": ("handling:release", "Give a hold back that you claimed; an operator may free another's."),
-    "delegate": ("handling:delegate", "Hand a hold to another person; their word is then your voice."),
-    "extend": ("handling:extend", "Move a hold's deadline, from where it stands."),
+    "release": (
+        "handling:release",
+        "Release a hold that you claimed; an operator can release another's claim.",
+    ),
+    "delegate": ("handling:delegate", "Delegate a hold to another person, who then decides on your behalf."),
+    "extend": ("handling:extend", "Extend a hold's current deadline."),
     "escalate": ("handling:escalate", "Ask the roles of the rule's escalation now."),
-    "revoke": ("decide:revoke", "Take back a release that was not used yet."),
+    "revoke": ("decide:revoke", "Revoke a release that was not consumed yet."),
     "events": (
         "events:events",
-        "Show what happened.",
+        "Show past events.",
     ),
-    "state": ("executions:state", "Show an execution as it is, or as it was."),
+    "state": ("executions:state", "Show the current or an earlier state of an execution."),
     "executions": ("executions:executions", "List executions."),
-    "pause": ("executions:pause", "Let nothing more of an execution be judged or run until it is resumed."),
-    "resume": ("executions:resume", "Let a paused execution go on."),
-    "cancel": ("executions:cancel", "End an execution without a result; what waits in it is given up."),
+    "pause": (
+        "executions:pause",
+        "Pause an execution: none of its calls is judged or run until it is resumed.",
+    ),
+    "resume": ("executions:resume", "Resume a paused execution."),
+    "cancel": (
+        "executions:cancel",
+        "End an execution without a result; its open calls and holds are cancelled.",
+    ),
     "tools": ("lists:tools", "List published tools."),
     "tool": ("tool:app", "Publish tools."),
-    "components": ("lists:components", "List the parts of the installation and their state."),
+    "components": ("lists:components", "List the processes of the installation and their state."),
     "policy": ("policy:app", "Check, test, compare, publish and retire policies."),
     "audit": ("proof:app", "Who did what, when."),
     "principals": ("principals:principals_app", "People and services, their accounts and roles."),
     "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),
-    "vault": ("vault:app", "Erase sensitive values, and look after the keys that they are sealed under."),
+    "vault": ("vault:app", "Erase sensitive values, and manage the keys that seal them."),
 }
 
 
@@ -134,7 +143,7 @@ def _own_group(app: typer.Typer) -> Any:
 
 
 def help_of(prefix: str, name: str) -> str | None:
-    """What the list says of a command, where that is known without importing it."""
+    """A command's line in the list, if it is known without an import."""
     if not prefix and name in OWN:
         return OWN[name][1]
     full = f"{prefix}.{name}" if prefix else name
@@ -191,7 +200,7 @@ def _command(name: str, function: Callable[..., Any]) -> Any:
 
 
 def group_class(prefix: str) -> type[TyperGroup]:
-    """A command group that also finds what others added under `prefix`."""
+    """A command group with the plugins' commands under `prefix`."""
 
     class OpenGroup(given.Group):
         # The options before all commands are looked at where they are used.
@@ -236,10 +245,10 @@ def group_class(prefix: str) -> type[TyperGroup]:
 
 
 def _one_line(text: str) -> str:
-    """A shell takes each line of a completion for a candidate."""
+    """One line, since a shell reads each line of a completion as a candidate."""
     return " ".join(text.split())
 
 
 def _shortened(text: str, width: int) -> str:
-    """The beginning of a text, up to a word's end where it does not fit."""
+    """The beginning of a text, cut at the end of a word if it is too long."""
     return text if len(text) <= width else shorten(text, width, placeholder="...")

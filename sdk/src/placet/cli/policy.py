@@ -98,10 +98,10 @@ def versions(context: typer.Context, name: str, as_json: JsonFlag = False) -> No
 @app.command("list")
 def list_policies(
     context: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were retired.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also retired policies.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the policies in force: whose each is, for whom, and how many rules it has."""
+    """List the policies in force: owner, scope and number of rules."""
     with connect(context) as placet:
         status = "all" if everything else None
         found = every(lambda cursor: placet.policies.list(status, cursor=cursor))
@@ -119,7 +119,7 @@ def list_policies(
 def show(
     context: typer.Context,
     name: str,
-    version: Annotated[int | None, typer.Option(min=1, help="Which; the newest by default.")] = None,
+    version: Annotated[int | None, typer.Option(min=1, help="The version. Default: the newest.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show a policy's document as it was published, and whether it is in force."""
@@ -138,11 +138,11 @@ def show(
 def retire(
     context: typer.Context,
     name: str,
-    reason: Annotated[str, typer.Option(help="Why; it is kept in the log.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    reason: Annotated[str, typer.Option(help="The reason, for the log.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take a policy out of force; what it judged is judged by the next one that fits, or held."""
+    """Retire a policy; its calls are judged by the next policy that matches, or held."""
     with connect(context) as placet:
         found = placet.policies.get(name)
         console(stderr=True).print(safe.text(_heading(found)))

@@ -30,7 +30,7 @@ principals_app = typer.Typer(
 
 @principals_app.callback()
 def principals(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """List who is published, at the newest version."""
+    """List the published principals, at their newest version."""
     if context.invoked_subcommand is not None:
         return
     with connect(context) as placet:
@@ -59,10 +59,14 @@ def principals(context: typer.Context, as_json: JsonFlag = False) -> None:
 def publish(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The principal's name.")],
-    subject: Annotated[list[str] | None, typer.Option(help="An account of theirs; repeat for more.")] = None,
+    subject: Annotated[
+        list[str] | None, typer.Option(help="An account of the principal; repeat for more.")
+    ] = None,
     role: Annotated[list[str] | None, typer.Option(help="A role; repeat for more.")] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="An agent that acts for them.")] = None,
-    disabled: Annotated[bool, typer.Option("--disabled", help="They may do nothing any more.")] = False,
+    agent: Annotated[list[str] | None, typer.Option(help="An agent that acts for the principal.")] = None,
+    disabled: Annotated[
+        bool, typer.Option("--disabled", help="Disable the principal: all requests are refused.")
+    ] = False,
     file: Annotated[Path | None, typer.Option(help="The document as JSON, instead of the options.")] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""A bar for work that takes its time."""
+"""A progress bar for long work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`placet audit fetch`, `prove` and `verify`: the audit trail taken home, and held against what was signed."""
+"""`placet audit fetch`, `prove` and `verify`: download the audit trail and verify it against signed heads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SINCE_MAX = 100
 HEAD_WITHIN_S, LOOK_EVERY_S = 60.0, 1.0
 
 KeyFile = Annotated[
-    Path | None, typer.Option("--key", help="The installation's audit keys, as keys/audit.json has them.")
+    Path | None, typer.Option("--key", help="The installation's audit keys, a copy of keys/audit.json.")
 ]
 HeadFile = Annotated[
     Path | None, typer.Option("--head", help="Heads that were kept elsewhere, one a line.", dir_okay=False)
@@ -47,7 +47,7 @@ HeadFile = Annotated[
 @app.command()
 def fetch(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="The directory; what is there already is not fetched again.")],
+    out: Annotated[Path, typer.Option(help="The directory; only new records are fetched.")],
     as_json: JsonFlag = False,
 ) -> None:
     """Fetch the tenant's audit records and heads, to verify them offline."""
@@ -64,17 +64,17 @@ def fetch(
 def prove(
     context: typer.Context,
     event_id: Annotated[str, typer.Argument(metavar="ID", help="An event id that `placet audit` shows.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write the proof; else it is printed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file for the proof. Default: print it.")] = None,
     since_head: Annotated[
         Path | None,
         typer.Option(
-            help="Heads that were kept elsewhere, one a line: the proof shows that each came before.",
+            help="Heads that were kept elsewhere, one a line; the proof covers each of them.",
             dir_okay=False,
         ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Get the proof that an event is in the log that was signed."""
+    """Get the proof that an event is in the signed log."""
     since = sorted({head.number for head in _read_heads(since_head)})
     if len(since) > SINCE_MAX:
         print(
@@ -103,11 +103,11 @@ def verify(
     key: KeyFile = None,
     head: HeadFile = None,
     require_records: Annotated[
-        bool, typer.Option("--require-records", help="Fail where a leaf is here by its hash only.")
+        bool, typer.Option("--require-records", help="Fail if a leaf is present only as a hash.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Verify offline, and name the first record that is not what was signed: 0 verified, 1 not, 2 unreadable."""
+    """Verify offline, and name the first record that was changed: 0 verified, 1 not, 2 unreadable."""
     kept = _read_heads(head)
     try:
         keys = None if key is None else read_keys(key)
@@ -171,7 +171,7 @@ def _proof(placet: Placet, event_id: str, since: Sequence[int]) -> dict[str, Any
 
 
 def _only(names: Collection[str], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What belongs to a proof; an answer also has what belongs to its asking, such as a cursor."""
+    """The fields of a proof, without those of the request, such as a cursor."""
     return {name: value for name, value in answer.items() if name in names}
 
 

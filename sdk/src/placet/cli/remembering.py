@@ -1,4 +1,4 @@
-"""What `placet approve` asks to be remembered: `--uses`, `--for` and `--where`, as the interface takes it."""
+"""The `remember` of `placet approve`, built from `--uses`, `--for` and `--where`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def remember_of(scope: str, uses: str, lasts: str, where: Sequence[str]) -> dict
 
 
 def options_of(scope: str, remember: Mapping[str, Any]) -> str:
-    """The options that ask for the same, for who agrees to it."""
+    """The options that ask for the same, for a person who agrees to it."""
     options = ["--scope", scope]
     if "uses" in remember:
         options += ["--uses", UNLIMITED if remember["uses"] is None else str(remember["uses"])]

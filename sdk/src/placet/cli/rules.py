@@ -1,4 +1,4 @@
-"""`placet rules`: standing rules, and what a person says to them."""
+"""`placet rules`: list, activate, suspend and revoke standing rules."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rules(
 def activate(
     context: typer.Context, rule: RuleId, reason: ReasonOption = "", as_json: JsonFlag = False
 ) -> None:
-    """Let a proposed or suspended rule be used; the policy may want another person than its maker."""
+    """Activate a proposed or suspended rule; the policy can require another person than its maker."""
     with connect(context) as placet:
         changed = placet.standing_rules.activate(_whole(placet, rule), reason)
     _print(changed, as_json)
@@ -87,7 +87,7 @@ def activate(
 def suspend(
     context: typer.Context, rule: RuleId, reason: ReasonOption = "", as_json: JsonFlag = False
 ) -> None:
-    """Let a rule rest until somebody activates it."""
+    """Suspend a rule until a person activates it."""
     with connect(context) as placet:
         changed = placet.standing_rules.suspend(_whole(placet, rule), reason)
     _print(changed, as_json)
@@ -97,14 +97,14 @@ def suspend(
 def revoke(
     context: typer.Context, rule: RuleId, reason: ReasonOption = "", as_json: JsonFlag = False
 ) -> None:
-    """End a rule for good."""
+    """Revoke a rule for good."""
     with connect(context) as placet:
         changed = placet.standing_rules.revoke(_whole(placet, rule), reason)
     _print(changed, as_json)
 
 
 def _whole(placet: Placet, prefix: str) -> str:
-    """A rule's id by its beginning; a whole id as it is, since not all who may change a rule may list the rules."""
+    """A rule's id by its beginning; a whole id unchanged, since some who can change a rule cannot list rules."""
     if is_whole(check_id(prefix, "rule id")):
         return prefix
     try:

@@ -25,7 +25,7 @@ _RUN_OF_SPACES = re.compile(r"[^\S\n]{33,}")
 
 
 def is_hidden(char: str) -> bool:
-    """Whether a character prints as nothing, or steers what is printed."""
+    """Returns True if a character is invisible or controls the output."""
     if char in _BLANKS or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef":
         return True
     if char == " ":
@@ -35,12 +35,12 @@ def is_hidden(char: str) -> bool:
 
 
 def _covers(char: str) -> bool:
-    """Whether a mark strikes through or encloses what it stands behind."""
+    """Returns True if a mark strikes through or encloses the character before it."""
     return unicodedata.category(char) == "Me" or unicodedata.combining(char) == 1
 
 
 def _stacked(value: str) -> frozenset[int]:
-    """The places of the marks that stand behind many marks, or begin the text."""
+    """The positions of marks that follow many marks, or begin the text."""
     if value.isascii():
         return frozenset()
     found, height = set(), _STACK_MAX
@@ -75,7 +75,7 @@ def pretty_json(value: Any) -> str:
 
 
 def text(value: object, *, lines: bool = False, style: str = "") -> Text:
-    """Anything as text for rich, without markup."""
+    """Any value as text for rich, without markup."""
     from rich.text import Text
 
     return Text(escaped(str(value), lines=lines), style=style)

@@ -1,4 +1,4 @@
-"""What every command needs: the gateway, the two ways to print, and ids by their beginning."""
+"""Shared by all commands: the gateway, printing as table or JSON, and ids by their beginning."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def connect(
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console; where nobody looks, wide enough not to break ids."""
+    """A console; if the output is not a terminal, wide enough not to break ids."""
     from rich.console import Console
 
     made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -85,12 +85,12 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON value, at once; ASCII only, so that a terminal is not steered by it."""
+    """Print a JSON value and flush; ASCII only, so that it cannot control a terminal."""
     print(json.dumps(value, default=dict), flush=True)
 
 
 def print_pretty(value: Any) -> None:
-    """Print a JSON value for a person; unbroken, as a line break in one of its texts would be no JSON."""
+    """Print a JSON value for a person; not wrapped, since a line break inside a text is not JSON."""
     console().print(safe.text(safe.pretty_json(value), lines=True), soft_wrap=True)
 
 
@@ -134,13 +134,13 @@ def local_time(at: datetime | str | None) -> str:
 
 
 def clock(at: datetime, now: datetime) -> str:
-    """A moment for people as the time of day, with its date where that is not today's."""
+    """A moment for people as the time of day, with the date if it is not today."""
     local, today = at.astimezone(), now.astimezone()
     return local.strftime("%H:%M:%S" if local.date() == today.date() else "%Y-%m-%d %H:%M:%S")
 
 
 def published_line(name: str, published: Published) -> str:
-    """What became of a definition that was to be published."""
+    """The result of publishing a definition."""
     said = "says the same already: nothing was published" if published.unchanged else "is published"
     return f"{name} version {published.version} {said}"
 
@@ -196,7 +196,7 @@ def by_prefix(
 
 
 def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
-    """A hold by its id, or by the beginning of its id; while it is open also of its call's or its request's."""
+    """A hold by the beginning of its id; an open hold also by that of its call's or request's id."""
     # A whole id first: the lists of ended holds may be a moment behind.
     with suppress(NotFound):
         return placet.holds.get(id_or_prefix)
@@ -228,7 +228,7 @@ def split_call(text: str, hint: str = "ID") -> tuple[str, str] | None:
 
 
 def find_call(placet: Placet, execution_id: str, call_id: str) -> ToolCall:
-    """A call by the ids of its execution and its own, or by their beginnings."""
+    """A call by the ids of its execution and itself, or by their beginnings."""
     execution = find_execution(placet, execution_id)
     calls = every(lambda cursor: placet.executions.calls(execution.execution_id, cursor=cursor))
     what, several = "call of this execution", "calls of this execution"
@@ -250,18 +250,18 @@ def find_execution(placet: Placet, id_or_prefix: str, at: str | None = None) -> 
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is a whole id of Placet's own, and not the beginning of one."""
+    """Returns True if a text is a complete id made by Placet, and not the beginning of one."""
     return _WHOLE_ID.fullmatch(text) is not None
 
 
 def hold_ids(hold: Hold) -> Sequence[str]:
-    """The ids by which a person may name a hold."""
+    """The ids by which a person can name a hold."""
     request_id = hold.raw.get("request_id")
     return [one for one in (hold.hold_id, hold.call_id, request_id) if one]
 
 
 def is_interactive() -> bool:
-    """Whether a person can be asked."""
+    """Returns True if a person can be prompted."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -290,7 +290,7 @@ def read_object(path: Path, hint: str) -> dict[str, Any]:
     except MalformedJson as error:
         raise typer.BadParameter(f"{path}: {error}", param_hint=hint) from error
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{path} holds no JSON object", param_hint=hint)
+        raise typer.BadParameter(f"{path} is not a JSON object", param_hint=hint)
     return value
 
 
@@ -301,7 +301,7 @@ def check_askable(yes: bool, hint: str = "give --yes") -> None:
         typer.BadParameter: nobody can be asked here.
     """
     if not yes and not is_interactive():
-        raise typer.BadParameter(f"nobody can be asked here: {hint}", param_hint="--yes")
+        raise typer.BadParameter(f"there is no terminal to prompt on: {hint}", param_hint="--yes")
 
 
 def confirm(question: str, yes: bool, hint: str = "give --yes") -> None:

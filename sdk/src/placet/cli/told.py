@@ -1,4 +1,4 @@
-"""What a decision leads to besides, in words: a hold for other people, a standing rule."""
+"""The further results of a decision, as text: a hold for other people, a standing rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from placet.models import NextHold, Recorded
 
 
 def what_follows(recorded: Recorded) -> list[str]:
-    """The lines that tell what a decision did not end with."""
+    """The lines about what is still open after a decision."""
     lines = []
     if recorded.next_hold is not None:
         lines.append(_of_hold(recorded.next_hold))

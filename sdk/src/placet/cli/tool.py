@@ -1,4 +1,4 @@
-"""`placet tool put`: publishing what a tool's name stands for."""
+"""`placet tool put` and `register`: publish tool definitions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ def tool() -> None:
 def register(
     context: typer.Context,
     modules: Annotated[
-        list[str], typer.Argument(metavar="MODULE…", help="Such as billing.tools; also from here.")
+        list[str],
+        typer.Argument(
+            metavar="MODULE…", help="Such as billing.tools; the current directory is searched too."
+        ),
     ],
     as_json: JsonFlag = False,
 ) -> None:
-    """Publish the gated functions of Python modules that say `register=True`; needs the role operator."""
+    """Publish the functions of Python modules gated with `register=True`; needs the role operator."""
     functions = [function for module in modules for function in _asking(module)]
     if not functions:
         raise typer.BadParameter("no function there is gated with register=True", param_hint="MODULE")

@@ -21,11 +21,11 @@ from placet.cli.session import (
 from placet.ids import check_id
 
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is recorded.")]
-YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 app = typer.Typer(
     name="vault",
-    help="Erase sensitive values, and look after the keys that they are sealed under.",
+    help="Erase sensitive values, and manage the keys that seal them.",
     cls=group_class("vault"),
     no_args_is_help=True,
 )
@@ -33,12 +33,12 @@ app = typer.Typer(
 
 @app.callback()
 def vault() -> None:
-    """Erase sensitive values, and look after the keys that they are sealed under."""
+    """Erase sensitive values, and manage the keys that seal them."""
 
 
 @app.command()
 def keys(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """List the tenant's data keys; new values are sealed under the last."""
+    """List the tenant's data keys; the last one seals new values."""
     with connect(context) as placet:
         found = placet.vault.keys().items
     if as_json:
@@ -56,7 +56,7 @@ def destroy_key(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Destroy a data key: everything that was sealed under it is erased, in every copy of the vault."""
+    """Destroy a data key, which erases everything sealed under it, in every copy of the vault."""
     check_id(name, "key")
     _confirm(f"Erase everything that was sealed under {safe.escaped(name)}, for good?", yes)
     with connect(context) as placet:
@@ -69,7 +69,8 @@ def erase(
     context: typer.Context,
     id: Annotated[str, typer.Argument(metavar="EXECUTION/CALL or REQUEST")],  # noqa: A002
     execution: Annotated[
-        str, typer.Option("--execution", help="Whose request, where several executions have one of this id.")
+        str,
+        typer.Option("--execution", help="The request's execution, if several have a request of this id."),
     ] = "",
     reason: ReasonOption = "",
     yes: YesFlag = False,
@@ -92,7 +93,7 @@ def erase(
 
 def _confirm(question: str, yes: bool) -> None:
     if not yes and not is_interactive():
-        raise typer.BadParameter("nobody can be asked here: give --yes", param_hint="--yes")
+        raise typer.BadParameter("there is no terminal to prompt on: give --yes", param_hint="--yes")
     if not yes and not typer.confirm(question, err=True):
         raise typer.Exit(1)
 

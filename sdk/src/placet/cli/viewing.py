@@ -1,4 +1,4 @@
-"""A hold as the server shows it: the fixed text whose digest stands in the log, printed whole and as it is."""
+"""A hold as the server renders it: the fixed text whose digest is in the log, printed unchanged."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_view(hold: Hold, view: HoldView) -> None:
 
 
 def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
-    """Everything that a decision should rest on, whole; what is asked and what would run at the end."""
+    """The complete basis of a decision, with the question and what would run at the end."""
     from rich.text import Text
 
     screen = console(stderr=stderr)
@@ -85,7 +85,7 @@ def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
 
 
 def arranged(text: str) -> tuple[list[str], list[str]]:
-    """The lines of a view in two parts, none left out: what stands around, then what is asked and would run."""
+    """All lines of a view in two parts: the context, then the question and what would run."""
     blocks: list[list[str]] = []
     for line in text.splitlines():
         if line.startswith("  ") and blocks:
@@ -117,7 +117,7 @@ def decided(decision: Any) -> str:
 
 
 def until(hold: Hold) -> str:
-    """When its time is over, and how much is left."""
+    """The deadline, and the time left."""
     if hold.deadline_at is None or hold.status not in ("open", ""):
         return ""
     now = datetime.now(timezone.utc)
@@ -132,7 +132,7 @@ def _inert(line: str) -> str:
 
 
 def facts_grid(facts: Iterable[tuple[str, Any]]) -> Table:
-    """Facts under each other, without those that say nothing; folded, as their ids and digests are copied."""
+    """A list of facts without the empty ones; wrapped, not cut, since their ids and digests are copied."""
     from rich.table import Column, Table
 
     grid = Table.grid(Column(overflow="fold"), Column(overflow="fold"), padding=(0, 2))
@@ -163,7 +163,7 @@ def _claimed(hold: Hold) -> str:
 
 
 def _asked_before(hold: Hold) -> str:
-    """What each who approved asks to be remembered, as the options of who agrees to it."""
+    """What each approver asks to be remembered, as options for a person who agrees to it."""
     said = [
         f"{vote.get('by')}: {options_of(str(vote['scope']), vote.get('remember') or {})}"
         for vote in hold.votes

@@ -167,7 +167,7 @@ def _arguments(given: Mapping[str, Any] | bytes | str) -> Mapping[str, Any]:
     except MalformedJson as error:
         raise GrantRefused("malformed_arguments", f"the arguments are {error}") from error
     if not isinstance(value, Mapping):
-        raise GrantRefused("malformed_arguments", "the arguments are no JSON object")
+        raise GrantRefused("malformed_arguments", "the arguments are not a JSON object")
     return dict(value)
 
 

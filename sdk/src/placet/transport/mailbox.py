@@ -1,4 +1,4 @@
-"""Where pushed decisions wait for whoever asks for them."""
+"""Pushed decisions, kept until they are requested."""
 
 from __future__ import annotations
 

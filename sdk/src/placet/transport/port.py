@@ -90,12 +90,12 @@ class Reply:
 
     @property
     def ok(self) -> bool:
-        """Whether the request was taken."""
+        """True if the request was accepted."""
         return 200 <= self.status < 300
 
     @property
     def comes_back(self) -> bool:
-        """Whether the same request may well be taken later: see `is_passing`."""
+        """True if the same request can be accepted later: see `is_passing`."""
         return is_passing(self.status)
 
 

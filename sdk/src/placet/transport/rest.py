@@ -119,7 +119,7 @@ def read_call(key: CallKey, wait_s: float) -> Request:
 
 
 def _lost(url: str, error: httpx.RequestError) -> ConnectionLost:
-    """What a try without an answer comes to: nobody was reached, or only the answer did not come."""
+    """The error of a try without an answer: not connected, or connected without an answer."""
     shown, what = shown_address(url), str(error) or type(error).__name__
     if isinstance(error, _NOT_SENT):
         return ConnectionLost(f"{shown} is not reachable ({what})")

@@ -242,7 +242,7 @@ class WsTransport:
             _log.debug("not sent yet: %s", closed)
 
     def _receive(self, message: Mapping[str, Any]) -> bool:
-        """Take in one message; whether it shows that the token was believed."""
+        """Handle one message; returns True if it shows that the token was accepted."""
         kind = message.get("type")
         if kind == "reply":
             status, cursor = message.get("status", 500), message.get("cursor")
