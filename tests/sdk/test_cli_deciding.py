@@ -301,7 +301,7 @@ def test_reject_tells_the_agent_why(terminal: Terminal) -> None:
 @pytest.mark.parametrize("feedback", ["", "  ", "\n"])
 def test_reject_with_feedback_that_says_nothing_is_wrong_usage(terminal: Terminal, feedback: str) -> None:
     assert terminal("reject", "c0ffee", "--feedback", feedback) == 2
-    assert "say why" in terminal.err
+    assert "give a reason" in terminal.err
     assert terminal.sent() == []
 
 

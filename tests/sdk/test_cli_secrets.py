@@ -45,7 +45,7 @@ def test_variables_are_asked_for_one_by_one_and_not_shown(prompted: list[Any]) -
 
 
 def test_variables_on_the_command_line_are_refused_and_not_repeated(prompted: list[Any]) -> None:
-    with pytest.raises(typer.BadParameter, match="seen by all") as refused:
+    with pytest.raises(typer.BadParameter, match="can see a secret") as refused:
         decide._variables(HOLD, "hunter2")
 
     assert "hunter2" not in str(refused.value)

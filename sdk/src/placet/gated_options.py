@@ -17,22 +17,22 @@ class Options:
     """How a function is gated.
 
     Attributes:
-        tool: its name to Placet; the function's own by default.
-        annotations: claims about it (MCP's hints). They can raise a risk, never lower it.
+        tool: its name in Placet; by default the function's own.
+        annotations: MCP's hints about it. They can raise a risk, never lower it.
         reason: why the agent wants it, for the reviewer.
         context: anything else for the reviewer.
         call_id: the call's id, or a function that takes the dict of the arguments; by default uuid5(execution, tool,
             arguments' digest, occurrence).
         timeout_s: for the decision; None waits as long as the hold does.
-        on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model; all of its
-            words where it names calls to undo.
-        encode: makes a JSON value of what the function returns, for the record.
+        on_denied: `raise` Denied, or `return` its feedback as the function's value, for the model; the whole
+            message if it names calls to undo.
+        encode: converts the function's return value to JSON, for the record.
         sensitive: the arguments that the tool's published schema marks as sensitive; the call's default id is not
-            made of them.
-        register: have the function's definition published (`placet.tools.register`, `placet tool register`): its
-            name, docstring, signature and `annotations`. Its first call makes sure that it is.
-        input_schema: of its arguments, in place of the one that is made of its signature.
-        idempotent: with `register`: a call whose process died without a report may be run again.
+            computed from them.
+        register: publish the function's definition (`placet.tools.register`, `placet tool register`): its
+            name, docstring, signature and `annotations`. Its first call checks that it is published.
+        input_schema: of its arguments, in place of the one derived from its signature.
+        idempotent: with `register`: a call whose process died without a report can be run again.
     """
 
     tool: str | None = None
