@@ -29,27 +29,27 @@ OF_THE_SERVER: Mapping[str, str] = {
         "Read the whole log and say every broken invariant: exit code 0 when there is none, 1 otherwise."
     ),
     "bench": "Measure what Placet costs against what Kafka alone costs, on this machine and in the same run.",
-    "demo": "Let agents work on agentdojo's office tasks, attacked and not, every call through Placet.",
+    "demo": "Let agents work on agentdojo's office tasks, with and without attacks; every call goes through Placet.",
     "doctor": "Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock.",
     "down": "Stop the stack: the roles, then Kafka.",
-    "keys list": "List the installation's signing keys: which one signs, and which are believed.",
+    "keys list": "List the installation's signing keys: which one signs, and which are trusted.",
     "keys rotate": (
-        "Make one of the installation's signing keys anew; the public halves of old ones stay published."
+        "Replace one of the installation's signing keys; the public halves of old keys stay published."
     ),
-    "keys withdraw": "Believe a key no more, and nothing that it signed: for one that somebody else may have.",
-    "notifications check": ("Check a notifications file: typos, and secrets that are not there."),
+    "keys withdraw": "Stop trusting a key and everything that it signed; for a key that may have been stolen.",
+    "notifications check": ("Check a notifications file for typos and missing secrets."),
     "notifications test": "Send one message, marked as a test, to each target of a notification.",
     "policy check": "Check a policy: typos, expressions, rules that are never reached.",
     "policy diff": (
-        "Compare two policies: rules added, removed, changed, moved, and the calls that would be judged otherwise."
+        "Compare two policies: rules added, removed, changed, moved, and calls whose verdict would change."
     ),
-    "policy test": ("Run a policy's own cases: calls, and the verdicts that they must get."),
+    "policy test": ("Run a policy's test cases: calls and their expected verdicts."),
     "replay": "Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in.",
-    "status": "Show what runs; exit code 3 when the stack, or a part of it, is not ready.",
+    "status": "Show what runs.",
     "token issue": "Issue a bearer token, signed by the installation's own issuer.",
     "up": "Start everything: Kafka (embedded unless a cluster is given), then one process a role.",
     "vault rotate-master": (
-        "Make the vault's master key anew, and wrap every data key by it; no sealed value is touched."
+        "Replace the vault's master key and wrap every data key with the new one; sealed values do not change."
     ),
 }
 # What the groups that only other distributions add to are about.
