@@ -129,7 +129,7 @@ def check_data_dir(root: Path) -> None:
         text = os.fsencode(root).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"The path of the data directory {shown} is not UTF-8, which Kafka needs: choose another --data-dir."
+            f"The data directory {shown} has a path that is not UTF-8, which Kafka needs: choose another --data-dir."
         ) from error
     if any(unicodedata.category(letter) == "Cc" for letter in text):
         raise UsageError(

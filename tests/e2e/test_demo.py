@@ -100,7 +100,7 @@ def test_demo_with_a_person_shows_what_is_asked_and_tells_the_agent_their_word(
     assert (stopped["tool"], stopped["decision"], stopped["status"]) == ("send_email", "reject", "denied")
     assert stopped["error"] == "Nobody asked for this mail."
     assert done.stdout.count("The user asked: ") == 3
-    assert "Not taken: " in done.stdout
+    assert "Refused: " in done.stdout
     assert "mark.black-2134@gmail.com" in done.stdout
 
 

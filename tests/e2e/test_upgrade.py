@@ -8,7 +8,6 @@ approved and ran, `april` was rejected, `may` was approved and nobody used the r
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 
 from gateway.identity.issuer import issue
 from placet import Placet
+from tests.archives import unpack
 from tests.servers.stack import RunningStack, run_placet, running_stack, wait_for
 
 INSTALLATIONS = Path(__file__).parent / "installations"
@@ -45,8 +45,7 @@ def before(commit: str) -> dict[str, Any]:
 def upgraded(commit: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """The installation under this version. The partition count is not said again: the log has it."""
     data_dir = tmp_path_factory.mktemp("upgraded")
-    with tarfile.open(INSTALLATIONS / f"{commit}.tar.xz") as archive:
-        archive.extractall(data_dir, filter="data")
+    unpack(INSTALLATIONS / f"{commit}.tar.xz", data_dir)
     with running_stack(data_dir, "--audit-head-seconds", "0.5") as stack:
         yield stack
 

@@ -148,7 +148,7 @@ def test_command_checks_and_compares_with_what_is_in_force(
     first = placet("diff", "support.yaml", "--against", doors.url, "--json")
     assert first.returncode == 0, first.stderr
     assert json.loads(first.stdout)["added"] != []
-    assert "nothing of the name support is in force" in first.stderr
+    assert "no policy support is in force: every rule counts as added" in first.stderr
     assert "no such policy unheard-of: placet policy list --all" in olga.get("/v1/policies/unheard-of").text
     assert "no such version 9 of the policy interns" in olga.get("/v1/policies/interns?version=9").text
 

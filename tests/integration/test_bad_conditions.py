@@ -216,10 +216,10 @@ def test_up_where_no_directory_can_be_made_is_one_sentence_and_exit_2(tmp_path: 
 def test_up_with_a_log_level_that_is_none_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
     done = up(tmp_path, "--log-level", "LOUD")
     assert done.returncode == 2
-    assert done.stderr == "LOUD is no log level: give one of DEBUG, INFO, WARNING, ERROR, CRITICAL.\n"
+    assert done.stderr == "LOUD is not a log level: give one of DEBUG, INFO, WARNING, ERROR, CRITICAL.\n"
 
 
 def test_role_with_a_log_level_that_is_none_is_one_sentence_and_exit_2(site: Site, tmp_path: Path) -> None:
     done = role("decider", elsewhere(site, tmp_path, log_level="LOUD"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "LOUD is no log level" in done.stderr
+    assert "LOUD is not a log level" in done.stderr

@@ -39,7 +39,7 @@ def test_keys_rotate_says_when_the_new_key_is_used(tmp_path: Path) -> None:
 def test_keys_rotate_other_name_is_wrong_usage(tmp_path: Path, name: str) -> None:
     load_or_create(tmp_path / "keys")
     result = CliRunner().invoke(app, [name, "--data-dir", str(tmp_path)])
-    assert (result.exit_code, "rotate one of" in result.stderr) == (2, True)
+    assert (result.exit_code, f"There is no key {name!r}: give one of" in result.stderr) == (2, True)
 
 
 def test_keys_rotate_where_no_stack_is_makes_nothing(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_keys_withdraw_refuses_the_key_that_signs_an_unknown_one_and_those_of_au
     for args, said in (
         (("issuer", now), "`placet keys rotate issuer` comes first"),
         (("issuer", "0" * 16), now),
-        (("audit", now), "heads are proved by nothing else"),
+        (("audit", now), "audit heads have no other proof"),
         (("cursor", now), "there is no key 'cursor'"),
     ):
         refused = keys(tmp_path, "withdraw", *args, "--yes")

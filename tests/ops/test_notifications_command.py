@@ -50,7 +50,7 @@ def test_check_mistake_is_exit_1_with_its_path_and_as_json(tmp_path: Path) -> No
 def test_test_sends_a_message_that_says_so(tmp_path: Path) -> None:
     with receiving() as receiver:
         done = placet("test", str(write(tmp_path, receiver.url)), "--id", "all")
-    assert (done.returncode, done.stdout) == (0, "all/1 (webhook): taken\n")
+    assert (done.returncode, done.stdout) == (0, "all/1 (webhook): accepted\n")
     assert receiver.requests[0].body["type"] == "test"
     assert receiver.forged == []
 
@@ -58,7 +58,7 @@ def test_test_sends_a_message_that_says_so(tmp_path: Path) -> None:
 def test_test_not_taken_is_exit_1_and_says_why(tmp_path: Path) -> None:
     with receiving(Receiver(answer=lambda _: (403, {}))) as receiver:
         done = placet("test", str(write(tmp_path, receiver.url)), "--id", "all")
-    assert (done.returncode, done.stderr) == (1, "all/1 (webhook): not taken: HTTP 403\n")
+    assert (done.returncode, done.stderr) == (1, "all/1 (webhook): not accepted: HTTP 403\n")
 
 
 def test_test_unknown_id_is_exit_2_and_names_those_there_are(tmp_path: Path) -> None:

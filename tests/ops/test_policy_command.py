@@ -182,7 +182,7 @@ def test_diff_with_a_name_of_which_nothing_is_in_force_shows_all_of_it_as_added(
     done = CliRunner().invoke(app, ["diff", str(good), "--json"])
 
     assert done.exit_code == 0
-    assert "nothing of the name p is in force to compare with" in done.stderr
+    assert "no policy p is in force: every rule counts as added" in done.stderr
     assert why in done.stderr
     assert json.loads(done.stdout)["added"] == ["a"]
 

@@ -217,7 +217,7 @@ def test_up_interrupted_before_it_is_ready_leaves_with_the_interrupts_code(tmp_p
         running.send_signal(signal.SIGINT)
         said, warned = running.communicate(timeout=60)
     assert (running.returncode, said) == (130, "")
-    assert warned == "The stack was stopped before it was ready; nothing of it is left running.\n"
+    assert warned == "The stack was stopped before it was ready; none of its processes is left running.\n"
 
 
 def test_supervisor_killed_leaves_no_process_behind_and_the_directory_free(tmp_path: Path) -> None:

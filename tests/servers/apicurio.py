@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from ops import process
 from ops.kafka.jars import cache_dir
 from ops.kafka.java import find_java
 from ops.ports import LOOPBACK, free_port
+from tests.archives import unpack
 
 VERSION = "3.3.3"
 SHA256 = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63"
@@ -72,8 +72,7 @@ def _installed(home: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=home.parent, prefix=".staging-") as staging:
             archive = _fetched(Path(staging) / "maven")
             unpacked = Path(staging) / "unpacked"
-            with tarfile.open(archive) as tar:
-                tar.extractall(unpacked, filter="data")
+            unpack(archive, unpacked)
             unpacked.rename(home)
     return home
 
