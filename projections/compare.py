@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from projections.store.port import Position, Values, ViewReader
-from projections.store.tables import DEAD_LETTERS, VIEW_TABLES, Table
+from projections.store.tables import VIEW_TABLES
+from projections.tables.columns import Table
+from projections.tables.log import DEAD_LETTERS
 
 DIFFERENCES_KEPT = 5
 _LETTER_PARTITION = DEAD_LETTERS.names.index("log_partition")

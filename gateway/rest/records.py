@@ -19,8 +19,7 @@ from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import Row, moment
 from projections.queries import lists
-from projections.store.tables import COUNTERS
-from projections.tables.agents import AgentRow
+from projections.tables.agents import COUNTERS, AgentRow
 from projections.tables.log import DeadLetterRow
 from schemas.topics import DAY_MS
 

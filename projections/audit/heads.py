@@ -21,7 +21,7 @@ from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
 from projections.audit.tiles import Tiles
 from projections.audit.trees import TreeKey
 from projections.store.port import Batch, RowStore, Values, ViewStore
-from projections.store.tables import AUDIT_TILES, AUDIT_TREES
+from projections.tables.audit import AUDIT_TILES, AUDIT_TREES
 from schemas.audit import AUDIT_KEYS, Head, TopicRole, TreeHead, sign_head, verify_head
 from schemas.headers import rfc3339
 

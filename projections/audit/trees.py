@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from projections.audit.tiles import BITS, HASH_BYTES, TILE_BYTES, WIDTH, reduced
 from projections.store.port import Position, RowStore, Values
-from projections.store.tables import AUDIT_TILES, AUDIT_TREES
+from projections.tables.audit import AUDIT_TILES, AUDIT_TREES
 from schemas.audit import TopicRole, record_leaf, tenant_of
 from schemas.record import RawRecord
 

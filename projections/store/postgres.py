@@ -50,8 +50,9 @@ from projections.store.statements import (
     select_statement,
     upsert_statement,
 )
-from projections.store.tables import POSITIONS, TABLES, Table
-from projections.tables.columns import R, TableOf
+from projections.store.tables import TABLES
+from projections.tables.columns import R, Table, TableOf
+from projections.tables.log import POSITIONS
 
 # The session settings of a batch. A commit that a crash takes back takes its offsets back too.
 _BEGIN = "SET LOCAL synchronous_commit = off"

@@ -43,8 +43,9 @@ from projections.store.statements import (
     select_statement,
     upsert_statement,
 )
-from projections.store.tables import POSITIONS, TABLES, Table
-from projections.tables.columns import R, TableOf
+from projections.store.tables import TABLES
+from projections.tables.columns import R, Table, TableOf
+from projections.tables.log import POSITIONS
 from vitals.damage import look_over
 
 DIALECT = Dialect(

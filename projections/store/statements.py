@@ -6,8 +6,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from projections.store.tables import TABLES, Table
-from projections.tables.columns import ColumnType, Index, Merge
+from projections.store.tables import TABLES
+from projections.tables.columns import ColumnType, Index, Merge, Table
 
 # What the audit trail shows as a call's result (projections.folds.states.TERMINAL).
 _ENDED = "('denied', 'cancelled', 'expired', 'revoked', 'succeeded', 'failed')"

@@ -17,42 +17,8 @@ from projections.tables import (
     standing_rules,
     words,
 )
-from projections.tables.agents import AGENTS, COUNTERS
-from projections.tables.answers import ANSWERS
-from projections.tables.audit import AUDIT_ENTRIES, AUDIT_TILES, AUDIT_TREES
-from projections.tables.calls import TOOL_CALLS
 from projections.tables.columns import Offer, Table, TableOf
-from projections.tables.definitions import DEFINITIONS
-from projections.tables.events import EVENTS
-from projections.tables.executions import EXECUTIONS
-from projections.tables.holds import HOLDS
-from projections.tables.log import ADOPTIONS, DEAD_LETTERS, POSITIONS, SKIPPED_RECORDS
-from projections.tables.standing_rules import RULE_USES, STANDING_RULES
-from projections.tables.words import EDITS, EVIDENCE, VOTES
-
-__all__ = [
-    "ADOPTIONS",
-    "AGENTS",
-    "ANSWERS",
-    "AUDIT_ENTRIES",
-    "AUDIT_TILES",
-    "AUDIT_TREES",
-    "COUNTERS",
-    "DEAD_LETTERS",
-    "DEFINITIONS",
-    "EDITS",
-    "EVENTS",
-    "EVIDENCE",
-    "EXECUTIONS",
-    "HOLDS",
-    "POSITIONS",
-    "RULE_USES",
-    "SKIPPED_RECORDS",
-    "STANDING_RULES",
-    "TOOL_CALLS",
-    "VOTES",
-    "Table",
-]
+from projections.tables.log import POSITIONS
 
 # In this order databases make the tables: another would be another layout (`projections.store.layout`).
 _DECLARED = (

@@ -27,7 +27,11 @@ from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json, request_json
 from projections.folds.rows import Row
-from projections.store.tables import AUDIT_ENTRIES, EXECUTIONS, HOLDS, TOOL_CALLS, Table
+from projections.tables.audit import AUDIT_ENTRIES
+from projections.tables.calls import TOOL_CALLS
+from projections.tables.columns import Table
+from projections.tables.executions import EXECUTIONS
+from projections.tables.holds import HOLDS
 from schemas.refusals import Refusal
 from schemas.registry import builtin
 from schemas.tool_definition import NOT_KEPT

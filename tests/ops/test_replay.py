@@ -15,8 +15,8 @@ from ops.config import StackConfig, save_config
 from ops.replay import replay
 from ops.topics import ensure_topics
 from projections.store.port import Batch
-from projections.store.tables import EXECUTIONS
 from projections.store.urls import check_sound, open_view, sqlite_path
+from projections.tables.executions import EXECUTIONS
 from schemas.topics import Topics
 from tests.projections.damaged import spoil
 from tests.projections.histories import LogBuilder, many_runs

@@ -10,7 +10,8 @@ from projections.batching import Batcher, Chunk, record_id_of
 from projections.cache import RowCache
 from projections.folds.rows import Row
 from projections.store.port import Position, ViewStore
-from projections.store.tables import VIEW_TABLES, Table
+from projections.store.tables import VIEW_TABLES
+from projections.tables.columns import Table
 from schemas.record import RawRecord
 from schemas.topics import Topics
 from tests.projections.histories import LogBuilder

@@ -14,8 +14,8 @@ from host.key_files import SigningKey, load_public, load_published
 from projections.audit.head_files import HeadFiles, HeadsUnusable
 from projections.audit.heads import HeadKeeper, HeadsDisagree, SignedHeads, check_all
 from projections.audit.settings import opened_audit
-from projections.store.tables import AUDIT_TREES
 from projections.store.urls import open_view
+from projections.tables.audit import AUDIT_TREES
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, Head, TreeHead, read_head, sign_head, tenant_of, verify_head
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, key_of, many_runs, started

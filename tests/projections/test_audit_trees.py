@@ -13,8 +13,9 @@ from projections.audit.trees import TreeKey, Trees, load_tree
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
 from projections.store.port import Position
-from projections.store.tables import AUDIT_TILES, AUDIT_TREES, SKIPPED_RECORDS
 from projections.store.urls import open_view
+from projections.tables.audit import AUDIT_TILES, AUDIT_TREES
+from projections.tables.log import SKIPPED_RECORDS
 from schemas.audit import has_leaf, record_leaf, tenant_of
 from schemas.merkle import root_and_paths
 from schemas.record import RawRecord

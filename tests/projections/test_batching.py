@@ -8,21 +8,16 @@ from dataclasses import replace
 import pytest
 
 from projections.store.port import Position
-from projections.store.tables import (
-    ADOPTIONS,
-    AGENTS,
-    ANSWERS,
-    AUDIT_ENTRIES,
-    DEAD_LETTERS,
-    DEFINITIONS,
-    EVENTS,
-    EXECUTIONS,
-    HOLDS,
-    RULE_USES,
-    SKIPPED_RECORDS,
-    STANDING_RULES,
-    TOOL_CALLS,
-)
+from projections.tables.agents import AGENTS
+from projections.tables.answers import ANSWERS
+from projections.tables.audit import AUDIT_ENTRIES
+from projections.tables.calls import TOOL_CALLS
+from projections.tables.definitions import DEFINITIONS
+from projections.tables.events import EVENTS
+from projections.tables.executions import EXECUTIONS
+from projections.tables.holds import HOLDS
+from projections.tables.log import ADOPTIONS, DEAD_LETTERS, SKIPPED_RECORDS
+from projections.tables.standing_rules import RULE_USES, STANDING_RULES
 from schemas.canonical import canonical
 from schemas.events import executions as x
 from schemas.events import holds as h

@@ -14,8 +14,9 @@ from projections.cache import RowCache, Shelf
 from projections.folds.rows import Row
 from projections.projector import new_writer
 from projections.store.port import Batch, Key, ViewStore
-from projections.store.tables import TOOL_CALLS, Table
 from projections.store.urls import open_view
+from projections.tables.calls import TOOL_CALLS
+from projections.tables.columns import Table
 from schemas.events import calls as c
 from schemas.events import holds as h
 from tests.projections.filling import TOPICS, Filler

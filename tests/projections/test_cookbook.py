@@ -19,8 +19,9 @@ import duckdb
 import psycopg
 import pytest
 
-from projections.store.tables import TABLES, Table
+from projections.store.tables import TABLES
 from projections.store.urls import open_view
+from projections.tables.columns import Table
 from tests.projections.filling import Filler
 from tests.projections.histories import START_MS, hold_id_of
 from tests.projections.story import KEY, story

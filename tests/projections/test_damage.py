@@ -17,8 +17,8 @@ from projections.store import sqlite_damage
 from projections.store.port import ViewDamaged, ViewError
 from projections.store.sqlite import swap_in
 from projections.store.sqlite_damage import look_ahead
-from projections.store.tables import EXECUTIONS
 from projections.store.urls import check_sound, open_view, sqlite_path
+from projections.tables.executions import EXECUTIONS
 from tests.projections.damaged import spoil
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, many_runs

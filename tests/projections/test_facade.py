@@ -15,8 +15,9 @@ from projections.store.facade import data_schema
 from projections.store.generation import Generation
 from projections.store.port import Batch, ViewHeld
 from projections.store.postgres_address import split_url
-from projections.store.tables import EXECUTIONS, TABLES
+from projections.store.tables import TABLES
 from projections.store.urls import identity_of, new_generation, open_view
+from projections.tables.executions import EXECUTIONS
 
 pytestmark = pytest.mark.postgres
 

@@ -25,8 +25,8 @@ from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadKeeper, check_all
 from projections.projector import Projector
-from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view, sqlite_path
+from projections.tables.executions import EXECUTIONS
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.topics import Topics
 from tests.projections.damaged import spoil

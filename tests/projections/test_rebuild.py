@@ -24,8 +24,10 @@ from projections.queries import resources
 from projections.queries.views import open_views
 from projections.rebuild import Outcome, Plan, rebuild
 from projections.store.port import Batch, ViewReplaced
-from projections.store.tables import DEAD_LETTERS, EXECUTIONS, VIEW_TABLES
+from projections.store.tables import VIEW_TABLES
 from projections.store.urls import identity_of, new_generation, open_view
+from projections.tables.executions import EXECUTIONS
+from projections.tables.log import DEAD_LETTERS
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 from schemas.dead_letters import letter_headers
 from schemas.events.executions import CommandAbandoned

@@ -25,8 +25,8 @@ from projections.rebuild import Plan, rebuild
 from projections.rebuild_workers import BATCH, PipeStore, shares, with_processes
 from projections.store.port import Batch
 from projections.store.sqlite import SqliteViewStore
-from projections.store.tables import EXECUTIONS
 from projections.store.urls import open_view
+from projections.tables.executions import EXECUTIONS
 from schemas.topics import Topics
 from tests.projections.filling import Filler
 from tests.projections.histories import LogBuilder, many_runs

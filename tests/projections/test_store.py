@@ -31,8 +31,13 @@ from projections.store.port import (
 from projections.store.postgres_address import split_url
 from projections.store.sqlite_alone import alone_in
 from projections.store.statements import Dialect
-from projections.store.tables import AGENTS, DEFINITIONS, EVENTS, EXECUTIONS, HOLDS, TOOL_CALLS
 from projections.store.urls import UnknownDatabase, check_sound, exists, is_sqlite, open_view, sqlite_path
+from projections.tables.agents import AGENTS
+from projections.tables.calls import TOOL_CALLS
+from projections.tables.definitions import DEFINITIONS
+from projections.tables.events import EVENTS
+from projections.tables.executions import EXECUTIONS
+from projections.tables.holds import HOLDS
 from tests.projections.filling import TOPICS, Filler
 from tests.projections.histories import LogBuilder, held_cycle, key_of, many_runs, started
 

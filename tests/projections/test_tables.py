@@ -13,9 +13,9 @@ import pytest
 from projections.store.comments import column_comment, is_json, is_moment
 from projections.store.sqlite import DIALECT
 from projections.store.statements import create_statements
-from projections.store.tables import OFFERED, TABLES, Table
+from projections.store.tables import OFFERED, TABLES
 from projections.store.urls import open_view
-from projections.tables.columns import Offer, Reads
+from projections.tables.columns import Offer, Reads, Table
 
 VIEWS_MD = Path(__file__).parents[2] / "docs" / "views.md"
 

@@ -10,8 +10,11 @@ import pytest
 
 from ops.checker import check, read_log
 from placet.audit.verify import verify_bundle
-from projections.store.tables import ANSWERS, AUDIT_ENTRIES, AUDIT_TREES, EXECUTIONS, SKIPPED_RECORDS
 from projections.store.urls import open_view
+from projections.tables.answers import ANSWERS
+from projections.tables.audit import AUDIT_ENTRIES, AUDIT_TREES
+from projections.tables.executions import EXECUTIONS
+from projections.tables.log import SKIPPED_RECORDS
 from schemas import commands as k
 from schemas.audit import TreeHead, sign_head
 from schemas.events.executions import CommandAbandoned

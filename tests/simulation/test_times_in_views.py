@@ -9,8 +9,9 @@ import pytest
 
 from projections.folds.rows import Row
 from projections.store.comments import is_moment
-from projections.store.tables import ADOPTIONS, TABLES
+from projections.store.tables import TABLES
 from projections.store.urls import open_view
+from projections.tables.log import ADOPTIONS
 from schemas.headers import read_event
 from schemas.topics import Topics
 from tests.projections.filling import Filler

@@ -9,7 +9,7 @@ import pytest
 from projections.folds.audit import audit_entry
 from projections.folds.rows import Row
 from projections.queries.history import fold_all
-from projections.store.tables import AUDIT_ENTRIES
+from projections.tables.audit import AUDIT_ENTRIES
 from schemas.events import EVENTS
 from schemas.events import calls as c
 from schemas.events import executions as x

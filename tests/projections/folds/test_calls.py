@@ -8,7 +8,7 @@ import pytest
 
 from projections.folds.calls import call_json, call_resource
 from projections.folds.rows import Row
-from projections.store.tables import TOOL_CALLS
+from projections.tables.calls import TOOL_CALLS
 from schemas.canonical import canonical
 from schemas.events import calls as c
 from schemas.events import holds as h

@@ -6,7 +6,7 @@ import pytest
 
 from projections.folds.executions import execution_json
 from projections.folds.rows import Row
-from projections.store.tables import EXECUTIONS
+from projections.tables.executions import EXECUTIONS
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.message import Message

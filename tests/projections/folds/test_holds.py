@@ -9,7 +9,7 @@ import pytest
 from projections.folds.calls import call_json
 from projections.folds.holds import hold_json, hold_resource, request_json
 from projections.folds.rows import Row
-from projections.store.tables import HOLDS
+from projections.tables.holds import HOLDS
 from schemas.events import holds as h
 from schemas.headers import rfc3339
 from schemas.message import Message

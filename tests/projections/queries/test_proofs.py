@@ -11,7 +11,7 @@ from projections.audit.trees import TreeKey
 from projections.queries.moment import Moment
 from projections.queries.proofs import Leaf, Place, index_of, leaves, place_of_entry, tiles_of, tree_size
 from projections.queries.views import Views, open_views
-from projections.store.tables import AUDIT_ENTRIES
+from projections.tables.audit import AUDIT_ENTRIES
 from schemas.audit import record_leaf, tenant_of
 from schemas.events.rules import RuleActivated, RuleMade, RuleRevoked, RuleSuspended
 from schemas.ids import definition_key
