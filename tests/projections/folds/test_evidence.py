@@ -1,0 +1,78 @@
+"""The rows of evidence: one for each fact that says how an agent uses a tool, none for what says nothing of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from projections.folds.effects import Before
+from projections.folds.events import EFFECTS
+from projections.queries.history import fold_all
+from projections.tables.words import EVIDENCE, EvidenceRow
+from schemas.events import holds as h
+from schemas.message import Message
+from tests.projections.folding import KEY, events_of
+from tests.projections.histories import (
+    AGENT,
+    consumed,
+    decided,
+    failed,
+    held,
+    judged,
+    proposed,
+    released,
+    started,
+    succeeded,
+)
+
+CALL = proposed("c1", {"amount": 5})
+HOLD = held(KEY, CALL)
+HELD: list[Message] = [started(), CALL, judged(CALL), HOLD]
+RUNNING: list[Message] = [
+    started(),
+    CALL,
+    judged(CALL, "allow"),
+    released(CALL, released_by="policy"),
+    consumed(CALL),
+]
+
+
+def evidence_of(bodies: list[Message]) -> list[EvidenceRow]:
+    """The rows of evidence that the last body makes, after the others."""
+    *earlier, last = events_of(bodies)
+    state = fold_all(earlier)
+    before = Before(state.execution, state.calls.get("c1"), state.holds.get(HOLD.hold_id))
+    rows = EFFECTS[type(last.body)].rows
+    made = rows(last.body, last, before) if rows is not None else ()
+    return [one.row for one in made if one.table is EVIDENCE]
+
+
+@pytest.mark.parametrize(
+    ("history", "kind"),
+    [
+        ([*HELD, decided(HOLD)], "approval"),
+        ([*HELD, decided(HOLD, "edit", edited_arguments='{"amount":4}')], "edit"),
+        ([*HELD, decided(HOLD, "reject")], "rejection"),
+        ([*HELD, decided(HOLD, "respond")], "rejection"),
+        ([*RUNNING, succeeded(CALL)], "success"),
+        ([*RUNNING, failed(CALL)], "failure"),
+    ],
+)
+def test_fact_is_one_row_that_names_agent_and_tool(history: list[Message], kind: str) -> None:
+    (row,) = evidence_of(history)
+    assert (row["kind"], row["agent"], row["tool"], row["call_id"]) == (kind, AGENT, CALL.tool, "c1")
+    assert row["log_offset"] == len(history)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        HELD,
+        RUNNING,
+        [*HELD, decided(HOLD, resolves=False)],
+        [*HELD, h.HoldExpired(hold_id=HOLD.hold_id, on_timeout="deny")],
+        [*RUNNING, succeeded(CALL), failed(CALL)],
+    ],
+    ids=["asked", "let go", "one vote of several", "nobody decided", "a second outcome"],
+)
+def test_what_says_nothing_of_the_agent_is_no_row(history: list[Message]) -> None:
+    assert evidence_of(history) == []
