@@ -28,6 +28,7 @@ from ops.kafka.broker import Broker, BrokerConfig
 from ops.kafka.diagnosis import explain
 from ops.kafka.probe import brokers_alive, is_recent
 from ops.kafka.settings import Layout, Ports
+from ops.ports import free_port
 from ops.topics import ensure_topics
 from schemas.topics import Topics
 
@@ -106,6 +107,29 @@ def test_restart_of_a_broker_whose_port_was_taken_says_how_to_get_another(tmp_pa
         broker.ports = Ports(other.getsockname()[1], 0)
         with pytest.raises(PortTakenError, match=r"end that one, or stop this stack and start it again"):
             broker.launch()
+
+
+@pytest.mark.parametrize("is_taken_again", [False, True])
+def test_start_takes_other_ports_where_a_free_one_was_taken_before_kafka_listened(
+    is_taken_again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_module, "PORT_RACES", 1)
+    with socket.create_server((LOOPBACK, 0)) as other:
+        taken = other.getsockname()[1]
+        # A listener and a controller for each launch.
+        offered = iter([taken, free_port(), *([free_port(), taken] if is_taken_again else [])])
+        monkeypatch.setattr(broker_module, "free_port", lambda: next(offered, 0) or free_port())
+        broker = Broker(BrokerConfig(tmp_path, access=None))
+        try:
+            if is_taken_again:
+                with pytest.raises(PortTakenError, match="was taken while it started"):
+                    broker.start()
+            else:
+                broker.start()
+                assert broker.ports is not None
+                assert taken not in (broker.ports.listener, broker.ports.controller)
+        finally:
+            broker.stop()
 
 
 def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
