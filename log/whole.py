@@ -34,7 +34,7 @@ async def check_count(log: Log, topic: str, wanted: int) -> None:
     Raises:
         PartitionsDiffer: it has another count.
         TopicMissing: it does not exist.
-        LogUnreachable: nobody answers.
+        LogUnreachable: the log does not answer.
     """
     found = await log.partition_count(topic)
     if found != wanted:

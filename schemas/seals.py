@@ -248,8 +248,8 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
     """How a role verifies records, by its settings `keys_dir` and `log_signatures`.
 
     Returns:
-        None if `log_signatures` is `off` and always was: the operator decided that unsigned records count. Where
-        signatures were required, records must be signed whatever was set later.
+        None if `log_signatures` is `off` and always was: the operator decided that unsigned records count. At offsets
+        for which signatures were required, records must be signed whatever was set later.
 
     Raises:
         SealsUnreadable: the setting has an unknown value, or the file beside the keys is missing or damaged.

@@ -64,7 +64,7 @@ AnyValue = Annotated[
 
 
 class ArgumentTest(RuleModel):
-    """What one argument must be: one of the tests, or bounds for a number.
+    """The test of one argument: exactly one of these fields, or bounds for a number.
 
     `equals` and `one_of` compare as JSON, so 1 and 1.0 are the same. `prefix` applies to texts; a text with a step
     back (`..` between slashes) never matches.
@@ -168,7 +168,7 @@ class Asked(RuleModel):
 
 
 def asked_form(text: str | None) -> str:
-    """What a decision wants remembered, as canonical JSON: equal requests have equal texts.
+    """The request of a decision to be remembered, as canonical JSON: equal requests have equal texts.
 
     Raises:
         RuleRefused: it cannot be read.

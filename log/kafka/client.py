@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 START_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 2.0
 MAX_RECORDS = 1000
-# After the first time a dead member is removed from its group; a live member notices rebalances within the second.
+# A dead member is removed from its group after the session timeout; live members notice a rebalance by a heartbeat.
 SESSION_TIMEOUT_MS = 6_000
 HEARTBEAT_INTERVAL_MS = 500
 # Errors that no retry resolves.

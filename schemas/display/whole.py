@@ -1,7 +1,7 @@
 """Decides if a view must have been seen whole before its hold can be approved or edited.
 
-That is so if something could be overlooked: with many or deep arguments, and with anything that hides text or pushes
-it out of sight.
+This is required if something could be overlooked: with many or deep arguments, and with anything that hides text or
+pushes it out of sight.
 """
 
 from collections.abc import Iterable
